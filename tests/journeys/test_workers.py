@@ -10,7 +10,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from bench.fleet import Fleet, enrolled
+from bench.swarm import Faults, Swarm, enroll_servers
+from bench.swarm.connection import Endpoint
 
 from support import databases, forked
 from support.server import served
@@ -71,15 +72,16 @@ def test_nothing_acknowledged_is_lost_when_workers_are_killed(workers):
     stoker, call = workers, Client(workers)
     stoker.until(lambda: len(children(stoker)) == 3)
     config = call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})["software_config"]
-    servers = enrolled(call, [f"s{i}" for i in range(SERVERS)])
-    fleet = Fleet("127.0.0.1", stoker.port, {name: each["key"] for name, each in servers.items()}, takes=0.02)
+    servers = enroll_servers(call, [f"s{i}" for i in range(SERVERS)])
+    keys = [server["key"] for server in servers.values()]
+    swarm = Swarm(Endpoint("127.0.0.1", stoker.port), keys, Faults(duration=0.02))
     body = {"config_id": config["id"], "action": "BACKUP", "servers": list(servers), "max_concurrent": 20}
     trigger = call("POST", "/software_triggers", body)["software_trigger"]
     killed = []
 
     def kill_twice():
         for share in (SERVERS // 4, SERVERS // 2):
-            stoker.until(lambda share=share: sum(fleet.begun.values()) >= share, 120)
+            stoker.until(lambda share=share: sum(swarm.begun.values()) >= share, 120)
             victim = children(stoker)[len(killed)]
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
@@ -95,14 +97,14 @@ def test_nothing_acknowledged_is_lost_when_workers_are_killed(workers):
         return not killer.is_alive() and shown["status"] != "IN_PROGRESS"
 
     try:
-        asyncio.run(fleet.run(has_ended))
+        asyncio.run(swarm.run(has_ended))
     finally:
         call.stop.set()
         for thread in (*threads, killer):
             thread.join()
     ended = call("GET", f"/software_triggers/{trigger['id']}")["software_trigger"]
     assert (ended["status"], ended["complete"]) == ("COMPLETE", SERVERS)
-    assert set(fleet.begun.values()) == {1}
+    assert set(swarm.begun.values()) == {1}
     stored = {each["id"] for each in call("GET", "/software_deployments")["software_deployments"]}
     assert call.acknowledged
     assert set(call.acknowledged) <= stored

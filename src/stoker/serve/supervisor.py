@@ -18,7 +18,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from types import FrameType
 
 import structlog
@@ -40,18 +39,36 @@ _READY = b"r"
 ServeWorker = Callable[[int, socket.socket, Callable[[], None]], None]
 
 
-@dataclass(slots=True)
 class _Worker:
-    """One worker process."""
+    """One worker process, and its successors."""
 
-    number: int
-    listening: socket.socket
-    pid: int = 0
-    started: float = 0.0
-    #: How often the worker died early, one time after the other.
-    failures: int = 0
-    #: When to start it again; 0: it runs.
-    due: float = 0.0
+    def __init__(self, number: int, listening: socket.socket) -> None:
+        self.number = number
+        self.listening = listening
+        #: 0: the process has ended.
+        self.pid = 0
+        #: When to start the process again, if it has ended.
+        self.due = 0.0
+        self._started = 0.0
+        #: How often the process ended early, one time after the other.
+        self._failures = 0
+
+    def fork(self) -> bool:
+        """Start the process. Returns True in the new process."""
+        self._started = time.monotonic()
+        self.pid = os.fork()
+        return self.pid == 0
+
+    def reap(self) -> int | None:
+        """Return the exit code if the process has ended, and decide when to start it again."""
+        pid, status = os.waitpid(self.pid, os.WNOHANG)
+        if not pid:
+            return None
+        self.pid = 0
+        self._failures = 0 if time.monotonic() - self._started >= _STABLE_SECONDS else self._failures + 1
+        pause = backoff(self._failures - 1, first=0.1, longest=_LONGEST_PAUSE) if self._failures else 0.0
+        self.due = time.monotonic() + pause
+        return os.waitstatus_to_exitcode(status)
 
 
 class Supervisor:
@@ -79,20 +96,20 @@ class Supervisor:
         before = signal.set_wakeup_fd(self._wake_writer.fileno())
         for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(sign, self._on_signal)
+        is_ready = False
         try:
             for worker in self._workers:
                 self._start(worker)
             while self._stopping is None:
                 self._wait(1.0)
-                self._reap()
-                if self._ready == len(self._workers) and ready is not _nothing:
+                has_failed = self._reap()
+                if not is_ready and has_failed:
+                    raise Unavailable("a worker process ended before it was ready: the log states the reason")
+                if not is_ready and self._ready == len(self._workers):
+                    is_ready = True
                     ready()
-                    ready = _nothing
-                elif ready is not _nothing and any(worker.due for worker in self._workers):
-                    self._stop()
-                    raise Unavailable("a worker process ended before it was ready: its log says why")
                 for worker in self._workers:
-                    if worker.due and time.monotonic() >= worker.due:
+                    if not worker.pid and time.monotonic() >= worker.due:
                         self._start(worker)
         finally:
             self._stop()
@@ -105,9 +122,7 @@ class Supervisor:
     def _start(self, worker: _Worker) -> None:
         sys.stdout.flush()
         sys.stderr.flush()
-        worker.started, worker.due = time.monotonic(), 0.0
-        worker.pid = os.fork()
-        if worker.pid == 0:
+        if worker.fork():
             self._become(worker)
 
     def _become(self, worker: _Worker) -> None:
@@ -117,6 +132,8 @@ class Supervisor:
             signal.set_wakeup_fd(-1)
             for sign in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(sign, signal.SIG_DFL)
+            if self._stopping is not None:  # the signal came before the worker had its own handlers
+                return
             for other in self._workers:
                 if other is not worker:
                     other.listening.close()
@@ -160,25 +177,17 @@ class Supervisor:
             while True:
                 log.write_line(self._log_reader.recv(log.LONGEST_RECORD))
 
-    def _reap(self) -> None:
-        """Note workers that have ended, and decide when to start them again."""
+    def _reap(self) -> bool:
+        """Log the workers that have ended. Return whether there are any."""
+        has_ended = False
         for worker in self._workers:
-            if not worker.pid or worker.due:
-                continue
-            pid, status = os.waitpid(worker.pid, os.WNOHANG)
-            if not pid:
-                continue
-            lasted = time.monotonic() - worker.started
-            worker.failures = 0 if lasted >= _STABLE_SECONDS else worker.failures + 1
-            pause = backoff(worker.failures - 1, first=0.1, longest=_LONGEST_PAUSE) if worker.failures else 0.0
-            worker.pid, worker.due = 0, time.monotonic() + pause
-            _log.error(
-                "worker.ended",
-                worker=worker.number,
-                pid=pid,
-                exit_code=os.waitstatus_to_exitcode(status),
-                restart_seconds=round(pause, 1),
-            )
+            pid = worker.pid
+            code = worker.reap() if pid else None
+            if code is not None:
+                has_ended = True
+                pause = round(max(0.0, worker.due - time.monotonic()), 1)
+                _log.error("worker.ended", worker=worker.number, pid=pid, exit_code=code, restart_seconds=pause)
+        return has_ended
 
     def _stop(self) -> None:
         """Stop all workers, and wait for them."""
@@ -188,14 +197,8 @@ class Supervisor:
                 os.kill(worker.pid, signal.SIGTERM)
         while running := [worker for worker in self._workers if worker.pid]:
             for worker in running:
-                if os.waitpid(worker.pid, os.WNOHANG)[0]:
-                    worker.pid = 0
-                elif time.monotonic() > until:
+                if worker.reap() is None and time.monotonic() > until:
                     _log.error("worker.killed", worker=worker.number, pid=worker.pid)
                     os.kill(worker.pid, signal.SIGKILL)
             self._wait(0.05)
         self._write_log()
-
-
-def _nothing() -> None:
-    """What ``ready`` is after it was called."""

@@ -26,8 +26,9 @@ _BUMP = sa.text(
 #: The same for a JSON list of servers, in its order. "WHERE true": otherwise SQLite reads ON as part of a join.
 _BUMP_ALL = {
     dialect: sa.text(
-        f"INSERT INTO documents (server_id, revision) SELECT value, 1 FROM {source} WHERE true"  # noqa: S608 — the text is constant
-        " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1"
+        "INSERT INTO documents (server_id, revision) SELECT value, 1 FROM "  # noqa: S608 — the sources are constants
+        + source
+        + " WHERE true ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1"
         " RETURNING server_id, revision, channel"
     )
     for dialect, source in (
