@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,9 @@ def to_hook(target: Target) -> Result:
     return spread(latencies)
 
 
-def to_many(target: Target) -> Result:
-    """Measure the time from a trigger's request until each of 1,000 simulated agents has received it."""
-    count = target.count(1000)
+def to_many(target: Target, agents: int) -> Result:
+    """Measure the time from a trigger's request until each of ``agents`` simulated agents has received it."""
+    count = target.count(agents)
 
     def call(verb: str, path: str, body: Any) -> Any:
         return target.api(verb, path, body, absolute=path.startswith("/agent"))
@@ -60,7 +61,7 @@ def to_many(target: Target) -> Result:
 
     asking = threading.Thread(target=ask)
     asking.start()
-    asyncio.run(swarm.run(lambda: "id" in asked and _shown(target, str(asked["id"]))["status"] != "IN_PROGRESS"))
+    asyncio.run(swarm.run(lambda: "id" in asked and _newest(target)["status"] != "IN_PROGRESS"))
     asking.join()
     used = cpu_seconds(target.pids) - asked["cpu"]
     assert len(swarm.begin_times) == count, f"{len(swarm.begin_times)} of {count} agents had it"
@@ -160,6 +161,11 @@ def _shown(target: Target, id: str) -> Any:
     return target.api("GET", f"/software_triggers/{id}")["software_trigger"]
 
 
+def _newest(target: Target) -> Any:
+    """Return the newest trigger, without its targets: to read thousands of them again and again would be measured."""
+    return target.api("GET", "/software_triggers?limit=1")["software_triggers"][0]
+
+
 def _swarm(target: Target, keys: dict[str, str]) -> Swarm:
     assert target.api.base.hostname and target.api.base.port
     return Swarm(Endpoint(target.api.base.hostname, target.api.base.port), list(keys.values()))
@@ -175,7 +181,8 @@ def _until(true: Callable[[], bool], limit: float = 60) -> None:
 
 OURS: dict[str, Callable[[Target], Result]] = {
     "trigger to script, 1 agent": to_hook,
-    "trigger to 1,000 agents": to_many,
+    "trigger to 1,000 agents": partial(to_many, agents=1000),
+    "trigger to 3,000 agents": partial(to_many, agents=3000),
     "live output": log_lines,
     "cancel to process gone": to_gone,
 }

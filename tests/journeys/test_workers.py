@@ -64,7 +64,7 @@ class Client:
         while not self.stop.is_set():
             with contextlib.suppress(OSError):  # not acknowledged
                 answer = self.stoker.heat("POST", "/software_deployments", body)
-                if answer.status == 201:
+                if answer.status < 300:
                     self.acknowledged.append(answer.body["software_deployment"]["id"])
 
 

@@ -11,7 +11,7 @@ from stoker.model.config import CREDENTIALS, Config
 from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows, statements
-from stoker.store.encryption import ENCRYPTED
+from stoker.store.encryption import ENCRYPTED, is_encrypted
 from stoker.store.schema import configs, deployments
 from stoker.store.schema import stacks as all_stacks
 from stoker.store.tx import Tx
@@ -121,7 +121,7 @@ def find(tx: Tx, id: str) -> Config | None:
 
 
 def preload(tx: Tx, ids: Collection[str]) -> None:
-    """Read the rows of several configs at once; ``find`` takes them from memory in this write transaction."""
+    """Read several configs at once; other functions take them from memory in this write transaction."""
     for *row, id in tx.fetch_all(_ALL_BODIES, {"ids": rows.dump(list(ids))}):
         tx.preloaded["config", id] = row
 
@@ -142,7 +142,11 @@ def secret_inputs(tx: Tx, id: str, project_id: str) -> Collection[str] | None:
 
     The transaction learns the values of these inputs, so it encrypts and redacts them from then on.
     """
-    row = tx.execute_fast(_EXISTS, {"id": id})
+    preloaded = tx.preloaded.get(("config", id))
+    if preloaded is None:
+        row = tx.execute_fast(_EXISTS, {"id": id})
+    else:
+        row = preloaded[1], preloaded[0] if is_encrypted(preloaded[0]) else None
     if row is None or row[0] != project_id:
         return None
     if row[1] is None:
@@ -152,7 +156,7 @@ def secret_inputs(tx: Tx, id: str, project_id: str) -> Collection[str] | None:
 
 def find_hook(tx: Tx, id: str) -> DeliveredHook | None:
     """Return the hook that an agent has to fetch for the config, or None. Few configs have one."""
-    row = tx.execute_fast(_BODY, {"id": id})
+    row = tx.preloaded.get(("config", id)) or tx.execute_fast(_BODY, {"id": id})
     body = "" if row is None else tx.secrets.decrypt(row[0])
     return delivered(rows.load(body)["options"]) if _HOOK in body else None
 

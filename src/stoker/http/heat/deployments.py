@@ -160,6 +160,7 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     limit = request.app.settings.max_software_deployments
     if 0 <= limit <= deployments.count(tx, request.project):
         raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
+    configs.preload(tx, [body.config_id])
     _learn_secrets(tx, request, body.config_id, body.input_values or {})
     if body.status in (None, Status.IN_PROGRESS):
         refuse_missing_hook(tx, request.project, body.server_id, body.config_id, body.action)
