@@ -10,12 +10,14 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker.model.errors import StackValidationFailed
+from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.status import Action, Status
 from stoker.resources import implicit_dependencies
 from stoker.resources.implicit_dependencies import PlannedResource
+from stoker.stacks import snapshots
 from stoker.stacks.engine import commit
 from stoker.store import cloud_objects, servers
+from stoker.store import snapshots as stored_snapshots
 from stoker.store.schema import cloud_objects as table
 from stoker.store.tx import Tx
 from support.stacks import World, world
@@ -499,6 +501,69 @@ def test_a_server_in_error_is_replaced_and_a_refused_one_retried(store):
     assert cloud.requests[-1].action is CloudAction.DELETE
     _end(heat, first)
     assert heat.settled(stack.id).status is Status.COMPLETE
+
+
+def test_a_snapshot_ends_when_the_cloud_has_saved_the_server_and_is_restored(store):
+    heat, cloud = _slow_world(store)
+    resources = {
+        "server": {"type": "OS::Nova::Server", "properties": dict(SERVER)},
+        "value": {"type": "OS::Heat::Value", "properties": {"value": 1}},
+    }
+    stack = heat.create(template(resources))
+    id = heat.resources(stack)["server"].id
+    _end(heat, id, external_id=NOVA_ID, status="ACTIVE")
+
+    taken = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "s"))
+    assert (taken.status, cloud.requests[-1].action) == (Status.IN_PROGRESS, CloudAction.SNAPSHOT)
+    assert heat.states(stack) == {"server": "SNAPSHOT_IN_PROGRESS", "value": "SNAPSHOT_COMPLETE"}
+    _end(heat, id, **{"stoker:snapshot": {"snapshot_image_id": "saved"}})
+    with store.read() as tx:
+        ended = stored_snapshots.get(tx, stack.id, taken.id)
+    assert (ended.status, ended.data["saved"]) == (Status.COMPLETE, {"server": {"snapshot_image_id": "saved"}})
+
+    store.write(lambda tx: snapshots.restore(tx, heat.engine, stack.id, ended))
+    assert cloud.requests[-1].specification["imageRef"] == "saved"
+    with pytest.raises(ActionInProgress):
+        store.write(lambda tx: snapshots.delete(tx, heat.engine, ended))
+    _end(heat, id)
+    assert heat.settled(stack.id).status is Status.COMPLETE
+    store.write(lambda tx: snapshots.delete(tx, heat.engine, ended))
+    assert cloud.requests[-1].action is CloudAction.DELETE_SNAPSHOT
+    assert cloud.requests[-1].arguments == {"snapshot_image_id": "saved"}
+
+
+def test_a_snapshot_fails_with_its_resource_or_when_another_operation_begins(store):
+    heat, _ = _slow_world(store)
+    whole = template({"server": {"type": "OS::Nova::Server", "properties": dict(SERVER)}})
+    stack = heat.create(whole)
+    id = heat.resources(stack)["server"].id
+    _end(heat, id, external_id=NOVA_ID, status="ACTIVE")
+
+    failed = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "f"))
+    _end(heat, id, failure="No space left")
+    heat.update(stack, whole)
+    _end(heat, id, status="ACTIVE")
+    superseded = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "s"))
+    heat.delete(stack)
+    with store.read() as tx:
+        stored = {item.id: item for item in stored_snapshots.of_stack(tx, stack.id)}
+    assert {item.status for item in stored.values()} <= {Status.FAILED}
+    assert "No space left" in stored[failed.id].reason
+    assert "has superseded the snapshot" in stored[superseded.id].reason
+
+
+def test_actions_leave_an_external_server_as_it_is(store):
+    heat, cloud = _slow_world(store)
+    external = {"type": "OS::Nova::Server", "external_id": NOVA_ID, "properties": {"image": "i", "flavor": "f"}}
+    stack = heat.create(template({"server": external}))
+    [request] = cloud.requests
+    assert (request.action, request.external_id, request.specification) == (CloudAction.CHECK, NOVA_ID, {})
+    _end(heat, heat.resources(stack)["server"].id, status="ACTIVE", name="theirs")
+    assert heat.settled(stack.id).status is Status.COMPLETE
+    assert heat.visit(stack, Action.SUSPEND).status is Status.COMPLETE
+    assert heat.visit(stack, Action.RESUME).status is Status.COMPLETE
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert cloud.requests == [request]
 
 
 @pytest.mark.parametrize("missing", ["image", "flavor"])

@@ -153,6 +153,14 @@ def _nothing_to_show(_context: Context, _resource: Resource) -> Mapping[str, Any
     return {}
 
 
+def _no_properties(_saved: Mapping[str, Any]) -> Properties:
+    return {}
+
+
+def _delete_nothing(_context: Context, _resource: Resource, _saved: Mapping[str, Any]) -> None:
+    return None
+
+
 def _no_representation(_context: Context, _resource: Resource) -> Any:
     return None
 
@@ -231,6 +239,11 @@ class ResourceType:
     #: The actions SUSPEND, RESUME, CHECK and SNAPSHOT. An action without an entry has no effect. Results are as for
     #: ``create``.
     actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
+    #: Returns what the cloud saved in the last SNAPSHOT, and the properties with which an update restores it.
+    saved: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
+    restored: Callable[[Mapping[str, Any]], Properties] = _no_properties
+    #: Deletes what a SNAPSHOT saved. A job does so later; nothing waits for it.
+    delete_saved: Callable[[Context, Resource, Mapping[str, Any]], None] = _delete_nothing
     #: Returns whether the project owns an object with this id; validates a template's ``external_id``.
     exists: Callable[[Context, str], bool] = _anything
     #: Refers to an existing object for a template's ``external_id``, which is the resource's ``physical_id``. Results

@@ -120,5 +120,6 @@ TYPE = cloud_type(
     attribute=attribute,
     validate=validate,
     actions={Action.SNAPSHOT: CloudAction.SNAPSHOT},
+    restored=lambda saved: {"backup_id": saved["backup_id"]},
     description="A block device that outlives servers.",
 )

@@ -39,6 +39,8 @@ from stoker.resources.properties import Property
 
 #: Returns the specification of a resource's object; see ``model.cloud.CloudObject``.
 Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
+#: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
+SNAPSHOT = "stoker:snapshot"
 #: States of objects that stay broken.
 _BROKEN = ("ERROR", "DELETED", "SOFT_DELETED")
 NO_CLOUD = (
@@ -73,7 +75,9 @@ class CloudActions:
         return self._ensure(context, resource, properties, external_id=resource.physical_id)
 
     def act(self, action: CloudAction, context: Context, resource: Resource) -> Outcome:
-        """Start another action on the existing object."""
+        """Start another action on the existing object. An object that is only referred to is read at most."""
+        if resource.definition.get("external_id") and action is not CloudAction.CHECK:
+            return DONE
         current = require_cloud(context).find(context.tx, resource.id)
         if current is None:
             raise ResourceFailure(f"The {self.kind.replace('_', ' ')} does not exist.")
@@ -94,6 +98,17 @@ class CloudActions:
         return outcome_of(
             self.request(context, resource, CloudAction.DELETE, current.specification, arguments=arguments)
         )
+
+    def saved(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """Return the ids of what the last SNAPSHOT saved."""
+        saved: Mapping[str, Any] = observe(context, resource).get(SNAPSHOT) or {}
+        return saved
+
+    def delete_saved(self, context: Context, resource: Resource, saved: Mapping[str, Any]) -> None:
+        """Request the deletion of what an earlier SNAPSHOT saved."""
+        current = context.env.cloud.find(context.tx, resource.id) if context.env.cloud else None
+        if current is not None:
+            self.request(context, resource, CloudAction.DELETE_SNAPSHOT, current.specification, arguments=saved)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         """Return the state of the action in progress."""
@@ -207,6 +222,8 @@ def cloud_type(
             "adopt": functions.adopt,
             "refer": functions.refer,
             "stop_referring": functions.retain,
+            "saved": functions.saved,
+            "delete_saved": functions.delete_saved,
             "retries": True,
             "needs_cloud": True,
             "attribute": partial(read_attribute, attributes),

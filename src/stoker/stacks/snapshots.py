@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 from stoker.model.errors import Invalid, NotSupported
-from stoker.model.stack import Snapshot, Source
+from stoker.model.stack import Resource, Snapshot, Source
 from stoker.model.status import Action, Status
 from stoker.resources.base import DONE
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine, phases
+from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit
 from stoker.stacks.engine.resource_actions import begin_action, finish_action
 from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.snapshot_end import SAVED
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export
-from stoker.stacks.templates.prepare import Identity, prepare_again
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
 from stoker.store import resources, snapshots, stacks
 from stoker.store.tx import Tx
 
@@ -42,23 +45,47 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
         raise Invalid(f"a stack may have {MOST} snapshots, and this one has them: delete some")
     source = stacks.source(tx, stack_id)
     session = StackSession(tx, engine, stack)
-    phases.begin_operation(session, Action.SNAPSHOT)
-    for resource in resources.of_stack(tx, stack_id):
-        if resource.current and resource.action not in _NOT_TOUCHED and resource.status is Status.COMPLETE:
+    present = [resource for resource in resources.of_stack(tx, stack_id) if _is_touched(resource)]
+    at_cloud = {resource.id for resource in present if Action.SNAPSHOT in session.type_of(resource).actions}
+    phases.begin_snapshot(session, at_cloud)
+    for resource in present:
+        if resource.id not in at_cloud:
             finish_action(session, begin_action(session, resource, Action.SNAPSHOT), DONE, planned=False)
-    phases.complete(session)
-    commit(session)
     snapshot = Snapshot(
         id=str(uuid4()),
         stack_id=stack_id,
         name=name,
-        status=Status.COMPLETE,
+        status=Status.IN_PROGRESS,
         reason=session.stack.reason,
         data={**export.redacted_export(tx, stack), "source": source},
         created_at=tx.now,
     )
     snapshots.add(tx, snapshot)
-    return snapshot
+    advance(session)
+    commit(session)
+    return snapshots.get(tx, stack_id, snapshot.id)
+
+
+def _is_touched(resource: Resource) -> bool:
+    return resource.current and resource.action not in _NOT_TOUCHED and resource.status is Status.COMPLETE
+
+
+def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
+    """
+    Delete a snapshot, and what clouds saved for it. Raises ActionInProgress.
+
+    What was saved for a resource that the stack no longer has stays at the cloud.
+    """
+    saved = snapshot.data.get(SAVED) or {}
+    if saved:
+        stack = stacks.get(tx, snapshot.stack_id, for_update=True)
+        phases.refuse_busy(stack)
+        session = StackSession(tx, engine, stack)
+        for name, ids in saved.items():
+            resource = session.resources.find(name)
+            if resource is not None:
+                session.type_of(resource).delete_saved(session.context, resource, ids)
+    snapshots.delete(tx, snapshot.id)
 
 
 def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
@@ -71,7 +98,18 @@ def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
     resolved = prepare_again(
         engine, source, Identity(stack.id, stack.name, stack.project_id), source.files, engine.budget(tx)
     )
-    operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
+    operations.update(tx, engine, stack_id, _with_saved(engine, resolved, snapshot), Options(), action=Action.RESTORE)
+
+
+def _with_saved(engine: Engine, resolved: ResolvedStack, snapshot: Snapshot) -> ResolvedStack:
+    """Return the stack with the properties that let clouds restore what they saved."""
+    definitions = dict(resolved.definitions)
+    for name, saved in (snapshot.data.get(SAVED) or {}).items():
+        definition = definitions.get(name)
+        if definition is not None and isinstance(definition["properties"], Mapping):
+            restored = engine.type(definition["type"]).restored(saved)
+            definitions[name] = {**definition, "properties": {**definition["properties"], **restored}}
+    return replace(resolved, definitions=definitions)
 
 
 def _plain(source: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Snapshot
+from stoker.model.status import Status
 from stoker.store import statements
 from stoker.store.repository import Repository
 from stoker.store.schema import snapshots
@@ -12,6 +13,7 @@ from stoker.store.tx import Tx
 _SNAPSHOTS = Repository(Snapshot, snapshots, key=("stack_id", "id"))
 _OF_STACK = _SNAPSHOTS.by("stack_id").order_by(snapshots.c.seq)
 _COUNT = statements.count(snapshots, "stack_id")
+_IN_PROGRESS = _SNAPSHOTS.by("stack_id", "status")
 _DELETE = statements.delete(snapshots, "id")
 
 
@@ -20,7 +22,21 @@ def add(tx: Tx, new: Snapshot) -> None:
     Insert a snapshot. With ``parameter_defaults`` it is always encrypted: only the nested templates that use these
     defaults declare which of them are hidden.
     """
-    _SNAPSHOTS.add(tx, new, encrypt=("data",) if new.data["environment"].get("parameter_defaults") else ())
+    _SNAPSHOTS.add(tx, new, encrypt=_encrypted(new))
+
+
+def save(tx: Tx, changed: Snapshot) -> None:
+    """Write a snapshot, encrypted as by ``add``."""
+    _SNAPSHOTS.save(tx, changed, encrypt=_encrypted(changed))
+
+
+def _encrypted(snapshot: Snapshot) -> tuple[str, ...]:
+    return ("data",) if snapshot.data["environment"].get("parameter_defaults") else ()
+
+
+def in_progress(tx: Tx, stack_id: str) -> list[Snapshot]:
+    """Return the stack's snapshots that a cloud has not yet finished."""
+    return _SNAPSHOTS.all(tx, _IN_PROGRESS, {"stack_id": stack_id, "status": Status.IN_PROGRESS.value})
 
 
 def get(tx: Tx, stack_id: str, id: str) -> Snapshot:

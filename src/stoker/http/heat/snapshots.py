@@ -54,8 +54,8 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 @operation(204, errors=(409,))
 def delete(request: RequestContext, tx: Tx) -> None:
-    """Delete a snapshot."""
-    snapshots.delete(tx, _snapshot(tx, request).id)
+    """Delete a snapshot. Raises ActionInProgress if clouds have saved resources and the stack is busy."""
+    stack_snapshots.delete(tx, request.app.engine, _snapshot(tx, request))
 
 
 @operation(202, errors=(409,))

@@ -13,6 +13,7 @@ from stoker.resources import label_groups
 from stoker.stacks.engine import Engine, phases
 from stoker.stacks.engine.advance import wake
 from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.snapshot_end import end_snapshot
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
@@ -26,6 +27,8 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
     With ``notify_parent=False``, the resource of the nested stack checks the stack's state itself.
     """
     session.save()
+    if session.ended and session.stack.parent_id is None:
+        end_snapshot(session)
     phases.set_deadline(session)
     stack = session.stack
     logins = session.engine.env.stack_users

@@ -11,7 +11,7 @@ from uuid import uuid4
 from stoker.model.errors import ActionInProgress
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks.engine import ADVANCE, DEADLINE
+from stoker.stacks.engine import ADVANCE, DEADLINE, snapshot_end
 from stoker.stacks.engine import plan as plans
 from stoker.stacks.engine.plan import NewPlan
 from stoker.stacks.engine.session import StackSession
@@ -25,6 +25,7 @@ _REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
 def begin_operation(session: StackSession, action: Action, **changes: Any) -> None:
     """Start a new operation. Remaining steps of the previous operation are dropped."""
     forget_plan(session)
+    snapshot_end.end_superseded(session)
     session.set(
         action=action,
         status=Status.IN_PROGRESS,
@@ -76,6 +77,12 @@ def begin_action(session: StackSession, action: Action) -> None:
     present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
     order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
     _begin_phase(session, Phase.ACTION, order(present), {})
+
+
+def begin_snapshot(session: StackSession, resource_ids: Iterable[str]) -> None:
+    """Start an operation that saves these resources at their cloud, all at once."""
+    begin_operation(session, Action.SNAPSHOT)
+    _begin_phase(session, Phase.ACTION, {id: () for id in resource_ids}, {})
 
 
 def complete(session: StackSession) -> None:
