@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from stoker.deployments.reports import Report, apply_together
 from stoker.store import deployments, logs, runs
 from stoker.triggers.lifecycle import GO_ON
@@ -132,7 +130,6 @@ def test_a_deployment_of_a_stack_is_left_to_a_transaction_of_its_own(fleet):
     assert together(fleet, report(owned)) == [None]
 
 
-@pytest.mark.parametrize("store", ["sqlite"], indirect=True)
 def test_the_number_of_queries_does_not_depend_on_the_number_of_reports(fleet):
     counted = []
     for count in (3, 12):

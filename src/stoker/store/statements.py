@@ -33,6 +33,10 @@ class AnyOf(sa.ColumnElement[bool]):
         self.column = column
         self.values = sa.bindparam(name, type_=sa.Text())
 
+    def self_group(self, against: Any = None) -> AnyOf:
+        """Return the condition itself. By default, SQLAlchemy compares it with 1, and SQLite would use no index."""
+        return self
+
 
 @compiles(AnyOf, "sqlite")
 def _any_of_on_sqlite(condition: AnyOf, compiler: Any, **more: Any) -> str:
