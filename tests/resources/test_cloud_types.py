@@ -591,3 +591,27 @@ def test_changed_user_data_counts_a_rebuild(store):
 def _objects(heat: World) -> list[CloudObject]:
     with heat.store.read() as tx:
         return [item for kind in CloudKind for item in cloud_objects.of_kind(tx, heat.project, kind)]
+
+
+def test_removed_gateway_and_pools_of_a_subnet_are_emptied(store):
+    heat, _ = _slow_world(store)
+    subnet = {
+        "type": "OS::Neutron::Subnet",
+        "properties": {"network": "n", "cidr": "10.8.0.0/24", "gateway_ip": "10.8.0.9"},
+    }
+    subnet["properties"]["allocation_pools"] = [{"start": "10.8.0.10", "end": "10.8.0.20"}]
+    stack = heat.create(template({"subnet": subnet}))
+    id = heat.resources(stack)["subnet"].id
+    _end(heat, id, external_id="s1")
+    bare = {"type": "OS::Neutron::Subnet", "properties": {"network": "n", "cidr": "10.8.0.0/24"}}
+    heat.update(stack, template({"subnet": bare}))
+    (item,) = _objects(heat)
+    assert (item.specification["gateway_ip"], item.specification["allocation_pools"]) == (None, [])
+
+
+def test_mac_addresses_have_the_form_that_neutron_shows(store):
+    heat, _ = _slow_world(store)
+    properties = {"network": "n", "mac_address": "00-00-00-00-BB-BB"}
+    heat.create(template({"port": {"type": "OS::Neutron::Port", "properties": properties}}))
+    (item,) = _objects(heat)
+    assert item.specification["mac_address"] == "00:00:00:00:bb:bb"

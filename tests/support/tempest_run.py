@@ -150,6 +150,13 @@ def run_tests(folder: Path, config: str, pattern: str) -> Iterator[tuple[str, st
                 yield match[1], match[2]
 
 
+def _write_clouds(folder: Path, member: Mapping[str, str]) -> None:
+    """Write the entry of the cloud for Stoker, whose home is in the folder: the project of the tests."""
+    path = folder / "home" / ".config" / "openstack" / "clouds.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(yaml.safe_dump({"clouds": {"demo": {"region_name": "RegionOne", "auth": dict(member)}}}))
+
+
 def compare(results: Mapping[str, str]) -> list[str]:
     """Return the tests that a real Heat passes and this run does not."""
     passed = PASSED.read_text().split()
@@ -189,9 +196,9 @@ def main() -> int:
                 "stack_domain_admin_password": _PASSWORD,
             }
             prepare(keystone, member, "http://127.0.0.1:1/v1/%(tenant_id)s")
-            stoker = cleanup.enter_context(
-                served(folder, *flags(keystone, **own, hidden_stack_tags="hidden"), is_forked=False)
-            )
+            _write_clouds(folder, member)
+            settings = flags(keystone, **own, hidden_stack_tags="hidden", cloud="demo")
+            stoker = cleanup.enter_context(served(folder, *settings, is_forked=False))
             prepare(keystone, member, f"{stoker.url}/v1/%(tenant_id)s")
         config = _CONFIG.format(admin=admin, member=member, service=service)
         for name, result in run_tests(folder, config, options.pattern):

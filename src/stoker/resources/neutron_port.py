@@ -77,6 +77,8 @@ def extra_members(properties: Properties) -> dict[str, Any]:
         qos_policy="qos_policy_id",
         propagate_uplink_status="propagate_uplink_status",
     )
+    if isinstance(members.get("mac_address"), str):  # Neutron shows addresses in this form
+        members["mac_address"] = members["mac_address"].lower().replace("-", ":")
     if properties.get("allowed_address_pairs") is not None:
         members["allowed_address_pairs"] = [
             {name: value for name, value in pair.items() if value is not None}

@@ -39,6 +39,10 @@ def specify(context: Context, resource: Resource, properties: Properties) -> dic
     )
     if members.get("gateway_ip") == "":
         members["gateway_ip"] = None  # as in Heat, an empty text means that the subnet has no gateway
+    # As in Heat, an update that no longer has these properties empties them.
+    for name, empty in (("gateway_ip", None), ("allocation_pools", [])):
+        if properties[name] is None and resource.properties.get(name) is not None:
+            members[name] = empty
     return members
 
 

@@ -24,7 +24,7 @@ from stoker.backends.cloud.drivers.server_request import (
     MICROVERSION,
     create_body,
     delete_own_ports,
-    has_own_ports,
+    has_networks,
     microversion,
     send_action,
 )
@@ -94,7 +94,8 @@ class ServerDriver(Driver):
 
     def remove(self, run: Run) -> Result:
         result = super().remove(run)
-        if isinstance(result, Done) and has_own_ports(run.specification):
+        # An update may leave a port of the server's own whose entry does not need one any more.
+        if isinstance(result, Done) and has_networks(run.specification):
             delete_own_ports(run)
         return result
 

@@ -176,6 +176,8 @@ def _set_interfaces(run: Run) -> None:
         body = {"interfaceAttachment": _attachment(nic)}
         path = f"/servers/{run.external_id}/os-interface"
         run.client.request(COMPUTE, "POST", path, body, microversion=MICROVERSION)
+    if missing:  # the representation that was read before does not have the new addresses
+        raise RetryLater("Waiting for Nova to attach interfaces", 1.0)
     _delete_unused_ports(run)
 
 

@@ -78,16 +78,25 @@ def security_groups(run: Run) -> list[str]:
 
 
 def nics(run: Run) -> list[dict[str, Any]]:
-    """Return the server's networks in the form of the create request."""
-    return [_nic(run, index, entry) for index, entry in enumerate(run.specification["networks"])]
+    """
+    Return the server's networks in the form of the create request.
+
+    An entry that needs a port gets one that the server has already, if it suits; otherwise a new one.
+    """
+    entries = run.specification["networks"]
+    named = {run.names.resolve("port", str(entry["port"])) for entry in entries if entry.get("port")}
+    present = _present_ports(run) if any(map(needs_own_port, entries)) else []
+    left = [port for port in present if port["id"] not in named]
+    return [_nic(run, index, entry, left) for index, entry in enumerate(entries)]
 
 
-def _nic(run: Run, index: int, entry: Mapping[str, Any]) -> dict[str, Any]:
+def _nic(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return one network of the request. ``ports``: those that no other entry has; loses the one of this entry."""
     nic = {key: value for key, value in entry.items() if key not in _OWN_MEMBERS and value is not None}
     if entry.get("port"):
         nic = {"port": run.names.resolve("port", str(entry["port"])), "tag": entry.get("tag")}
     elif needs_own_port(entry):
-        nic = {"port": ensure_own_port(run, index, entry), "tag": entry.get("tag")}
+        nic = {"port": _ensure_own_port(run, index, entry, ports), "tag": entry.get("tag")}
     elif entry.get("uuid"):
         nic["uuid"] = run.names.resolve("network", str(entry["uuid"]))
     return {key: value for key, value in nic.items() if value is not None}
@@ -109,12 +118,23 @@ def own_ports(run: Run) -> list[Mapping[str, Any]]:
     return [port for port in ports if marker_of(port) == run.marker]
 
 
-def ensure_own_port(run: Run, index: int, entry: Mapping[str, Any]) -> str:
-    """Create the server's own port for an entry, unless it exists; return its id."""
+def _present_ports(run: Run) -> list[Mapping[str, Any]]:
+    """Return the ports that belong to the server alone, followed by other ports of its interfaces."""
+    own = own_ports(run)
+    if run.object.external_id is None:
+        return own
+    attached = run.client.list(NETWORK, "/ports", "ports", query={"device_id": run.external_id})
+    return [*own, *(port for port in attached if all(port["id"] != other["id"] for other in own))]
+
+
+def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> str:
+    """Return the id of a port for an entry: one of ``ports``, which loses it, or a new one."""
     name = own_port_name(run, index)
-    for port in own_ports(run):
-        if port["name"] == name:
-            return str(port["id"])
+    suitable = [port for port in ports if _suits(run, port, entry)]
+    match = next((port for port in suitable if port["name"] == name), suitable[0] if suitable else None)
+    if match is not None:
+        ports.remove(match)
+        return str(match["id"])
     body: dict[str, Any] = {"name": name, "description": run.marker.text}
     address = {"subnet_id": entry.get("subnet"), "ip_address": entry.get("fixed_ip")}
     address = {key: value for key, value in address.items() if value}
@@ -126,6 +146,22 @@ def ensure_own_port(run: Run, index: int, entry: Mapping[str, Any]) -> str:
     if run.specification.get("security_groups"):
         body.setdefault("security_groups", security_groups(run))
     return str(run.client.request(NETWORK, "POST", "/ports", {"port": body}).json()["port"]["id"])
+
+
+def _suits(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Return whether a port has the network, the subnet and the address of an entry."""
+    if entry.get("uuid") and port["network_id"] != run.names.resolve("network", str(entry["uuid"])):
+        return False
+    if entry.get("port_extra_properties") and marker_of(port) != run.marker:
+        return False
+    subnet = run.names.resolve("subnet", str(entry["subnet"])) if entry.get("subnet") else None
+    addresses = port.get("fixed_ips") or ()
+    if not addresses:
+        return subnet is None and not entry.get("fixed_ip")
+    return any(
+        subnet in (None, address["subnet_id"]) and entry.get("fixed_ip") in (None, "", address["ip_address"])
+        for address in addresses
+    )
 
 
 def delete_own_ports(run: Run) -> None:
@@ -141,6 +177,12 @@ def delete_port(run: Run, id: str) -> None:
     except CloudRefused as error:
         if error.status != 404:
             raise
+
+
+def has_networks(specification: Mapping[str, Any]) -> bool:
+    """Return whether the server's networks are a list, so that it may have ports of its own."""
+    networks = specification.get("networks") or ()
+    return not isinstance(networks, str) and bool(networks)
 
 
 def has_own_ports(specification: Mapping[str, Any]) -> bool:
