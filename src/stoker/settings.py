@@ -274,6 +274,11 @@ class Settings:
     keystone_cache_seconds: int = _setting(
         5, "Seconds that results of token validation are cached; a revoked token is accepted for that long."
     )
+    trust_roles: str = _setting(
+        "",
+        "Roles, separated by commas, of the trusts by which Stoker manages servers for the owners of stacks (default:"
+        " all roles of the owner's token).",
+    )
     stack_user_domain: str = _setting("heat", "Domain at Keystone for the users of resources.")
     stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
     stack_domain_admin_password: str = _setting("", "That administrator's password.", secret=True)

@@ -143,10 +143,10 @@ def _shown(size: int | None) -> str:
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: str | None) -> None:
-    """Remove orphans: queues, containers and objects of resources that no longer exist.
+    """Remove orphans: queues, containers, objects, servers, networks and volumes of resources that no longer exist.
 
-    Includes an external Swift and Zaqar, if the settings (file or STOKER_… variables) name one. Safe to run while
-    Stoker serves the database.
+    Includes an external Swift, Zaqar and OpenStack, if the settings (file or STOKER_… variables) name one. Safe to run
+    while Stoker serves the database.
     """
     with reported_as_click_errors():
         from stoker import serve

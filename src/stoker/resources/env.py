@@ -125,6 +125,13 @@ class StackUsers(Protocol):
         """Request that everything that Keystone has for a tree of stacks is deleted."""
 
 
+class Trusts(Protocol):
+    """Trusts by which Stoker acts for the owners of stacks at a cloud."""
+
+    def drop_stack(self, tx: Tx, stack: Stack) -> None:
+        """Request the deletion of the trust of a deleted root stack."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A response of a Heat API: the HTTP status and the decoded body."""
@@ -172,5 +179,7 @@ class ResourceEnv:
     cloud: Cloud | None = None
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
+    #: None unless Stoker acts for the owners of stacks.
+    trusts: Trusts | None = None
     #: Receives the ends of runs.
     listeners: RunListeners = field(default_factory=RunListeners)

@@ -9,7 +9,10 @@ from pathlib import Path
 from starlette.types import ASGIApp
 
 from stoker.backends import factory, garbage_collector
+from stoker.backends.cloud import sweep
+from stoker.backends.cloud.credentials import SiteCredentials
 from stoker.backends.cloud.factory import start_openstack
+from stoker.backends.cloud.markers import site_id
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
@@ -98,6 +101,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         site_key=stores.site_key,
         call_tokens=backends.call_tokens,
         health=HealthReport({"database": store.probe.check, "notifications": store.check_notifications}),
+        trusts=backends.openstack.trusts if backends.openstack else None,
         result_poller=_start_backends(stores, identity, backends, callbacks),
     )
     return Application(app, create_asgi_app(app, list_routes(settings)), retention)
@@ -120,13 +124,16 @@ def collect_garbage(settings: Settings, store: Store, secret: bytes, *, dry_run:
     """
     Delete queues, containers and objects whose resource no longer exists, and yield each of them.
 
-    Includes those in external services. With ``dry_run``, only yield them. ``secret`` is the site secret. Safe to call
-    while another process serves.
+    Includes those in external services and at the cloud of the setting ``cloud``. With ``dry_run``, only yield them.
+    ``secret`` is the site secret. Safe to call while another process serves.
     """
     work, tokens = Work(store), Tokens(store, settings.token_hours)
     external = factory.create_backends(settings, work, secret, token_of=tokens.of_project)
     try:
         yield from garbage_collector.collect(store, Objects(store, work), external.drivers, dry_run=dry_run)
+        if settings.cloud:
+            client = SiteCredentials(settings.cloud).login.client
+            yield from sweep.collect(store, client, site_id(secret), dry_run=dry_run)
     finally:
         for driver in external.drivers.values():
             driver.close()

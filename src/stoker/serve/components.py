@@ -167,7 +167,7 @@ def create_backends(
     )
     own_tokens = None if identity.at_keystone else token_of
     heats = RemoteHeatClient(url, platform.region, regions_of(settings.remote_heats), own_tokens, ca_file)
-    openstack = create_openstack(settings, stores.work, secret)
+    openstack = create_openstack(settings, stores.store, stores.work, secret)
     return Backends(platform, site_transports, heats, external, call_tokens, openstack)
 
 
@@ -230,6 +230,7 @@ def create_engine(
         ),
         cloud=_choose_cloud(settings, stores, backends),
         stack_users=identity.keystone_users,
+        trusts=backends.openstack.trusts if backends.openstack else None,
         listeners=RunListeners(trigger=TriggerListener()),
     )
     limits = Limits(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused, RetryLater
+from stoker.backends.service_client import rejecting_malformed
 from stoker.circuit_breaker import CircuitBreaker, ServiceRejected, ServiceUnavailable
 
 if TYPE_CHECKING:
@@ -79,12 +80,21 @@ class CloudClient:
     Sends requests to the services of a cloud.
 
     ``open_access`` logs in, at the first request. ``breakers`` are the circuit breakers of the services, which clients
-    of the same cloud share. All methods raise ServiceUnavailable if a service does not answer, ServiceRejected if the
-    login is refused, RetryLater for too many requests, and CloudRefused for all other errors.
+    of the same cloud share. ``refuse`` returns the error for a login that Keystone refuses.
+
+    All methods raise ServiceUnavailable if a service does not answer, ServiceRejected if the login is refused,
+    RetryLater for too many requests, and CloudRefused for all other errors.
     """
 
-    def __init__(self, name: str, open_access: Callable[[], Access], breakers: Breakers) -> None:
+    def __init__(
+        self,
+        name: str,
+        open_access: Callable[[], Access],
+        breakers: Breakers,
+        refuse: Callable[[ServiceRejected], Exception] = lambda error: error,
+    ) -> None:
         self.name = name
+        self._refuse = refuse
         self._open_access = open_access
         self._breakers = breakers
         self._lock = threading.Lock()
@@ -122,7 +132,9 @@ class CloudClient:
 
     def get(self, service: str, path: str, *, query: Any = None, microversion: str | None = None) -> Any:
         """Return the decoded body of a GET request."""
-        return self.request(service, "GET", path, query=query, microversion=microversion).json()
+        answer = self.request(service, "GET", path, query=query, microversion=microversion)
+        with rejecting_malformed():
+            return answer.json()
 
     def find(self, service: str, path: str, key: str, *, microversion: str | None = None) -> dict[str, Any] | None:
         """Return the object ``key`` in the answer to a GET request; None if the service has no such object."""
@@ -132,8 +144,9 @@ class CloudClient:
             if error.status == 404:
                 return None
             raise
-        item: dict[str, Any] = match[key] if key else match
-        return item
+        with rejecting_malformed():
+            item: dict[str, Any] = match[key] if key else match
+            return item
 
     def list(
         self, service: str, path: str, key: str, *, query: Any = (), microversion: str | None = None
@@ -144,7 +157,8 @@ class CloudClient:
         page = [*pairs, ("limit", _PAGE)]
         while True:
             body = self.get(service, path, query=page, microversion=microversion)
-            items += body[key]
+            with rejecting_malformed():
+                items += body[key]
             if len(body[key]) < _PAGE and not _has_next(body, key):
                 return items
             if not body[key]:
@@ -196,9 +210,8 @@ class CloudClient:
             raise CloudFailure(f"The cloud {self.name} has no {service} service.", "EndpointNotFound") from None
         except (exceptions.Unauthorized, exceptions.Forbidden, exceptions.NotFound) as error:
             # Only the login raises HTTP errors; the trust may be gone (NotFound).
-            raise ServiceRejected(
-                f"the cloud {self.name} refuses the login: {error.message}", error.http_status
-            ) from None
+            message = f"the cloud {self.name} refuses the login: {error.message}"
+            raise self._refuse(ServiceRejected(message, error.http_status)) from None
         except (exceptions.ClientException, OSError) as error:
             raise ServiceUnavailable(f"{NAMES[service]} of the cloud {self.name} does not answer: {error}") from None
 

@@ -276,8 +276,8 @@ class Recorder:
                 return
             if change is None:
                 cloud_objects.delete(tx, row.id)
-                self._context.credentials.object_deleted(tx, row)
                 self._context.on_settled(tx, row.id)
+                self._context.credentials.object_deleted(tx, row)
             else:
                 self._save(tx, row, change(row))
 

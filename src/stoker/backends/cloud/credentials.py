@@ -30,16 +30,12 @@ class Credentials(Protocol):
         """Return the client for an object. Raises CloudFailure if there are no credentials."""
         ...
 
-    def open_project(self, project_id: str) -> CloudLogin | None:
-        """Return a client for any object of a project; None without credentials."""
-        ...
-
     def scope(self, item: CloudObject) -> str:
         """Return the key of the objects that are polled together."""
         ...
 
     def object_deleted(self, tx: Tx, item: CloudObject) -> None:
-        """Drop credentials that no object needs any more."""
+        """End credentials that no object needs any more; called after the row of the object is deleted."""
 
 
 class SiteCredentials:
@@ -54,7 +50,9 @@ class SiteCredentials:
     def open(self, item: CloudObject) -> CloudLogin:
         return self._login
 
-    def open_project(self, project_id: str) -> CloudLogin | None:
+    @property
+    def login(self) -> CloudLogin:
+        """The login for all objects."""
         return self._login
 
     def scope(self, item: CloudObject) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.backends.cloud.controller import JOBS, POLL, CloudContext, CloudController, OnSettled
-from stoker.backends.cloud.credentials import Credentials, SiteCredentials
+from stoker.backends.cloud.credentials import SiteCredentials
 from stoker.backends.cloud.drivers.base import Driver, Registry
 from stoker.backends.cloud.drivers.container import ContainerDriver
 from stoker.backends.cloud.drivers.image import ImageDriver
@@ -20,6 +20,7 @@ from stoker.backends.cloud.drivers.volume_attachment import VolumeAttachmentDriv
 from stoker.backends.cloud.markers import site_id
 from stoker.backends.cloud.openstack_cloud import OpenStackCloud
 from stoker.backends.cloud.polling import StatePoller
+from stoker.backends.cloud.trusts import TrustCredentials
 from stoker.backends.reconciler import Reconciler
 from stoker.settings import Settings
 from stoker.store.open import Store
@@ -31,17 +32,32 @@ class OpenStack:
     """The provider: what resource types use, and what its jobs need."""
 
     cloud: OpenStackCloud
-    credentials: Credentials
+    credentials: SiteCredentials | TrustCredentials
     registry: Registry
     site: str
 
+    @property
+    def trusts(self) -> TrustCredentials | None:
+        """The trusts of stacks; None if all stacks share one login."""
+        return self.credentials if isinstance(self.credentials, TrustCredentials) else None
 
-def create_openstack(settings: Settings, work: Work, secret: bytes) -> OpenStack | None:
-    """Create the provider; None if the settings name no cloud. ``secret`` is the site secret."""
-    if not settings.cloud:
+
+def create_openstack(settings: Settings, store: Store, work: Work, secret: bytes) -> OpenStack | None:
+    """
+    Create the provider; None if the settings name no cloud. ``secret`` is the site secret.
+
+    With users at a Keystone, each stack uses the cloud of that Keystone in its own project, unless ``cloud`` is set.
+    """
+    credentials: SiteCredentials | TrustCredentials
+    if settings.cloud:
+        credentials = SiteCredentials(settings.cloud)
+    elif settings.at_keystone and not settings.local_servers_unsafe:
+        credentials = TrustCredentials(settings, store, work)
+        credentials.register()
+    else:
         return None
     registry = create_registry()
-    return OpenStack(OpenStackCloud(work, registry), SiteCredentials(settings.cloud), registry, site_id(secret))
+    return OpenStack(OpenStackCloud(work, registry), credentials, registry, site_id(secret))
 
 
 def create_registry() -> Registry:

@@ -16,7 +16,6 @@ import structlog
 
 from stoker.backends.cloud.client import COMPUTE, IMAGE, NETWORK, VOLUME, CloudClient
 from stoker.backends.cloud.controller import AWAITS_CLOUD, POLL, CloudContext, Recorder
-from stoker.backends.cloud.credentials import CloudLogin
 from stoker.backends.cloud.drivers.base import SENT_AT, Done, Judgement
 from stoker.backends.cloud.drivers.server import PORTS, summarize_port
 from stoker.backends.cloud.drivers.server_request import MICROVERSION
@@ -112,10 +111,10 @@ class StatePoller:
 
     def _poll(self, source: Source, some: Sequence[CloudObject]) -> int:
         """List the objects of a source, and act on their states. Return the number of further list calls."""
-        login = self._login(some)
-        if login is None:
+        listing = self._list(source, some)
+        if listing is None:
             return 0
-        listed = login.client.list(source.service, source.path, source.key, microversion=source.microversion)
+        client, listed = listing
         by_id = {str(item["id"]): item for item in listed}
         self._explain_recovery(some)
         completed: list[tuple[CloudObject, Done]] = []
@@ -126,21 +125,28 @@ class StatePoller:
                 self._recorder.request_driver(item)
             elif isinstance(judgement.result, Done):
                 completed.append((item, judgement.result))
-        self._delete_duplicates(login.client, source, some, listed)
-        return self._complete(login.client, completed)
+        self._delete_duplicates(client, source, some, listed)
+        return self._complete(client, completed)
 
     def _explain_recovery(self, some: Sequence[CloudObject]) -> None:
         for item in some:
             if item.reason.startswith(AWAITS_CLOUD):
                 self._recorder.explain(item, "The cloud answers again")
 
-    def _login(self, some: Sequence[CloudObject]) -> CloudLogin | None:
-        """Return the login for a list call; objects without credentials fail."""
+    def _list(self, source: Source, some: Sequence[CloudObject]) -> tuple[CloudClient, list[dict[str, Any]]] | None:
+        """List the objects with the first valid login; objects without valid credentials fail."""
+        refused: set[str] = set()
         for item in some:
+            if item.root_id in refused:
+                continue
             try:
-                return self._context.credentials.open(item)
+                client = self._context.credentials.open(item).client
+                return client, client.list(source.service, source.path, source.key, microversion=source.microversion)
             except CloudFailure as error:
-                self._recorder.fail(item, error)
+                refused.add(item.root_id)
+                for other in some:
+                    if other.root_id == item.root_id:
+                        self._recorder.fail(other, error)
         return None
 
     def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
-from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
+from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_trusts, template_types, warnings
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import ExportedStack
@@ -109,8 +109,9 @@ def create(request: RequestContext, body: NewStack) -> Response:
     imported = None if data is None else read_imported_objects(data)
     identity, resolved = stack_requests.new(request, body, name)
     options = body.options()
-    stack = request.app.store.write(
-        lambda tx: operations.create(
+
+    def do(tx: Tx) -> Stack:
+        return operations.create(
             tx,
             request.app.engine,
             resolved,
@@ -119,7 +120,10 @@ def create(request: RequestContext, body: NewStack) -> Response:
             username=request.user.user_name,
             adopt=adopt,
             imported=imported,
-        ),
+        )
+
+    stack = request.app.store.write(
+        stack_trusts.with_trust(request, resolved, identity.stack_id, do),
         background=len(resolved.definitions) > operations.LARGE,
     )
     href = stack_lookup.links(request).stack(stack)
@@ -230,8 +234,11 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Response:
+    def do(tx: Tx) -> None:
+        operations.update(tx, request.app.engine, stack.id, resolved, options)
+
     request.app.store.write(
-        lambda tx: operations.update(tx, request.app.engine, stack.id, resolved, options),
+        stack_trusts.with_trust(request, resolved, stack.id, do),
         background=len(resolved.definitions) > operations.LARGE,
     )
     return Response(202, headers=warnings.headers(resolved.warnings))

@@ -31,9 +31,10 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
         end_snapshot(session)
     phases.set_deadline(session)
     stack = session.stack
-    logins = session.engine.env.stack_users
-    if logins is not None and stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
-        logins.drop_stack(session.tx, stack)
+    if stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
+        for grants in (session.engine.env.stack_users, session.engine.env.trusts):
+            if grants is not None:
+                grants.drop_stack(session.tx, stack)
     if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
         label_groups.stack_ended(session.tx, session.engine.env.work, stack.id)
     if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:

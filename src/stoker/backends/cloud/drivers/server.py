@@ -82,6 +82,7 @@ class ServerDriver(Driver):
                 raise
             if waiting:
                 return Wait(SERVERS, observed=observed)
+            observed = self.read(run) or observed
         return Done(self._complete(run, observed))
 
     def delete(self, run: Run) -> Result:

@@ -1,0 +1,237 @@
+"""
+An OpenStack in memory behind a real HTTP server: Keystone's login, and as much of Nova and Neutron as tests need.
+
+The representations were recorded from Nova 34 and Neutron 29 (``start-openstack``); tests with the real services are in
+``tests/backends/cloud/test_real_cloud.py``. What the double adds is control: answers get lost, services go away, and
+servers take as many list calls to start as the test says.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from support.http_stub import Asked, Said, answering
+
+PROJECT, USER = "c" * 32, "7" * 32
+IMAGE, FLAVOR, LARGE = str(uuid4()), "1", "2"
+_TOKEN = {"X-Subject-Token": "token"}
+
+
+@dataclass
+class FakeOpenStack:
+    """The cloud. ``asked`` has all requests to its services as (verb, path)."""
+
+    url: str = ""
+    #: Services that answer 503, by the first part of their path.
+    away: set[str] = field(default_factory=set)
+    #: Called before a request is handled; a result is the answer in place of the usual one.
+    intercept: Callable[[Asked], Said | None] = lambda asked: None
+    #: The next answers to requests of this verb and path are lost, although the requests are carried out.
+    lost: list[tuple[str, str]] = field(default_factory=list)
+    #: List calls that a server takes to start; a server whose name is in ``faults`` fails with this message.
+    boot_polls: int = 2
+    faults: dict[str, str] = field(default_factory=dict)
+    login_status: int = 201
+    servers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    items: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    polls: dict[str, int] = field(default_factory=dict)
+    lock: Any = field(default_factory=threading.RLock)
+    numbers: Iterator[int] = field(default_factory=lambda: itertools.count(2))
+
+    def answer(self, asked: Asked) -> Said:
+        service, _, path = asked.path.strip("/").partition("/")
+        with self.lock:
+            if service == "identity":
+                return self._identity(asked)
+            self.asked.append((asked.verb, asked.path))
+            if service in self.away:
+                return Said(503)
+            if (said := self.intercept(asked)) is not None:
+                return said
+            said = self._compute(asked, path) if service == "compute" else self._network(asked, path)
+            if (asked.verb, asked.path) in self.lost:
+                self.lost.remove((asked.verb, asked.path))
+                return Said(lost=True)
+            return said
+
+    def count(self, verb: str, path: str) -> int:
+        """Return how often a path was requested."""
+        return self.asked.count((verb, path))
+
+    def add(self, kind: str, **members: Any) -> dict[str, Any]:
+        """Add an object of Neutron."""
+        item = {"id": str(uuid4()), "tags": [], "description": "", "status": "ACTIVE", "name": "", **members}
+        self.items.setdefault(kind, {})[item["id"]] = item
+        return item
+
+    def _identity(self, asked: Asked) -> Said:
+        if asked.path.endswith("/auth/tokens"):
+            if self.login_status != 201:
+                return Said(
+                    self.login_status, {"error": {"message": "The request you have made requires authentication."}}
+                )
+            kinds = {"compute": "compute/v2.1", "network": "network/v2.0"}
+            catalog = [
+                {
+                    "type": kind,
+                    "name": kind,
+                    "endpoints": [{"interface": "public", "region_id": "RegionOne", "url": f"{self.url}/{path}"}],
+                }
+                for kind, path in kinds.items()
+            ]
+            token = {
+                "methods": ["password"],
+                "expires_at": "2099-01-01T00:00:00.000000Z",
+                "user": {"id": USER, "name": "admin", "domain": {"id": "default", "name": "Default"}},
+                "project": {"id": PROJECT, "name": "admin", "domain": {"id": "default", "name": "Default"}},
+                "roles": [{"id": "1", "name": "member"}],
+                "catalog": catalog,
+            }
+            return Said(201, {"token": token}, _TOKEN)
+        return Said(200, {"version": {"id": "v3.14", "status": "stable", "links": [_link(f"{self.url}/identity/v3")]}})
+
+    def _compute(self, asked: Asked, path: str) -> Said:
+        if path in ("v2.1", "v2.1/"):
+            version = {"id": "v2.1", "status": "CURRENT", "version": "2.96", "min_version": "2.1"}
+            return Said(200, {"version": {**version, "links": [_link(f"{self.url}/compute/v2.1")]}})
+        path = path.removeprefix("v2.1")
+        if path == "/servers" and asked.verb == "POST":
+            return self._boot(asked.json["server"])
+        if path == "/servers/detail":
+            return Said(200, {"servers": [self._progress(server) for server in list(self.servers.values())]})
+        if path == "/flavors/detail":
+            return Said(200, {"flavors": [{"id": FLAVOR, "name": "m1.tiny"}, {"id": LARGE, "name": "m1.large"}]})
+        if match := re.fullmatch("/flavors/([^/]+)", path):
+            return Said(200, {"flavor": {"id": match[1]}}) if match[1] in (FLAVOR, LARGE) else _missing("itemNotFound")
+        match = re.fullmatch("/servers/([^/]+)(/.*)?", path)
+        if match is None or match[1] not in self.servers:
+            return _missing("itemNotFound")
+        return self._server(asked, self.servers[match[1]], match[2] or "")
+
+    def _boot(self, wanted: dict[str, Any]) -> Said:
+        id = str(uuid4())
+        self.servers[id] = {
+            "id": id,
+            "name": wanted["name"],
+            "status": "BUILD",
+            "OS-EXT-STS:task_state": "scheduling",
+            "flavor": {"id": wanted["flavorRef"]},
+            "image": {"id": wanted.get("imageRef")},
+            "metadata": wanted["metadata"],
+            "addresses": {},
+            "tags": [],
+            "security_groups": [],
+        }
+        return Said(202, {"server": {"id": id, "adminPass": "secret-password"}})
+
+    def _progress(self, server: dict[str, Any]) -> dict[str, Any]:
+        """Let time pass for a server, at each list call."""
+        calls = self.polls[server["id"]] = self.polls.get(server["id"], 0) + 1
+        if server["OS-EXT-STS:task_state"] == "deleting":
+            del self.servers[server["id"]]
+        elif calls >= self.boot_polls and server["OS-EXT-STS:task_state"] is not None:
+            server["OS-EXT-STS:task_state"] = None
+            server["status"] = server.pop("next", "ACTIVE")
+            if server["name"] in self.faults:
+                server |= {"status": "ERROR", "fault": {"message": self.faults[server["name"]], "code": 500}}
+        return dict(server)
+
+    def _server(self, asked: Asked, server: dict[str, Any], path: str) -> Said:
+        if asked.verb == "GET" and not path:
+            return Said(200, {"server": dict(server)})
+        if asked.verb == "DELETE" and not path:
+            server["OS-EXT-STS:task_state"] = "deleting"
+            return Said(204)
+        if path == "/metadata":
+            server["metadata"] = asked.json["metadata"]
+            return Said(200, {"metadata": server["metadata"]})
+        if path == "" and asked.verb == "PUT":
+            server["name"] = asked.json["server"]["name"]
+            return Said(200, {"server": server})
+        if path == "/action":
+            return self._act(server, asked.json)
+        return _missing("itemNotFound")
+
+    def _act(self, server: dict[str, Any], action: dict[str, Any]) -> Said:
+        self.polls[server["id"]] = 0
+        states = {"suspend": "SUSPENDED", "resume": "ACTIVE", "resize": "VERIFY_RESIZE", "confirmResize": "ACTIVE"}
+        (name,) = action
+        if name == "resize":
+            server["flavor"] = {"id": action["resize"]["flavorRef"]}
+        if name == "confirmResize" and server["status"] != "VERIFY_RESIZE":
+            return Said(400, {"badRequest": {"code": 400, "message": "Instance has not been resized."}})
+        server |= {"OS-EXT-STS:task_state": name, "next": states[name]}
+        return Said(202)
+
+    def _network(self, asked: Asked, path: str) -> Said:
+        if path in ("v2.0", "v2.0/"):
+            links = [_link(f"{self.url}/network/v2.0")]
+            return Said(200, {"version": {"id": "v2.0", "status": "CURRENT", "links": links}, "resources": []})
+        match = re.fullmatch("v2.0/([a-z-]+)(/([^/]+))?(/tags)?", path)
+        assert match is not None, path
+        kind, id, tags = match[1], match[3], match[4]
+        key = kind.removesuffix("s").replace("-", "_")
+        if id is None and asked.verb == "GET":
+            filters = {
+                name: value for name, value in asked.query.items() if name not in ("limit", "marker", "device_id")
+            }
+            listed = [item for item in self.items.get(kind, {}).values() if _fits(item, filters)]
+            return Said(200, {f"{key}s": listed})
+        if id is None:
+            number = next(self.numbers)
+            members = asked.json[key]
+            if kind == "ports":
+                members = {"fixed_ips": [{"subnet_id": "s", "ip_address": f"10.0.0.{number}"}], **members}
+            return Said(201, {key: dict(self.add(kind, **members))})
+        item = self.items.get(kind, {}).get(id)
+        if item is None:
+            return _missing("NeutronError")
+        if asked.verb == "DELETE":
+            del self.items[kind][id]
+            return Said(204)
+        if asked.verb == "PUT":
+            item |= asked.json if tags else asked.json[key]
+        return Said(200, {key: dict(item)})
+
+
+def clouds_yaml(folder: Path, cloud: FakeOpenStack) -> Path:
+    """Write a clouds.yaml with the entry ``fake``."""
+    names = {"username": "admin", "password": "admin", "project_name": "admin"}
+    domains = {"user_domain_name": "Default", "project_domain_name": "Default"}
+    entry = {"region_name": "RegionOne", "auth": {"auth_url": f"{cloud.url}/identity/v3", **names, **domains}}
+    image = {"image_endpoint_override": f"{cloud.url}/image/v2"}
+    path = folder / "clouds.yaml"
+    path.write_text(json.dumps({"clouds": {"fake": {**entry, **image}}}))
+    return path
+
+
+@contextmanager
+def running() -> Iterator[FakeOpenStack]:
+    """Yield a running cloud with the network ``private``."""
+    cloud = FakeOpenStack()
+    with answering(cloud.answer) as server:
+        cloud.url = server.url
+        cloud.add("networks", name="private")
+        yield cloud
+
+
+def _fits(item: dict[str, Any], filters: dict[str, str]) -> bool:
+    return all(value in (item.get(name), *(item["tags"] if name == "tags" else ())) for name, value in filters.items())
+
+
+def _missing(key: str) -> Said:
+    return Said(404, {key: {"code": 404, "message": "It could not be found.", "type": "NotFound", "detail": ""}})
+
+
+def _link(url: str) -> dict[str, str]:
+    return {"rel": "self", "href": url}
