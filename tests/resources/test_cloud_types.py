@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.status import Action, Status
-from stoker.resources import implicit_dependencies
+from stoker.resources import implicit_dependencies, nova_server_attributes
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.stacks import snapshots
 from stoker.stacks.engine import commit
@@ -586,6 +586,20 @@ def test_changed_user_data_counts_a_rebuild(store):
     heat.update(stack, template(changed))
     assert cloud.requests[-1].specification["stoker:rebuilds"] == 1
     assert "new" in cloud.requests[-1].specification["user_data"]
+
+
+def test_addresses_of_detached_ports_are_left_out():
+    fixed_ips = [{"subnet_id": "s", "ip_address": "10.0.0.1"}]
+    port = {"id": "p", "network_id": "n", "mac_address": "m1", "fixed_ips": fixed_ips}
+    entries = [
+        {"addr": "10.0.0.1", "OS-EXT-IPS-MAC:mac_addr": "m1"},
+        {"addr": "203.0.113.1", "OS-EXT-IPS-MAC:mac_addr": "m1"},
+        {"addr": "10.0.0.2", "OS-EXT-IPS-MAC:mac_addr": "m2"},
+    ]
+    server = {"addresses": {"net": entries}, "stoker:ports": {"p": port}}
+    addresses = ["10.0.0.1", "203.0.113.1"]
+    assert nova_server_attributes.read(server, "networks") == {"net": addresses, "n": addresses}
+    assert nova_server_attributes.read({"addresses": {"net": entries[2:]}}, "first_address") == "10.0.0.2"
 
 
 def _objects(heat: World) -> list[CloudObject]:

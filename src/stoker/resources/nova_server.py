@@ -206,6 +206,8 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
         raise NoSuchAttribute(name)
     if name == "name":
         return resource.data.get("name") or observe(context, resource).get("name")
+    if name == "tags":  # no part of the representation in the microversion of all requests
+        return observe(context, resource).get(name) or resource.properties.get(name) or []
     return nova_server_attributes.read(_representation(context, resource), name)
 
 

@@ -32,12 +32,17 @@ def _by_name_and_id(server: Mapping[str, Any], convert: Any) -> dict[str, Any]:
 
 
 def _entries(server: Mapping[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Return Nova's addresses, each with the ids of its port, network and subnets."""
+    """
+    Return Nova's addresses, each with the ids of its port, network and subnets.
+
+    Nova lists an address for some time after its port is detached, so addresses without a port are left out.
+    """
     ports = list((server.get("stoker:ports") or {}).values())
-    return {
-        label: [{**entry, **_place(entry, ports)} for entry in entries]
-        for label, entries in (server.get("addresses") or {}).items()
-    }
+    result = {}
+    for label, entries in (server.get("addresses") or {}).items():
+        placed = [{**entry, **_place(entry, ports)} for entry in entries]
+        result[label] = [entry for entry in placed if entry["port"] is not None or not ports]
+    return {label: entries for label, entries in result.items() if entries}
 
 
 def _place(entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> dict[str, Any]:
