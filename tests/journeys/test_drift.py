@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from support.agents import OwnAgent, own_agent
+from support.clock import FakeTime
 from support.server import Served, served
 from support.templates import config, template
 
@@ -30,7 +33,14 @@ def stoker(tmp_path, database_url) -> Iterator[Served]:
 
 @pytest.fixture
 def agent(stoker, tmp_path) -> Iterator[OwnAgent]:
-    with own_agent(tmp_path / "agent") as process:
+    with enrolled(stoker, tmp_path) as process:
+        yield process
+
+
+@contextmanager
+def enrolled(stoker: Served, folder: Path) -> Iterator[OwnAgent]:
+    """Start the agent of the server ``web1``."""
+    with own_agent(folder / "agent") as process:
         process.enroll(stoker, "web1")
         process.start()
         yield process
@@ -124,36 +134,39 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     assert "drift.began" in stoker.output
 
 
-def test_check_prints_differences_and_ends_with_three(stoker, agent, tmp_path):
-    app, plain = tmp_path / "app", config("true")
-    server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
-    script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
-    properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
-    resources = {"script": script, "app": {"type": "OS::Heat::SoftwareDeployment", "properties": properties}}
-    create(stoker, template(resources))
-    done = stoker.run("check", "s")
-    assert done.returncode == 0
-    assert done.stdout.splitlines()[1].split()[:3] == ["s/app", "web1", "IN_SYNC"]
-    app.write_text("2\n")
-    done = stoker.run("check", "--server", "web1", check=False)
-    assert done.returncode == 3, done.stderr
-    assert "s/app on web1:\n  app\n    1c1\n    < 2\n    ---\n    > 1\n" in done.stdout
-    assert stoker.run("drift", "list", "-o", "name").stdout == "app\n"
-    assert "DRIFTED since" in stoker.run("deployment", "show", "s/app").stdout
+def test_check_prints_differences_and_ends_with_three(tmp_path, database_url):
+    clock = FakeTime(tmp_path)
+    with served(tmp_path, database=database_url, clock=clock) as stoker, enrolled(stoker, tmp_path) as agent:
+        app, plain = tmp_path / "app", config("true")
+        server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+        script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
+        properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
+        resources = {"script": script, "app": {"type": "OS::Heat::SoftwareDeployment", "properties": properties}}
+        create(stoker, template(resources))
+        done = stoker.run("check", "s")
+        assert done.returncode == 0
+        assert done.stdout.splitlines()[1].split()[:3] == ["s/app", "web1", "IN_SYNC"]
+        app.write_text("2\n")
+        done = stoker.run("check", "--server", "web1", check=False)
+        assert done.returncode == 3, done.stderr
+        assert "s/app on web1:\n  app\n    1c1\n    < 2\n    ---\n    > 1\n" in done.stdout
+        assert stoker.run("drift", "list", "-o", "name").stdout == "app\n"
+        assert "DRIFTED since" in stoker.run("deployment", "show", "s/app").stdout
 
-    other = {"config": {"get_resource": "plain"}, "server": server, "name": "plain"}
-    resources |= {"plain": plain, "other": {"type": "OS::Heat::SoftwareDeployment", "properties": other}}
-    stoker.run("stack", "update", "s", "-t", str(write(tmp_path, template(resources))), "--wait")
-    app.write_text("1\n")
-    done = stoker.run("check", "s", check=False)
-    assert done.returncode == 1
-    assert "the config has no option check" in done.stdout
+        other = {"config": {"get_resource": "plain"}, "server": server, "name": "plain"}
+        resources |= {"plain": plain, "other": {"type": "OS::Heat::SoftwareDeployment", "properties": other}}
+        stoker.run("stack", "update", "s", "-t", str(write(tmp_path, template(resources))), "--wait")
+        app.write_text("1\n")
+        done = stoker.run("check", "s", check=False)
+        assert done.returncode == 1
+        assert "the config has no option check" in done.stdout
 
-    agent.end(signal.SIGKILL)
-    stoker.until(lambda: stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE")
-    done = stoker.run("check", "s", check=False)
-    assert done.returncode == 1
-    assert "The agent has not answered: server web1 is OFFLINE" in done.stdout
+        agent.end(signal.SIGKILL)
+        clock.move(timedelta(minutes=5))
+        stoker.until(lambda: stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE")
+        done = stoker.run("check", "s", check=False)
+        assert done.returncode == 1
+        assert "The agent has not answered: server web1 is OFFLINE" in done.stdout
 
 
 def write(folder: Path, content: dict[str, Any]) -> Path:

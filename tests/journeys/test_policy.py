@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, own_agent
+from support.clock import FakeTime
 from support.server import Answer, Served, served
 from support.templates import config, deployment, template
 
@@ -151,18 +152,24 @@ def test_a_run_waits_for_the_window_until_the_policy_is_removed(stoker, agent):
     assert agent.lines() == ["ran"]
 
 
-@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # what opens it is tested on each
-def test_a_held_run_begins_when_the_window_opens(stoker, agent):
-    now = datetime.now(UTC)
-    soon = (now + timedelta(seconds=70 if now.second > 50 else 60)).minute
-    stoker.heat(
-        "PATCH", "/servers/web1", {"policy": {"maintenance_windows": [{"cron": f"{soon} * * * *", "minutes": 1}]}}
-    )
-    server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
-    made = deploy(stoker.heat, server, "echo ran >>$WORK/runs")
-    assert made.body["software_deployment"]["status_reason"].startswith("Waiting for the maintenance window of web1")
-    stoker.until(lambda: status(stoker.heat, made) == "COMPLETE", 100)
-    assert agent.lines() == ["ran"]
+def test_a_held_run_begins_when_the_window_opens(tmp_path):
+    clock = FakeTime(tmp_path)
+    with served(tmp_path, clock=clock) as stoker, own_agent(tmp_path) as agent:
+        agent.enroll(stoker, "web1")
+        agent.start()
+        ahead = timedelta(minutes=30)
+        windows = [{"cron": f"{(datetime.now(UTC) + ahead).minute} * * * *", "minutes": 25}]
+        stoker.heat("PATCH", "/servers/web1", {"policy": {"maintenance_windows": windows}})
+        server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
+        made = deploy(stoker.heat, server, "echo ran >>$WORK/runs")
+        reason = made.body["software_deployment"]["status_reason"]
+        assert reason.startswith("Waiting for the maintenance window of web1")
+        assert status(stoker.heat, made) == "IN_PROGRESS"
+        assert agent.lines() == []
+
+        clock.move(ahead)
+        stoker.until(lambda: status(stoker.heat, made) == "COMPLETE")
+        assert agent.lines() == ["ran"]
 
 
 def test_labels_and_policies_are_set_shown_and_validated(stoker):

@@ -23,6 +23,7 @@ from typing import Any
 import pytest
 
 from support import databases, forked
+from support.clock import FakeTime
 from support.forked import Forked
 
 #: For several processes on one database.
@@ -71,6 +72,8 @@ class Served:
     ca_file: Path | None = None
     #: The address that it listens on.
     host: str = "127.0.0.1"
+    #: Additional variables of a process that is not forked, such as those of ``faketime``.
+    variables: Mapping[str, str] = field(default_factory=dict)
     _token: str | None = None
 
     @property
@@ -94,7 +97,9 @@ class Served:
             if self.is_forked:
                 self.process = Forked(words, plain, output, output)
             else:
-                self.process = subprocess.Popen([*STOKER, *words], env=plain, stdout=output, stderr=output)
+                self.process = subprocess.Popen(
+                    [*STOKER, *words], env={**plain, **self.variables}, stdout=output, stderr=output
+                )
         self._until_healthy()
         if self.login_of is not None:
             self.environment = {**self.login_of.environment, "OS_AUTH_URL": f"{self.url}/identity/v3"}
@@ -227,11 +232,13 @@ def served(
     is_forked: bool = True,
     host: str | None = None,
     port: int | None = None,
+    clock: FakeTime | None = None,
 ) -> Iterator[Served]:
     """
     Start a server, and end it and its local servers with the context. Tests that measure memory must not fork it.
 
     ``host`` is an address of this computer where test machines reach the server. ``port``: default: any free one.
+    ``clock`` is the server's clock instead of this computer's.
     """
     options = (*flags, *(() if clouds_yaml else ("--no-clouds-yaml",)))
     if host is not None:
@@ -240,6 +247,8 @@ def served(
         options = (*options, "--database", database)
     server = Served(folder, port or free_port(), options, login_of=login_of, ca_file=ca_file, is_forked=is_forked)
     server.host = host or server.host
+    if clock is not None:
+        server.is_forked, server.variables = False, clock.variables
     with ExitStack() as cleanup:  # also ends a server whose start fails
         cleanup.callback(end_local_servers, server.state_dir / "local")
         cleanup.callback(server.end)
