@@ -74,8 +74,9 @@ def build(stoker, machines, base, image_builder, folder):
             builder.put(f"/opt/elements/system/{name}", text, 0o755 if text.startswith("#!") else 0o644)
         for path in (program, token):
             builder.put(f"/srv/{path.name}", path.read_bytes(), 0o600)
+        words = ("-n", "-t", "tar", "--min-tmpfs", "1", "-o", "/srv/web", "system", "stoker-agent")
         builder.run(
-            ["python3", "-c", _BUILD, "-n", "-t", "tar", "--no-tmpfs", "-o", "/srv/web", "system", "stoker-agent"],
+            ["python3", "-c", _BUILD, *words],
             environment={
                 "ELEMENTS_PATH": "/opt/elements",
                 "DIB_STOKER_URL": stoker.url,
