@@ -315,6 +315,19 @@ def _etag(document: bytes) -> str:
     return f'"{hashlib.sha256(document).hexdigest()[:16]}"'
 
 
+def shortened(times: dict[str, float]) -> tuple[str, ...]:
+    """Return the program of an agent with shorter times, such as ``{"live._HEARTBEAT_SECONDS": 0.3}``."""
+    lines = ["import importlib", "from stoker_agent.__main__ import main"]
+    for name, seconds in times.items():
+        module, constant = name.rsplit(".", 1)
+        lines += [
+            f"module = importlib.import_module('stoker_agent.{module}')",
+            f"assert module.{constant} > {seconds}",  # fails if the constant gets another name
+            f"module.{constant} = {seconds}",
+        ]
+    return ("-c", "\n".join([*lines, "main()"]))
+
+
 class Agent:
     """An agent below a root of its own; ``started`` are all of its processes so far."""
 

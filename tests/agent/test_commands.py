@@ -46,6 +46,7 @@ def test_status_of_a_running_agent_names_its_runs_and_its_last_contact(agent, se
 
 
 def test_status_shows_an_outage_and_its_end(agent, server):
+    server.head["poll_wait"] = 1  # the end of an outage shows when the next poll ends
     server.give()
     agent.start("--polling-interval", "0.2")
     server.until(lambda: read_status(agent)["exit_code"] == status.WELL)

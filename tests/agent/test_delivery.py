@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from agent.conftest import shortened
+
 pytestmark = pytest.mark.slow
 
 ONCE = "echo ran >>$WORK/runs"
@@ -22,9 +24,9 @@ def begun(server, agent):
 
 
 def interrupted(server, agent, *, sign=signal.SIGKILL, **inputs):
-    """Kill an agent in mid-run and start it again; the process that was left."""
+    """End an agent in mid-run and start it again; the process that was left. SIGTERM leaves the run half a second."""
     server.give(server.entry("c1", LASTING, **inputs))
-    agent.start()
+    agent.start(program=shortened({"agent._LAST_RUN_SECONDS": 0.5}))
     left = begun(server, agent)
     agent.end(sign)
     assert left in agent.living()
@@ -309,7 +311,6 @@ def test_after_sigterm_a_run_that_ends_soon_is_reported(server, agent):
     assert agent.lines("runs") == []
 
 
-@pytest.mark.slow  # a run under way is given some seconds
 def test_after_sigterm_a_longer_run_is_reported_as_interrupted_at_the_next_start(server, agent):
     left = interrupted(server, agent, sign=signal.SIGTERM)
     assert server.result("c1")["deploy_status_code"] == 137
@@ -350,7 +351,6 @@ def test_a_result_is_reported_from_memory_if_the_disk_is_full(server, agent, the
     assert len(server.results("c1")) == 1
 
 
-@pytest.mark.slow  # the agent looks at the disk again after some seconds
 def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, tmp_path):
     state = agent.root / "state"
     state.mkdir(parents=True)
@@ -364,7 +364,7 @@ def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, tmp_pat
         with pytest.raises(OSError, match="No space left"), fill.open("wb") as file:
             file.write(b"x" * 200_000)
         server.give(server.entry("c1", ONCE))
-        agent.start()
+        agent.start(program=shortened({"agent._DISK_PAUSE_SECONDS": 0.2}))
         server.until(lambda: "run.not_started: cannot start run c1" in agent.said())
         assert agent.lines("runs") == []
         fill.unlink()

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from agent.conftest import shortened
 from stoker_agent import facts_report
 from stoker_agent.addresses import list_addresses
 from stoker_agent.config import Config, Paths
@@ -18,6 +19,9 @@ from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.program_output import read_output
 from stoker_agent.site_facts import read_site_facts
 from stoker_agent.tools import Tools
+
+#: An agent that collects its facts soon after a run.
+SOON = shortened({"facts_report._LEAST_SECONDS": 0.1})
 
 
 def put(folder: Path, name: str, text: str, *, mode: int = 0o644) -> None:
@@ -136,7 +140,7 @@ def test_facts_are_sent_at_the_start_and_when_they_change(agent, server):
     server.until(lambda: server.facts)
     put(site, "rack.json", '{"row": 4}')
     agent.end()
-    agent.start()
+    agent.start(program=SOON)
     server.until(lambda: len(server.facts) == 2)
     assert server.facts[1]["custom"] == {"rack": {"row": 4}}
     server.give(server.entry("r1", f"echo 5 > {site}/row"))
@@ -152,7 +156,7 @@ def test_unchanged_facts_are_not_sent_again(agent, server):
     server.until(lambda: agent.root.joinpath("state", "facts.json").exists())
     agent.kill()
     server.answers["facts"] = [599]  # taken by any further report
-    agent.start()
+    agent.start(program=SOON)
     server.give(server.entry("r1", "echo done"))
     server.result("r1")
     # The report after the run follows the one at the start.

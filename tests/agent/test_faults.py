@@ -7,6 +7,7 @@ import errno
 import pytest
 
 import stoker_agent.execute
+from stoker_agent import live
 from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
 from stoker_agent.output_files import AFTERWARDS
@@ -42,7 +43,8 @@ def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, mo
         assert str(fault) in values["deploy_status_reason"]
 
 
-def test_output_that_was_not_sent_yet_is_kept_on_disk(server, here, tmp_path):
+def test_output_that_was_not_sent_yet_is_kept_on_disk(server, here, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "_LAST_SECONDS", 0.5)
     server.released["logs"].clear()
     server.give(server.entry("c1", f"sleep 0.2; head -c {4 * MB} /dev/zero | tr '\\0' x"))
     here.once()

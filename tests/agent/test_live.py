@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from agent.conftest import shortened
 from stoker_agent.progress import parse, wants_progress
 
 pytestmark = pytest.mark.slow
@@ -13,9 +14,13 @@ pytestmark = pytest.mark.slow
 GO = "until test -e $WORK/go; do sleep 0.02; done; "
 
 
-def running(server, agent, script):
+#: An agent whose reports wait less for a server that takes no output.
+IMPATIENT = shortened({"live._LAST_SECONDS": 0.5})
+
+
+def running(server, agent, script, **how):
     server.give(server.entry("c1", script))
-    agent.start()
+    agent.start(**how)
 
 
 def test_output_arrives_in_order_while_the_run_lasts(server, agent):
@@ -44,7 +49,7 @@ def test_output_is_sent_in_parts_and_a_lost_answer_duplicates_none(server, agent
 
 def test_a_server_that_accepts_no_output_does_not_block_the_result(server, agent):
     server.take_log = lambda id, stream, offset, data: server.log_calls.append((id, stream, offset)) or 0
-    running(server, agent, f"echo one; {GO}")
+    running(server, agent, f"echo one; {GO}", program=IMPATIENT)
     server.until(lambda: len(server.log_calls) == 3)
     agent.work.joinpath("go").touch()
     server.result("c1")
@@ -88,7 +93,7 @@ def test_progress_may_be_overwritten_and_invalid_lines_are_ignored(server, agent
 
 def test_a_server_without_live_views_gets_the_result(server, agent):
     server.answers = {"logs": [500, 404, 400] * 10, "progress": [500, 404, 400]}
-    running(server, agent, f"echo one; echo 5 >>$STOKER_PROGRESS; {GO}")
+    running(server, agent, f"echo one; echo 5 >>$STOKER_PROGRESS; {GO}", program=IMPATIENT)
     server.until(lambda: len(server.answers["logs"]) < 27)
     agent.work.joinpath("go").touch()
     assert server.result("c1")["deploy_stdout"] == "one\n"
@@ -96,7 +101,7 @@ def test_a_server_without_live_views_gets_the_result(server, agent):
 
 def test_a_log_request_that_hangs_does_not_delay_the_report(server, agent):
     server.released["logs"].clear()
-    running(server, agent, f"echo one; {GO}")
+    running(server, agent, f"echo one; {GO}", program=IMPATIENT)
     server.until(lambda: server.log_calls)
     agent.work.joinpath("go").touch()
     assert server.result("c1")["deploy_stdout"] == "one\n"
@@ -104,12 +109,7 @@ def test_a_log_request_that_hangs_does_not_delay_the_report(server, agent):
     assert len(server.log_calls) == 1  # none of the calls was given up: the report came before
 
 
-#: The agent with short intervals of heartbeats. The assertion fails if the constant gets another name.
-BEATING = (
-    "-c",
-    "import stoker_agent.live as live; from stoker_agent.__main__ import main\n"
-    "assert live._HEARTBEAT_SECONDS > 1; live._HEARTBEAT_SECONDS = 0.3; main()",
-)
+BEATING = shortened({"live._HEARTBEAT_SECONDS": 0.3})
 
 
 def test_a_run_without_output_sends_heartbeats(server, agent):

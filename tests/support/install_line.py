@@ -34,6 +34,18 @@ sys.addaudithook(count)
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
+#: Runs the program of the first argument, which waits for the end of the agent for a second instead of 20.
+IMPATIENT = """
+import runpy, sys
+
+sys.argv = sys.argv[1:]
+sys.path.insert(0, sys.argv[0])
+from stoker_agent import service
+
+service._STOP_SECONDS = 1.0
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
 
 class Machine:
     """
@@ -71,6 +83,12 @@ class Machine:
     def run_agent(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the installed agent."""
         return self.run_program(self.root / "stoker-agent.pyz", *words)
+
+    def run_impatient(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run a command that soon kills an agent that does not end."""
+        program = str(self.root / "stoker-agent.pyz")
+        command = [sys.executable, "-c", IMPATIENT, program, *words, "--root", str(self.root)]
+        return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
     def run_program(self, program: Path, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command of another copy of the program."""
