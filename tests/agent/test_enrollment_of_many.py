@@ -14,6 +14,8 @@ from support.install_line import Machine
 from support.server import served_on
 
 pytestmark = pytest.mark.slow
+#: For tests of the agent; tests/servers/test_redemption.py tests what Stoker stores for them on each kind of database.
+ON_SQLITE = pytest.mark.parametrize("stoker", ["sqlite"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -68,6 +70,7 @@ def audit(stoker, server):
     return [(entry["action"], entry["outcome"]) for entry in entries if entry.get("server_id") == server]
 
 
+@ON_SQLITE
 def test_one_line_enrolls_machines_up_to_its_limit(stoker, machines):
     command = line(stoker, "--many", "--limit", "2", "--expires", "1h", "--label", "tier=many")
     first, second = (paste(machines(name), command) for name in ("a", "b"))
@@ -86,6 +89,7 @@ def test_one_line_enrolls_machines_up_to_its_limit(stoker, machines):
     assert ("enroll", "ALLOWED") in audit(stoker, first["server_id"])
 
 
+@ON_SQLITE
 def test_agents_start_when_their_servers_are_approved(stoker, machines):
     command = line(stoker, "--many", "--limit", "9", "--approve", "--label", "tier=late")
     admitted, other = machines("admitted"), machines("other")
@@ -107,6 +111,7 @@ def test_agents_start_when_their_servers_are_approved(stoker, machines):
     stoker.until(lambda: "was not approved" in other.root.joinpath("logs", "agent.log").read_text())
 
 
+@ON_SQLITE
 def test_a_revoked_enrollment_admits_no_machine(stoker, machines):
     command = line(stoker, "--many", "--limit", "9", "--label", "tier=revoked")
     listed = json.loads(stoker.run("enrollment", "list", "-o", "json").stdout)
@@ -167,6 +172,7 @@ def test_a_new_machine_runs_everything_again_on_request(stoker, machines, tmp_pa
     assert stack["stack_status"] == "CREATE_COMPLETE"
 
 
+@ON_SQLITE
 def test_a_container_enrolls_when_its_agent_starts(stoker, tmp_path):
     token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "1", "-o", "json").stdout)
     environment = {**os.environ, "STOKER_URL": stoker.url, "STOKER_TOKEN": token["enrollment"]["token"]}
@@ -178,6 +184,7 @@ def test_a_container_enrolls_when_its_agent_starts(stoker, tmp_path):
     assert subprocess.run(command, env=again, capture_output=True, timeout=120, check=False).returncode == 0
 
 
+@ON_SQLITE
 def test_machines_of_an_image_enroll_at_their_first_start(stoker, tmp_path):
     token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "2", "-o", "json").stdout)
     image = tmp_path / "image"

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from support.install_line import Machine
-from support.server import served_on
+from support.server import served
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def stoker(request, tmp_path_factory):
-    with served_on(request, tmp_path_factory.mktemp("install")) as running:
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory):
+    with served(tmp_path_factory.mktemp("install")) as running:
         yield running
 
 
@@ -188,7 +188,7 @@ def test_leave_ends_an_agent_that_does_not_answer(stoker, machine):
     install(stoker, machine, "stuck")
     [agent] = machine.agents
     os.kill(agent, signal.SIGSTOP)
-    left = machine.run_agent("leave")
+    left = machine.run_impatient("leave")
     assert left.returncode == 0, left.stderr
     assert machine.agents == []
     assert not Path(f"/proc/{agent}").exists() or b"stoker" not in Path(f"/proc/{agent}/cmdline").read_bytes()

@@ -62,6 +62,7 @@ def test_an_entry_is_valid_and_documented(reference):
         compile(entry.source(), reference, "exec")
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)  # entries are templates, like any other
 @pytest.mark.parametrize("reference", ENTRIES)
 def test_the_example_of_an_entry_is_a_stack(store, reference):
     heat, entry = world(store), load(reference)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 VERSION = stoker_agent.__version__
 
 
-@pytest.fixture(params=["MANUAL", "AUTOMATIC"])
+@pytest.fixture
 def stoker(request, tmp_path, database_url):
     with served(tmp_path, "--agent-update", request.param, database=database_url) as running:
         running.mode = request.param
@@ -43,6 +43,8 @@ def versions(stoker) -> dict[str, str]:
     return {server["name"]: server["agent_version"] for server in stoker.heat("GET", "/servers").body["servers"]}
 
 
+# Each way and each database once; tests/servers/test_agent_upgrades.py tests all on both.
+@pytest.mark.parametrize(("stoker", "database_url"), [("MANUAL", "postgresql"), ("AUTOMATIC", "sqlite")], indirect=True)
 def test_agents_become_the_servers_version(stoker, agents):
     if stoker.mode == "AUTOMATIC":
         stoker.until(lambda: set(versions(stoker).values()) == {VERSION})

@@ -57,6 +57,8 @@ def reset_high_water(pid: int) -> int:
     return high_water(pid)
 
 
+# What is stored is tested on each kind of database in tests/deployments/test_log_storage.py.
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url, agent):
     with served(tmp_path, "--max-log-bytes", str(2 * MB), database=database_url, is_forked=False) as stoker:
         server_id = started(stoker, agent, "flooded")
