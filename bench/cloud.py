@@ -78,7 +78,7 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("service", nargs="+", metavar="LABEL=TYPE:PID,…")
     options = arguments.parse_args()
-    session = openstack.config.get_cloud_region(options.cloud).get_session()
+    session = openstack.config.get_cloud_region(cloud=options.cloud).get_session()
     services = {}
     for text in options.service:
         label, _, target = text.partition("=")

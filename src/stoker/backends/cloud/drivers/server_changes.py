@@ -160,7 +160,8 @@ def _set_interfaces(run: Run) -> None:
     if detaching:
         raise RetryLater("Waiting for Nova to detach interfaces", 1.0)
     left, missing = list(interfaces), []
-    for nic in nics(run):
+    # An entry for any port of a network must not take the port of another entry.
+    for nic in sorted(nics(run), key=lambda nic: (not nic.get("port"), not nic.get("fixed_ip"))):
         match = next((item for item in left if _is_of(nic, item)), None)
         if match is None:
             missing.append(nic)
