@@ -14,6 +14,7 @@ from stoker_client.deployments import Deployments
 from stoker_client.enrollments import Enrollments
 from stoker_client.hooks import Hooks
 from stoker_client.identity import Identity
+from stoker_client.relays import Relays
 from stoker_client.schedules import Schedules
 from stoker_client.servers import Servers
 from stoker_client.stacks import Stacks
@@ -41,6 +42,7 @@ class Client:
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
         self.checks = Checks(wire)
+        self.relays = Relays(wire)
         self.servers = Servers(wire)
         self.enrollments = Enrollments(wire)
         self.templates = Templates(wire)

@@ -22,11 +22,12 @@ from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.document import document, path_of
 from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.relay.routes import ROUTES as RELAY
 from stoker.http.request_context import Route
 from stoker.http.router import Router
 
 DOCUMENT = document(DESCRIBED, "")
-ALL = [*health.ROUTES, *AGENT, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS]
+ALL = [*health.ROUTES, *AGENT, *RELAY, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS]
 ROWS = [row for row in ALL if row.verb != "COPY"]  # OpenAPI has no COPY
 
 

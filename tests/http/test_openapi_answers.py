@@ -339,7 +339,10 @@ def agent(asked):
     assert asked.heat("GET", "/servers/enrolled").body["server"]["agent_upgrade"]["reason"] == "r"
     assert asked.heat("DELETE", f"{upgrades}/enrolled").status == 204
     digest = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
-    assert asked.ask("GET", f"/agent/v1/hooks/{digest}", headers=headers).status == 200
+    for etag, expected in (("", 200), (f'"{digest}"', 304)):
+        conditional = {**headers, "If-None-Match": etag}
+        assert asked.ask("GET", f"/agent/v1/hooks/{digest}", headers=conditional).status == expected
+    relays(asked, key)
     assert asked.ask("DELETE", "/agent/v1/server", headers=headers).body == {"status": "DELETED"}
     for path in ("install", "stoker-agent.pyz"):
         assert asked.ask("GET", f"/agent/v1/{path}").status == 200
@@ -369,6 +372,36 @@ def checks(asked, run, headers):
     for query in ("?limit=0", f"?marker={id}", "?deployment_id=none"):
         assert asked.heat("GET", f"/checks{query}").body == {"checks": []}
     assert asked.heat("GET", "/checks?limit=-1").status == 400
+
+
+def relays(asked, key):
+    body = {"name": "site", "url": "https://relay.example:8005"}
+    made = asked.heat("POST", "/relays", body).body["relay"]
+    assert asked.heat("POST", "/relays", body).status == 409
+    for wrong in ({"name": "-"}, {"url": "relay.example"}, {"url": "http://x:y"}, {"ca": "no PEM"}):
+        assert asked.heat("POST", "/relays", {**body, **wrong}).status == 400
+    enrolled = asked.heat("POST", "/servers", {"name": "at-site", "relay": "site"}).body["enrollment"]
+    assert enrolled["url"] == body["url"]
+    assert body["url"] in enrolled["command"]
+    assert (
+        asked.heat("POST", "/enrollments", {"limit": 1, "relay": made["id"]}).body["enrollment"]["url"] == body["url"]
+    )
+    assert asked.heat("POST", "/servers", {"name": "elsewhere", "relay": "none"}).status == 404
+    own = {"Authorization": f"Bearer {made['key']}"}
+    agents = [{"key": key, "agent": "0.1.0; hooks=script"}, {"key": "wrong.key"}]
+    polled = asked.ask("POST", "/relay/v1/polls", {"batch": "b", "agents": agents}, own).body["agents"]
+    assert sorted((each["index"], each["status"]) for each in polled) == [(0, 200), (1, 401)]
+    assert asked.ask("POST", "/relay/v1/polls", {"batch": "b", "agents": []}, own).body == {"agents": []}
+    assert asked.ask("POST", "/relay/v1/polls", {"batch": "", "agents": []}, own).status == 400
+    script = asked.ask("GET", "/relay/v1/install", headers=own)
+    assert script.status == 200
+    unchanged = {**own, "If-None-Match": script.headers["ETag"]}
+    assert asked.ask("GET", "/relay/v1/install", headers=unchanged).status == 304
+    [listed] = asked.heat("GET", "/relays").body["relays"]
+    assert listed["last_seen"] is not None
+    assert asked.heat("DELETE", f"/relays/{made['id']}").status == 204
+    assert asked.heat("DELETE", f"/relays/{made['id']}").status == 404
+    assert asked.ask("GET", "/relay/v1/install", headers=own).status == 401
 
 
 def enrollments(asked):

@@ -138,6 +138,7 @@ def of_nobody(route: Route) -> set[int]:
             | access.SiteAdmin()
             | access.Token()
             | access.AgentKey()
+            | access.RelayKey()
             | QueueAccess()
             | identity_access.Self()
             | identity_access.OwnOrSiteAdmin()
@@ -163,7 +164,7 @@ def of_token(route: Route, in_project: set[int]) -> set[int]:
             return ADMITTED
         case identity_access.OwnOrSiteAdmin():
             return ADMITTED | REFUSED
-        case access.AgentKey():
+        case access.AgentKey() | access.RelayKey():
             return UNKNOWN
         case access.Token() | QueueAccess():
             return in_project

@@ -56,6 +56,7 @@ def fill_project(owner: Account) -> Contents:
         "server": server,
         "server_id": server,
         "enrollment": _create(owner, "/enrollments", "enrollment", limit=2)["id"],
+        "relay": _create(owner, "/relays", "relay", name=_NAME, url="http://relay.example:8005")["id"],
         **stack,
         **_identity(owner),
         **_queue(owner, secret),

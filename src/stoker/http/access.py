@@ -49,6 +49,8 @@ class AuthResult:
 
     principal: Principal | None = None
     agent: str | None = None
+    #: Id of the relay that sends the request.
+    relay: str | None = None
     #: Id of the one resource that the caller may read or signal; None: no such limit.
     only: str | None = None
     #: The project of the request, if the path does not name it.
@@ -222,6 +224,19 @@ class AgentKey:
             authenticate = partial(app.servers.keys.authenticate, before_approval=self.before_approval)
             server_id = await in_thread(authenticate, key, client_address(request, app.settings))
         return AuthResult(agent=server_id)
+
+
+class RelayKey:
+    """Requires the key of a relay."""
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key:
+            raise Unauthorized("a relay's key is required: Authorization: Bearer <key>")
+        relay_id = app.servers.relays.get_cached(key)
+        if relay_id is None:
+            relay_id = await in_thread(app.servers.relays.authenticate, key)
+        return AuthResult(relay=relay_id)
 
 
 async def principal_of(request: Request, app: App) -> Principal:

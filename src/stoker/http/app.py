@@ -52,6 +52,8 @@ class App:
     health: HealthReport
     agent_batches: AgentBatches
     pending_polls: PendingPolls = field(default_factory=PendingPolls)
+    #: The shared polls of relays, by relay and batch.
+    shared_polls: PendingPolls = field(default_factory=PendingPolls)
     figures: FiguresReader = field(default_factory=FiguresReader)
     #: Set if an external Swift or Zaqar replaces an embedded service.
     result_poller: ResultPoller | None = None

@@ -109,6 +109,7 @@ async def _dispatch(
             app=app,
             principal=admitted.principal,
             agent=admitted.agent,
+            relay_id=admitted.relay,
             only=admitted.only,
             project_id=admitted.project,
             limited_to=admitted.limited_to,
@@ -143,10 +144,10 @@ def _response(response: Response, request: RequestContext) -> StarletteResponse:
 
 def _client(admitted: AuthResult, values: Mapping[str, str], request: Request, app: App) -> Client:
     """Return the client whose share of threads and memory the request uses: a project, a server, or an address."""
-    principal = admitted.principal
-    if principal is not None or admitted.only is not None or admitted.agent is not None:
+    principal, program = admitted.principal, admitted.agent or admitted.relay
+    if principal is not None or admitted.only is not None or program is not None:
         project = admitted.project or values.get("project") or (principal.project_id if principal else None)
-        return Client(project or admitted.agent or admitted.only or "", is_known=True)
+        return Client(project or program or admitted.only or "", is_known=True)
     return Client(client_address(request, app.settings), is_known=False)
 
 

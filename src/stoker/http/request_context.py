@@ -45,6 +45,8 @@ class RequestContext:
     principal: Principal | None = None
     #: Id of the server whose agent sends the request, in the agent API.
     agent: str | None = None
+    #: Id of the relay that sends the request, in the relay API.
+    relay_id: str | None = None
     #: Id of the one resource that the caller may read or signal; None: all resources of the project.
     only: str | None = None
     #: The project of the request, if the path does not name it.
@@ -82,6 +84,12 @@ class RequestContext:
         """Id of the server whose agent sends the request. The route must require an agent key."""
         assert self.agent is not None, "the route asks for no agent key"
         return self.agent
+
+    @property
+    def relay(self) -> str:
+        """Id of the relay that sends the request. The route must require a relay's key."""
+        assert self.relay_id is not None, "the route asks for no relay's key"
+        return self.relay_id
 
     async def authorize_again(self) -> None:
         """

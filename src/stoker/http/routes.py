@@ -10,13 +10,14 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.routes import ROUTES as OPENAPI
+from stoker.http.relay.routes import ROUTES as RELAY
 from stoker.http.request_context import Route
 from stoker.settings import Settings
 
 
 def list_routes(settings: Settings) -> list[Route]:
     """Return the routes of a site with these settings. The APIs of external services are left out."""
-    routes = [*health.ROUTES, *metrics.ROUTES, *OPENAPI, *AGENT, *HEAT, *CFN, *signals.ROUTES]
+    routes = [*health.ROUTES, *metrics.ROUTES, *OPENAPI, *AGENT, *RELAY, *HEAT, *CFN, *signals.ROUTES]
     if not settings.at_keystone:
         routes += IDENTITY
     if settings.embeds_queues:

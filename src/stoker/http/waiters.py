@@ -20,6 +20,8 @@ class Waiter:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._notified: asyncio.Future[bool] = loop.create_future()
+        #: The topics that were notified, which may include ``ALL``; None: none.
+        self.topics: set[str] | None = None
 
     async def wait(self, seconds: float) -> bool:
         """
@@ -33,8 +35,10 @@ class Waiter:
         finally:
             timer.cancel()
 
-    def wake(self) -> None:
-        """End the wait as if a topic had been notified."""
+    def wake(self, topic: str | None = None) -> None:
+        """End the wait because of ``topic``, or as if a topic had been notified."""
+        if topic is not None:
+            self.topics = {topic} if self.topics is None else self.topics | {topic}
         self._end(True)
 
     def _end(self, notified: bool) -> None:
@@ -92,4 +96,4 @@ class Waiters:
         topics = list(self._by_topic) if topic == ALL else [topic]
         for name in topics:
             for waiter in self._by_topic.get(name, ()):
-                waiter.wake()
+                waiter.wake(topic)

@@ -18,7 +18,7 @@ from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
 from stoker.model.principal import ApplicationCredential, Ec2Credential, Principal, Project, User
-from stoker.store import application_credentials, artifacts, ec2_credentials, identity, tokens
+from stoker.store import application_credentials, artifacts, ec2_credentials, identity, relays, tokens
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
 
@@ -50,6 +50,7 @@ def delete_project(tx: Tx, id: str) -> None:
     application_credentials.delete_in_project(tx, id)
     ec2_credentials.delete_in_project(tx, id)
     artifacts.delete_in_project(tx, id)
+    relays.delete_in_project(tx, id)
     identity.delete_project(tx, id)
     tx.notify(TOKENS_TOPIC)
 

@@ -41,6 +41,7 @@ from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
 from stoker.servers.local_cloud import LocalCloud
+from stoker.servers.relays import Relays
 from stoker.settings import Settings
 from stoker.site import LocalPlatform
 from stoker.stacks import nested
@@ -198,6 +199,7 @@ def create_servers(
         last_seen,
         bundle,
         upgrades,
+        Relays(stores.store, settings.heartbeat_seconds),
         local,
     )
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,6 +53,18 @@ _LINE = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """
+    Where agents reach Stoker: directly, or through a relay.
+
+    ``ca`` has the certificates, in PEM, that verify the URL's host; None: those that the machine trusts.
+    """
+
+    url: str
+    ca: str | None = None
+
+
 class AgentBundle:
     """
     Builds the agent's program and its install script.
@@ -87,35 +100,48 @@ class AgentBundle:
         return match.group(1)
 
     @cached_property
+    def site(self) -> Endpoint:
+        """This Stoker's own address."""
+        return Endpoint(self._public_url, self._ca_file.read_text() if self._ca_file else None)
+
+    @cached_property
     def script(self) -> bytes:
-        """The script that installs the program and enrolls the machine. Raises Unavailable."""
-        values = {
-            "@URL@": self._public_url,
-            "@PROGRAM_SHA256@": self.sha256,
-            "@CA@": self._ca_file.read_text() if self._ca_file else "",
-        }
+        """The script that installs the program and enrolls the machine at this Stoker. Raises Unavailable."""
+        return self.script_for(self.site)
+
+    def script_for(self, endpoint: Endpoint) -> bytes:
+        """Return the install script for agents that reach Stoker at ``endpoint``. Raises Unavailable."""
+        values = {"@URL@": endpoint.url, "@PROGRAM_SHA256@": self.sha256, "@CA@": endpoint.ca or ""}
         text = _installer().read_text()
         for name, value in values.items():
             text = text.replace(f'"{name}"', repr(value))
         return text.encode()
 
-    def command(self, token: str, download: Download = "python3", proxy: str | None = None) -> str:
+    def command(
+        self,
+        token: str,
+        download: Download = "python3",
+        proxy: str | None = None,
+        endpoint: Endpoint | None = None,
+    ) -> str:
         """
         Return the shell command that enrolls a machine. ``download`` is the program that downloads the install script.
 
-        ``proxy`` is the URL of the machine's HTTP proxy; the agent stores it. The token appears on no process's command
-        line. Raises Unavailable.
+        ``proxy`` is the URL of the machine's HTTP proxy; the agent stores it. ``endpoint`` is that of a relay, if the
+        agent reaches Stoker through one. The token appears on no process's command line. Raises Unavailable.
         """
-        url, digest = f"{self._public_url}/agent/v1/install", hashlib.sha256(self.script).hexdigest()
+        endpoint = endpoint or self.site
+        url = f"{endpoint.url}/agent/v1/install"
+        digest = hashlib.sha256(self.script_for(endpoint)).hexdigest()
         line = _LINE.replace("{token}", token)
         # sudo removes such variables, so they are set for each program.
         scheme = urlsplit(url).scheme
         variable = f"env {scheme}_proxy={shlex.quote(proxy)} " if proxy else ""
         if download != "python3":
             fetch, unverified = _FETCH[download]
-            fetch += unverified if self._ca_file else ""
+            fetch += unverified if endpoint.ca else ""
             return f"{line}{_SHELL.format(fetch=fetch, url=shlex.quote(url), digest=digest, proxy=variable)})"
-        code = _PYTHON.format(url=_quoted(url), digest=_quoted(digest), unverified=_UNVERIFIED if self._ca_file else "")
+        code = _PYTHON.format(url=_quoted(url), digest=_quoted(digest), unverified=_UNVERIFIED if endpoint.ca else "")
         return f"{line}$s {variable}python3 -c {shlex.quote(code)})"
 
 

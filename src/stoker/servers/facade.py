@@ -9,15 +9,17 @@ from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
+from stoker.servers.relays import Relays
 
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The keys, heartbeats, agent bundle, agent upgrades and server provider of one process."""
+    """The keys, heartbeats, agent bundle, agent upgrades, relays and server provider of one process."""
 
     keys: Keys
     last_seen: LastSeen
     agent_bundle: AgentBundle
     agent_upgrades: AgentUpgrades
+    relays: Relays
     #: None if no provider is enabled.
     compute: Compute | None

@@ -136,6 +136,7 @@ class _Folder:
         return LazyGroup(
             self.package,
             self.folder,
+            entry_group=_constant(file, "ENTRY_GROUP") or "",
             default=_constant(file, "DEFAULT"),
             name=self.name,
             help=_docstring(file),

@@ -24,7 +24,7 @@ from stoker.store.notifier import server_topic
 _LONGEST_WAIT = 60
 #: Seconds that an agent waits after another poll of its server has superseded its own. Without this pause, two machines
 #: with one key, such as clones, would continuously end each other's polls.
-_SUPERSEDED_SECONDS = 10
+SUPERSEDED_SECONDS = 10
 
 
 class AgentRun(SoftwareConfig):
@@ -87,7 +87,7 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
                 document = await _current(request)
                 headers = {"ETag": f'"{document.revision}"'}
                 if pending.is_superseded:
-                    return Response(304, headers={**headers, "Retry-After": str(_SUPERSEDED_SECONDS)})
+                    return Response(304, headers={**headers, "Retry-After": str(SUPERSEDED_SECONDS)})
                 if tag is None or not etags.matches(tag, str(document.revision)):
                     request.app.documents.record_sent(document, OWN_CHANNEL)
                     return Response(200, document.body, headers)

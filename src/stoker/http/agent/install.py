@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import hashlib
 
-from stoker.http.contracts import operation
+from stoker.http import etags
+from stoker.http.contracts import Success, operation
 from stoker.http.request_context import RequestContext, Response
 
+_UNCHANGED = {304: Success(headers=("ETag",))}
 
-@operation(200, bytes, headers=("ETag",), media_type="text/x-python")
+
+@operation(200, bytes, headers=("ETag",), media_type="text/x-python", also=_UNCHANGED)
 def script(request: RequestContext) -> Response:
     """Return the install script of the agent."""
-    return _file(request.app.servers.agent_bundle.script, "text/x-python")
+    return file_response(request, request.app.servers.agent_bundle.script, "text/x-python")
 
 
-@operation(200, bytes, headers=("ETag",), media_type="application/zip")
+@operation(200, bytes, headers=("ETag",), media_type="application/zip", also=_UNCHANGED)
 def zipapp(request: RequestContext) -> Response:
     """Return the agent's program."""
-    return _file(request.app.servers.agent_bundle.program(), "application/zip")
+    return file_response(request, request.app.servers.agent_bundle.program(), "application/zip")
 
 
-def _file(content: bytes, media_type: str) -> Response:
-    """The ETag is the file's SHA-256, with which the install commands verify the download."""
-    return Response(200, content, {"ETag": f'"{hashlib.sha256(content).hexdigest()}"'}, media_type)
+def file_response(request: RequestContext, content: bytes, media_type: str) -> Response:
+    """
+    Return a file, or 304 if the client has it (If-None-Match).
+
+    The ETag is the file's SHA-256, with which the install commands verify the download.
+    """
+    digest = hashlib.sha256(content).hexdigest()
+    headers = {"ETag": f'"{digest}"'}
+    if etags.matches(request.raw.headers.get("if-none-match", ""), digest):
+        return Response(304, headers=headers)
+    return Response(200, content, headers, media_type)

@@ -16,6 +16,7 @@ from stoker.http.fields import (
     Count,
     Flag,
     Id,
+    Name,
     Positive,
     RequiredName,
     Text,
@@ -33,8 +34,8 @@ from stoker.model.server import Enrollment, NameSource, Server
 from stoker.policy import authorizer
 from stoker.public_url import is_loopback_url
 from stoker.servers import approval, enrollment
-from stoker.servers.agent_bundle import Download
-from stoker.store import enrollments, servers
+from stoker.servers.agent_bundle import Download, Endpoint
+from stoker.store import enrollments, relays, servers
 from stoker.store.tx import Tx
 
 _LOOPBACK = (
@@ -57,7 +58,8 @@ else:
 class NewServer(Body):
     """
     ``download`` is the program with which the line downloads the install script; the token is valid for ``expires_in``
-    seconds; ``proxy`` is the URL of the machine's HTTP proxy. With ``again``, the machine takes the place of an
+    seconds; ``proxy`` is the URL of the machine's HTTP proxy; ``relay`` is the name or id of the relay through which
+    the agent reaches Stoker. With ``again``, the machine takes the place of an
     enrolled server; with ``rerun``, it runs everything again.
     """
 
@@ -65,6 +67,7 @@ class NewServer(Body):
     download: Download = "python3"
     expires_in: Lifetime = _DAY
     proxy: Text | None = None
+    relay: Name | None = None
     again: Flag = False
     rerun: Flag = False
 
@@ -78,6 +81,7 @@ class NewEnrollment(Body):
     A token for up to ``limit`` machines within ``expires_in`` seconds, each of which becomes a server.
 
     With ``approval``, a server waits until a user approves it. ``proxy`` is the URL of the machines' HTTP proxy.
+    ``relay`` is the name or id of the relay through which the agents reach Stoker.
     """
 
     limit: Limit
@@ -87,6 +91,7 @@ class NewEnrollment(Body):
     approval: Flag = False
     download: Download = "python3"
     proxy: Text | None = None
+    relay: Name | None = None
 
 
 class ServerEnrollment(Answer):
@@ -132,7 +137,7 @@ def create_server(request: RequestContext, tx: Tx, body: NewServer) -> dict[str,
         reruns=body.rerun,
     )
     _audit(tx, request, issued, "create enrollment")
-    return {"server": serialize(request, server), "enrollment": _with_token(request, issued, token, body)}
+    return {"server": serialize(request, server), "enrollment": _with_token(tx, request, issued, token, body)}
 
 
 @operation(201, {"enrollment": ServerEnrollment})
@@ -149,7 +154,7 @@ def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, An
         needs_approval=body.approval,
     )
     _audit(tx, request, issued, "create enrollment")
-    return {"enrollment": _with_token(request, issued, token, body)}
+    return {"enrollment": _with_token(tx, request, issued, token, body)}
 
 
 @operation(200, {"enrollments": list[ShownEnrollment]})
@@ -211,9 +216,11 @@ def _record(tx: Tx, request: RequestContext, server_id: str | None, action: str,
 
 
 def _with_token(
-    request: RequestContext, issued: Enrollment, token: str, body: NewServer | NewEnrollment
+    tx: Tx, request: RequestContext, issued: Enrollment, token: str, body: NewServer | NewEnrollment
 ) -> ServerEnrollment:
-    url = request.app.settings.public_url
+    bundle = request.app.servers.agent_bundle
+    endpoint = bundle.site if body.relay is None else _endpoint(tx, request, body.relay)
+    url = endpoint.url
     if body.proxy is not None and not _PROXY.fullmatch(body.proxy):
         raise Invalid(
             "proxy must be http://HOST:PORT; if the proxy needs a password, set https_proxy in the shell of the machine"
@@ -222,10 +229,16 @@ def _with_token(
         ServerEnrollment,
         issued,
         token=token,
-        command=request.app.servers.agent_bundle.command(token, body.download, body.proxy),
+        command=bundle.command(token, body.download, body.proxy, endpoint),
         url=url,
         warning=_LOOPBACK.format(url=url) if is_loopback_url(url) else None,
     )
+
+
+def _endpoint(tx: Tx, request: RequestContext, named: str) -> Endpoint:
+    """Return where agents reach the relay of this name or id. Raises EntityNotFound."""
+    relay = relays.find_by_name(tx, request.project, named) or relays.get(tx, named, request.project)
+    return Endpoint(relay.url, relay.ca)
 
 
 def _serialize(issued: Enrollment) -> ShownEnrollment:

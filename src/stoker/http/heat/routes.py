@@ -16,6 +16,7 @@ from stoker.http.heat import (
     hooks,
     logs,
     previews,
+    relays,
     resources,
     runs,
     schedules,
@@ -48,6 +49,7 @@ _SCHEDULE = _SCHEDULES + "/{schedule_id}"
 _SERVERS = "/v1/{project}/servers"
 _UPGRADES = "/v1/{project}/agent_upgrades"
 _ENROLLMENTS = "/v1/{project}/enrollments"
+_RELAYS = "/v1/{project}/relays"
 _HOOKS = "/v1/{project}/hooks"
 _CATALOG = "/v1/{project}/catalog"
 _TYPES = "/v1/{project}/resource_types"
@@ -112,6 +114,9 @@ ROUTES = [
     Route("POST", _ENROLLMENTS, _WRITE, enrollments.create),
     Route("DELETE", _ENROLLMENTS + "/{enrollment}", _WRITE, enrollments.delete),
     Route("GET", "/v1/{project}/audit", _READ, audit.index),
+    Route("GET", _RELAYS, _READ, relays.index),
+    Route("POST", _RELAYS, _WRITE, relays.create),
+    Route("DELETE", _RELAYS + "/{relay}", _WRITE, relays.delete),
     Route("GET", _HOOKS, _READ, hooks.index),
     Route("POST", _HOOKS, _WRITE, hooks.create, 2 * 1024 * 1024),
     Route("GET", _HOOKS + "/{hook_name}/{number}", _READ, hooks.show),

@@ -17,6 +17,7 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.openapi.document import document
+from stoker.http.relay.routes import ROUTES as RELAY
 from stoker.http.request_context import RequestContext, Response, Route
 
 
@@ -28,7 +29,8 @@ def show(request: RequestContext) -> Response:
 
 ROUTES = [Route("GET", "/openapi.json", Public(), show)]
 
-_ALL = (*health.ROUTES, *metrics.ROUTES, *ROUTES, *AGENT, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS)
+_OWN = (*health.ROUTES, *metrics.ROUTES, *ROUTES, *AGENT, *RELAY)
+_ALL = (*_OWN, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS)
 #: OpenAPI has no COPY.
 DESCRIBED = tuple(route for route in _ALL if route.verb != "COPY")
 

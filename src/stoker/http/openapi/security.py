@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.http.access import Access, AgentKey, CallToken, MaySignalDeployment, MetricsToken, Public, Signed
+from stoker.http.access import (
+    Access,
+    AgentKey,
+    CallToken,
+    MaySignalDeployment,
+    MetricsToken,
+    Public,
+    RelayKey,
+    Signed,
+)
 from stoker.http.messaging.access import QueueAccess
 from stoker.http.objects.access import TokenOrSignature
 
 SCHEMES: Mapping[str, Mapping[str, Any]] = {
     "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
     "agentKey": {"type": "http", "scheme": "bearer", "description": "The key of an enrolled server"},
+    "relayKey": {"type": "http", "scheme": "bearer", "description": "The key of a relay"},
     "metricsToken": {"type": "http", "scheme": "bearer", "description": "The site's metrics_token"},
     "ec2Signature": {"type": "apiKey", "in": "query", "name": "Signature", "description": "AWS signature 2 or 4"},
     "urlSignature": {"type": "apiKey", "in": "header", "name": "URL-Signature", "description": "A signed queue URL"},
@@ -22,6 +32,7 @@ _BY_RULE: Mapping[type[Access], tuple[str, ...]] = {
     Public: (),
     CallToken: (),
     AgentKey: ("agentKey",),
+    RelayKey: ("relayKey",),
     MetricsToken: ("token", "metricsToken"),
     MaySignalDeployment: ("token", "agentKey"),
     Signed: ("ec2Signature", "token"),

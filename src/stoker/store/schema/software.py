@@ -59,6 +59,22 @@ enrollments = sa.Table(
     sa.Column("reruns", sa.Boolean, nullable=False),
 )
 
+relays = sa.Table(
+    "relays",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("name", Name, nullable=False),
+    sa.Column("url", sa.Text, nullable=False),
+    sa.Column("ca", sa.Text),
+    sa.Column("key_hash", Id, nullable=False),
+    sa.Column("created_at", Time, nullable=False),
+    sa.Column("created_by", Name),
+    sa.Column("last_seen", Time),
+    sa.Column("version", Id),
+    sa.Index("uq_relays_project_id_name", "project_id", "name", unique=True),
+)
+
 #: What the agent of a server reports about its machine.
 
 server_facts = sa.Table(

@@ -47,6 +47,7 @@ _ONE = ("name", "again", "rerun")
     help="The program with which the line downloads; the agent needs python3 in any case.",
 )  # fmt: skip
 @click.option("--proxy", metavar="URL", help="The HTTP proxy of the machine, http://HOST:PORT.")
+@click.option("--relay", metavar="RELAY", help="The name or id of the relay through which the agent reaches Stoker.")
 @output_option
 @click.pass_obj
 def command(
@@ -56,12 +57,13 @@ def command(
     expires: timedelta | None,
     download: str,
     proxy: str | None,
+    relay: str | None,
     output: Output,
     **choice: Any,
 ) -> None:
     _check(choice)
     seconds = None if expires is None else int(expires.total_seconds())
-    options = {"download": download, **given_options({"expires_in": seconds, "proxy": proxy})}
+    options = {"download": download, **given_options({"expires_in": seconds, "proxy": proxy, "relay": relay})}
     enroll = _enroll_many if choice["many"] else _enroll_one
     answer = enroll(session, choice, dict(labels), options)
     enrollment = answer["enrollment"]

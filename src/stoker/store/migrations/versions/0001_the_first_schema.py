@@ -782,6 +782,23 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_enrollments_server_id"), ["server_id"], unique=False)
 
     op.create_table(
+        "relays",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("name", sa.String(length=255), nullable=False),
+        sa.Column("url", sa.Text(), nullable=False),
+        sa.Column("ca", sa.Text(), nullable=True),
+        sa.Column("key_hash", sa.String(length=64), nullable=False),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("created_by", sa.String(length=255), nullable=True),
+        sa.Column("last_seen", sa.BigInteger(), nullable=True),
+        sa.Column("version", sa.String(length=64), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_relays")),
+    )
+    with op.batch_alter_table("relays", schema=None) as batch_op:
+        batch_op.create_index("uq_relays_project_id_name", ["project_id", "name"], unique=True)
+
+    op.create_table(
         "logs",
         sa.Column("seq", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=True, nullable=False),
         sa.Column("deployment_id", sa.String(length=64), nullable=False),

@@ -1,0 +1,121 @@
+"""/v1/{project}/relays: relays, through which the agents of a remote site reach Stoker (Stoker's own)."""
+
+from __future__ import annotations
+
+import re
+import ssl
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, Unchecked, fill
+from stoker.http.request_context import RequestContext
+from stoker.model.audit import Decision, Outcome
+from stoker.model.errors import Invalid
+from stoker.model.relay import Relay
+from stoker.policy import authorizer
+from stoker.servers import relays as relay_service
+from stoker.store import relays
+from stoker.store.tx import Tx
+
+#: Letters, digits and punctuation that neither a shell nor Python interprets within quotes.
+_URL = re.compile(r"https?://[A-Za-z0-9.:_\[\]-]+(/[A-Za-z0-9._~/-]*)?")
+_NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
+_LONGEST_CA = 64 * 1024
+
+
+class RelayName(Unchecked):
+    schema = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+
+
+class NewRelay(Body):
+    """``url`` is where the site's agents reach the relay; ``ca`` has the certificates, in PEM, that verify it."""
+
+    name: RelayName
+    url: RequiredName
+    ca: Text | None = None
+
+
+class ShownRelay(Answer):
+    """``last_seen`` is the time of the relay's last request; null: none."""
+
+    id: Id
+    name: str
+    url: str
+    created_at: Time
+    created_by: str | None
+    last_seen: Time | None
+    version: str | None
+
+
+class CreatedRelay(ShownRelay):
+    key: Annotated[str, Meta(description="The key, which cannot be shown again")]
+
+
+@operation(201, {"relay": CreatedRelay}, errors=(409,), example={"name": "site1", "url": "https://relay.site1:8005"})
+def create(request: RequestContext, tx: Tx, body: NewRelay) -> dict[str, Any]:
+    """Create a relay. The response contains its key."""
+    url, ca = _check(body)
+    user = request.user.user_name
+    relay, key = relay_service.create(tx, request.project, str(body.name), url, ca=ca, created_by=user)
+    _record(tx, request, relay, "create relay")
+    return {"relay": fill(CreatedRelay, relay, key=key)}
+
+
+@operation(200, {"relays": list[ShownRelay]})
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the project's relays, without their keys."""
+    return {"relays": [fill(ShownRelay, relay) for relay in relays.list_all(tx, request.project)]}
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete a relay and revoke its key. Its agents keep their keys, but need another URL."""
+    relay = relays.get(tx, request.path["relay"], request.project)
+    relay_service.delete(tx, relay)
+    _record(tx, request, relay, "delete relay")
+
+
+def _check(body: NewRelay) -> tuple[str, str | None]:
+    """Return the URL and the certificates. Raises Invalid."""
+    if not isinstance(body.name, str) or not re.fullmatch(_NAME, body.name):
+        raise Invalid(
+            f"{body.name!r:.100} is no name of a relay: it begins with a letter or a digit, and has at most 63 letters,"
+            " digits, dots, hyphens and underscores"
+        )
+    if not _URL.fullmatch(body.url) or not _has_host(body.url):
+        raise Invalid(f"{body.url!r:.100} is no URL of a relay, such as https://relay.example:8005")
+    if body.ca:
+        _check_ca(body.ca)
+    return body.url.rstrip("/"), body.ca or None
+
+
+def _has_host(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
+def _check_ca(text: str) -> None:
+    """Raise Invalid unless the text has certificates in PEM."""
+    if len(text) > _LONGEST_CA:
+        raise Invalid(f"ca has more than {_LONGEST_CA} characters: pass only the certificate of the relay's CA")
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError):
+        raise Invalid("ca has no certificates in PEM: pass the certificate of the relay's CA") from None
+
+
+def _record(tx: Tx, request: RequestContext, relay: Relay, action: str) -> None:
+    decision = Decision(
+        project_id=request.project,
+        actor=request.user.user_name,
+        action=action,
+        outcome=Outcome.ALLOWED,
+        reason=f"{relay.name} ({relay.id}) at {relay.url}",
+    )
+    authorizer.record(tx, decision)

@@ -1,0 +1,64 @@
+"""A real `stoker relay run` as a process that can be killed and restarted."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.server import STOKER, Served, free_port
+
+_START_SECONDS = 60
+
+
+@dataclass
+class SiteRelay(Served):
+    """
+    A relay for the Stoker at ``centre``. ``request`` calls the relay itself.
+
+    Its ``environment`` is not that of a user: use the central Stoker for commands.
+    """
+
+    centre: str = ""
+    key: str = ""
+
+    def start(self) -> None:
+        """Start the process and wait until it answers."""
+        key_file = self.folder / "relay.key"
+        key_file.write_text(self.key)
+        words = ["relay", "run", "--centre", self.centre, "--key-file", str(key_file), "--port", str(self.port)]
+        words += ["--state-dir", str(self.state_dir), *self.flags]
+        with self.folder.joinpath("serve.out").open("ab") as output:
+            environment = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
+            self.process = subprocess.Popen([*STOKER, *words], env=environment, stdout=output, stderr=output)
+        self._until_healthy()
+
+    def health(self) -> dict[str, Any]:
+        """Return what /healthz tells."""
+        return dict(self.request("GET", "/healthz").body)
+
+    def connections_to(self, port: int) -> int:
+        """Return the number of connections to a port of this machine."""
+        assert self.process is not None
+        own = {str(file.readlink()) for file in Path(f"/proc/{self.process.pid}/fd").iterdir() if file.is_symlink()}
+        rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return sum(int(row[2].split(":")[1], 16) == port and f"socket:[{row[9]}]" in own for row in rows)
+
+
+@contextmanager
+def site_relay(folder: Path, stoker: Served, *flags: str, centre: str = "", name: str = "site") -> Iterator[SiteRelay]:
+    """Yield a running relay, which is created at ``stoker`` and reaches it at ``centre`` (default: its URL)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    port = free_port()
+    answer = stoker.heat("POST", "/relays", {"name": name, "url": f"http://127.0.0.1:{port}"})
+    assert answer.status == 201, answer.raw
+    relay = SiteRelay(folder, port, flags, centre=centre or stoker.url, key=answer.body["relay"]["key"])
+    try:
+        relay.start()
+        yield relay
+    finally:
+        relay.end()
