@@ -16,7 +16,7 @@ _ROOT = Path(__file__).parents[1]
 _PROJECT = tomllib.loads(_ROOT.joinpath("pyproject.toml").read_text())["project"]
 _DISTRIBUTIONS = packages_distributions()
 _CLIENT, _OSC, _TESTS = _ROOT / "src" / "stoker_client", _ROOT / "src" / "stoker_client" / "osc", _ROOT / "tests"
-_OWN = {"stoker", "stoker_agent", "stoker_client", "bench"} | {path.stem for path in _TESTS.iterdir()}
+_OWN = {"stoker", "stoker_agent", "stoker_client", "stoker_relay", "bench"} | {path.stem for path in _TESTS.iterdir()}
 #: Executed by the Python of an installed Keystone.
 _FOREIGN = {_TESTS / "support" / "keystone_wsgi.py"}
 
@@ -52,7 +52,7 @@ def _normal(name: str) -> str:
 
 
 _BASE_MODULES = _modules(_CLIENT, without=[_OSC, _CLIENT / "examples"])
-_SERVER_MODULES = _modules(_ROOT / "src" / "stoker")
+_SERVER_MODULES = _modules(_ROOT / "src" / "stoker", _ROOT / "src" / "stoker_relay")
 
 
 @pytest.mark.parametrize(

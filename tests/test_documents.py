@@ -27,7 +27,7 @@ def _anchors(page: Path) -> set[str]:
 def _texts() -> list[str]:
     """Every text of the code; what is put in at run time is an ellipsis."""
     texts = []
-    for package in ("stoker", "stoker_agent", "stoker_client"):
+    for package in ("stoker", "stoker_agent", "stoker_client", "stoker_relay"):
         for module in _ROOT.joinpath("src", package).rglob("*.py"):
             for node in ast.walk(ast.parse(module.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

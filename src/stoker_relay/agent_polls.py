@@ -27,9 +27,9 @@ AWAY = Answer(
 class AgentPolls:
     """Answers the polls of agents. Use it on the event loop only."""
 
-    def __init__(self, centre: Centre, known: KnownKeys, batches: Batches) -> None:
+    def __init__(self, centre: Centre, known_keys: KnownKeys, batches: Batches) -> None:
         self._centre = centre
-        self._known = known
+        self._known_keys = known_keys
         self._batches = batches
         self._members: dict[str, Member] = {}
         self._is_closed = False
@@ -95,13 +95,13 @@ class AgentPolls:
         """Return how long the poll waits. While Stoker is away, only a known agent with a document waits long."""
         if member.etag is None:
             return _FIRST_SECONDS if self._centre.is_reachable else _AWAY_SECONDS
-        if not self._centre.is_reachable and not self._known.has(digest_of(member.key)):
+        if not self._centre.is_reachable and not self._known_keys.has(digest_of(member.key)):
             return _AWAY_SECONDS
         return float(min(wait, _LONGEST_WAIT))
 
     def _without_answer(self, member: Member, etag: str | None) -> Answer:
         """Return the answer after the wait without a document."""
-        is_known = self._known.has(digest_of(member.key))
+        is_known = self._known_keys.has(digest_of(member.key))
         if is_known and etag is not None:
             return Answer(304, {"etag": etag})
         return member.document if is_known and member.document is not None else AWAY

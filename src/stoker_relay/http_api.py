@@ -54,7 +54,7 @@ class RelayApp:
     centre: Centre
     polls: AgentPolls
     spool: Spool
-    known: KnownKeys
+    known_keys: KnownKeys
     downloads: Downloads
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -165,7 +165,7 @@ class RelayApp:
                 return await self._pass(request, body)
             except CentreAway:
                 pass
-        if not self.known.has(agent):
+        if not self.known_keys.has(agent):
             return AWAY
         spooled = SpooledRequest(request.method, _target(request), _headers(request), body)
         try:
@@ -186,13 +186,13 @@ class RelayApp:
         answer = await self.centre.send(verb, target, headers, body)
         key = _key_of(headers)
         if key is not None and answer.status == 401:
-            self.known.remove(digest_of(key))
+            self.known_keys.remove(digest_of(key))
         elif key is not None and (answer.status < 300 or answer.status == 304):
-            self.known.add(digest_of(key))
+            self.known_keys.add(digest_of(key))
         return answer
 
     def _is_known(self, request: Request) -> bool:
-        return self.known.has(digest_of(_key(request) or ""))
+        return self.known_keys.has(digest_of(_key(request) or ""))
 
 
 def _acknowledge(request: Request, kind: str, size: int) -> Answer:

@@ -19,7 +19,8 @@ _NAME = "stoker-relay"
 _KEY, _UNIT = "etc/stoker-relay/key", f"etc/systemd/system/{_NAME}.service"
 #: The state directory is systemd's, and the service has a user of its own that owns nothing else.
 _STATE = Path("/var/lib/stoker-relay")
-_CREDENTIAL = "%d/key"
+#: Where systemd puts the files of LoadCredential; the specifier %d needs a newer systemd.
+_CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
 _TEXT = """\
 [Unit]
 Description=Stoker relay
@@ -33,7 +34,7 @@ StateDirectory=stoker-relay
 StateDirectoryMode=0700
 LoadCredential=key:/etc/stoker-relay/key
 {credentials}LimitNOFILE=1048576
-ProtectHome=yes
+ProtectHome=read-only
 ProtectSystem=strict
 PrivateDevices=yes
 NoNewPrivileges=yes
@@ -68,31 +69,31 @@ def install(root: Path, **options: Any) -> None:
 
 def unit(settings: RelaySettings) -> str:
     """Return the text of the unit. Files that only root may read reach the service as credentials."""
-    words = [_program(), "relay", "run", "--centre", settings.centre, "--key-file", _CREDENTIAL]
+    words = [_program(), "relay", "run", "--centre", settings.centre, "--key-file", f"{_CREDENTIALS}/key"]
     words += ["--state-dir", str(_STATE), "--host", settings.host, "--port", str(settings.port)]
     words += ["--spool-mb", str(settings.spool_bytes // 1024 // 1024), "--connections", str(settings.connections)]
     credentials = ""
     for name, path in (("ca-file", settings.ca_file), ("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
         if path is not None:
             credentials += f"LoadCredential={name}:{path.absolute()}\n"
-            words += [f"--{name}", f"%d/{name}"]
+            words += [f"--{name}", f"{_CREDENTIALS}/{name}"]
     if settings.insecure_http:
         words.append("--insecure-http")
     return _TEXT.format(command=" ".join(map(_quote, words)), credentials=credentials)
 
 
 def _quote(word: str) -> str:
-    """Quote for systemd, whose specifiers begin with a percent sign."""
-    return word if word.startswith("%d/") else shlex.quote(word).replace("%", "%%").replace("$", "$$")
+    """Quote for systemd, whose specifiers begin with a percent sign, and whose variables with a dollar sign."""
+    return word if word.startswith(_CREDENTIALS) else shlex.quote(word).replace("%", "%%").replace("$", "$$")
 
 
 def _program() -> str:
     """Return the path of this command."""
     beside = Path(sys.executable).with_name("stoker")
-    found = str(beside) if beside.exists() else shutil.which("stoker")
-    if found is None:
+    program = str(beside) if beside.exists() else shutil.which("stoker")
+    if program is None:
         raise Unusable("the command `stoker` is in no directory of PATH: install Stoker's package on this machine")
-    return found
+    return program
 
 
 def _write(path: Path, text: str, mode: int) -> None:

@@ -61,10 +61,10 @@ async def _run(
     listening: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
-    centre, known = Centre(settings), KnownKeys(database)
-    batches = Batches(lambda: Batch(centre, known), settings.batch)
-    polls = AgentPolls(centre, known, batches)
-    app = RelayApp(centre, polls, spool, known, Downloads(settings.state_dir / "downloads"))
+    centre, known_keys = Centre(settings), KnownKeys(database)
+    batches = Batches(lambda: Batch(centre, known_keys), settings.batch)
+    polls = AgentPolls(centre, known_keys, batches)
+    app = RelayApp(centre, polls, spool, known_keys, Downloads(settings.state_dir / "downloads"))
     config = uvicorn.Config(
         app,
         lifespan="off",

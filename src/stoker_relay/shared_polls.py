@@ -52,9 +52,9 @@ _decoder = msgspec.json.Decoder(_Answers)
 class Batch:
     """Up to ``Batches.size`` agents that share a poll. ``run`` runs until it is cancelled."""
 
-    def __init__(self, centre: Centre, known: KnownKeys) -> None:
+    def __init__(self, centre: Centre, known_keys: KnownKeys) -> None:
         self._centre = centre
-        self._known = known
+        self._known_keys = known_keys
         self._id = uuid.uuid4().hex
         self.members: set[Member] = set()
         self._changed = asyncio.Event()
@@ -129,14 +129,14 @@ class Batch:
         for one in answers:
             if one.status in (401, 403):
                 refused.add(one.index)
-                self._known.remove(digest_of(members[one.index].key))
+                self._known_keys.remove(digest_of(members[one.index].key))
             member, etag = sent[one.index]
             # A member that has polled again since is in a later request, which gets its answer.
             if member.is_active and member.etag == etag:
                 member.deliver(_render(one))
         for index, member in enumerate(members):
             if index not in refused:
-                self._known.add(digest_of(member.key))
+                self._known_keys.add(digest_of(member.key))
         return True
 
 

@@ -36,8 +36,8 @@ def tags_of(answer: Answer, agents: list[Any]) -> dict[str, str]:
 def held(stoker: Served, number: int) -> bool:
     """Whether the server holds so many polls, of agents and of batches."""
     metrics = stoker.request("GET", "/metrics", headers={"X-Auth-Token": stoker.token}).raw.decode()
-    values = [line.split()[-1] for line in metrics.splitlines() if line.startswith("stoker_held_polls ")]
-    return values == [str(float(number))]
+    values = [line.split()[-1] for line in metrics.splitlines() if line.startswith("stoker_held_polls")]
+    return [float(value) for value in values] == [number]
 
 
 def start(executor: ThreadPoolExecutor, *words: Any) -> Future[Answer]:

@@ -11,6 +11,7 @@ PATH: dict[str, str] = {
     "server_id": "The id of a server",
     "server": "The id or the name of a server",
     "enrollment": "The id of an enrollment",
+    "relay": "The id of a relay",
     "type_name": "The name of a resource type, such as OS::Heat::SoftwareDeployment",
     "version": "A template version, such as heat_template_version.2018-08-31",
     "hook_name": "The name of a stored hook",

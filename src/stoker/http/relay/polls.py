@@ -182,8 +182,8 @@ async def _authenticate(
             servers[index] = server_id
     refused: list[_RenderedAnswer] = []
     if unknown:
-        found, refused = await request.in_thread(_authenticate_unknown, request, unknown)
-        servers |= found
+        others, refused = await request.in_thread(_authenticate_unknown, request, unknown)
+        servers |= others
     members = {}
     for index, server_id in servers.items():
         relayed = polls[index]
