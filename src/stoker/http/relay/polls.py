@@ -163,8 +163,8 @@ async def _compare(request: RequestContext, members: Sequence[_Member]) -> list[
 
 
 def _load(request: RequestContext, members: Sequence[_Member]) -> dict[str, Document]:
-    load = request.app.documents.load_agent
-    return {member.server_id: load(member.server_id, with_modes=member.with_modes) for member in members}
+    loaded = request.app.documents.load_agents([(member.server_id, member.with_modes) for member in members])
+    return {member.server_id: document for member, document in zip(members, loaded, strict=True)}
 
 
 async def _authenticate(
