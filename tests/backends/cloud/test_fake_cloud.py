@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.backends.cloud import sweep
+from stoker.backends.cloud import controller, sweep
+from stoker.backends.cloud.drivers.server import ServerDriver
 from stoker.model.cloud import CloudAction, CloudKind
 from stoker.model.status import Status
 from support import fake_openstack
@@ -135,6 +136,20 @@ def test_a_quota_fails_at_once_with_its_message(site, cloud):
     assert failed.reason == f"{message} (HTTP 403) (Request-ID: req-1)"
     assert failed.error_type == "Forbidden"
     cloud.intercept = _images
+    site.request(CloudKind.SERVER, SERVER, id=failed.id)
+    site.complete(failed.id)
+
+
+def test_a_defect_of_a_driver_fails_the_action_after_some_attempts(site, cloud, monkeypatch):
+    def fail(_driver, _run):
+        raise LookupError("the defect")
+
+    monkeypatch.setattr(controller, "backoff", lambda _attempts: 0.01)
+    with monkeypatch.context() as patches:
+        patches.setattr(ServerDriver, "ensure", fail)
+        failed = site.end(site.request(CloudKind.SERVER, SERVER))
+    assert failed.status is Status.FAILED
+    assert failed.reason == "Unexpected answer of the cloud, or a defect: LookupError: the defect"
     site.request(CloudKind.SERVER, SERVER, id=failed.id)
     site.complete(failed.id)
 

@@ -32,6 +32,7 @@ JOBS = JobKinds("cloud.reconcile", "cloud.prepare", threads=8)
 POLL = "cloud.poll"
 #: Key of ``progress``: how often a service answered with an internal error, and after how many the action fails.
 _ERRORS, _MOST_ERRORS = "errors", 5
+_INTERNAL_ERROR = 500
 #: The beginning of the reason of an action that waits for an unreachable service.
 AWAITS_CLOUD = "Waiting for the cloud: "
 #: Seconds until the first poll after a request.
@@ -99,6 +100,10 @@ class CloudController:
         except (ServiceUnavailable, ServiceRejected) as error:
             self._recorder.explain(item, f"{AWAITS_CLOUD}{error}")
             raise
+        except Exception as error:  # a defect, or an answer in no known form: it must not retry for ever
+            _log.exception("cloud_object.error", object_id=id, kind=item.kind.value, action=item.action.value)
+            text = f"Unexpected answer of the cloud, or a defect: {type(error).__name__}: {error}"
+            self._fail_or_retry(item, CloudRefused(text, "Error", _INTERNAL_ERROR))
         else:
             self._recorder.record(item, result)
 
