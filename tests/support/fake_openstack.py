@@ -1,5 +1,6 @@
 """
-An OpenStack in memory behind a real HTTP server: Keystone's login, and as much of Nova and Neutron as tests need.
+An OpenStack in memory behind a real HTTP server: Keystone's login, and as much of Nova, Neutron and
+Glance as tests need.
 
 The representations were recorded from Nova 34 and Neutron 29 (``start-openstack``); tests with the real services are in
 ``tests/backends/cloud/test_real_cloud.py``. What the double adds is control: answers get lost, services go away, and
@@ -58,7 +59,8 @@ class FakeOpenStack:
                 return Said(503)
             if (said := self.intercept(asked)) is not None:
                 return said
-            said = self._compute(asked, path) if service == "compute" else self._network(asked, path)
+            handlers = {"compute": self._compute, "network": self._network, "image": self._image}
+            said = handlers[service](asked, path)
             if (asked.verb, asked.path) in self.lost:
                 self.lost.remove((asked.verb, asked.path))
                 return Said(lost=True)
@@ -69,7 +71,7 @@ class FakeOpenStack:
         return self.asked.count((verb, path))
 
     def add(self, kind: str, **members: Any) -> dict[str, Any]:
-        """Add an object of Neutron."""
+        """Add an object of Neutron or Glance."""
         item = {"id": str(uuid4()), "tags": [], "description": "", "status": "ACTIVE", "name": "", **members}
         self.items.setdefault(kind, {})[item["id"]] = item
         return item
@@ -158,6 +160,10 @@ class FakeOpenStack:
         if path == "" and asked.verb == "PUT":
             server["name"] = asked.json["server"]["name"]
             return Said(200, {"server": server})
+        if path == "/action" and "createImage" in asked.json:
+            wanted = asked.json["createImage"]
+            image = self.add("images", **{"name": wanted["name"], **wanted["metadata"], "status": "queued"})
+            return Said(202, headers={"Location": f"{self.url}/image/v2/images/{image['id']}"})
         if path == "/action":
             return self._act(server, asked.json)
         return _missing("itemNotFound")
@@ -172,6 +178,19 @@ class FakeOpenStack:
             return Said(400, {"badRequest": {"code": 400, "message": "Instance has not been resized."}})
         server |= {"OS-EXT-STS:task_state": name, "next": states[name]}
         return Said(202)
+
+    def _image(self, asked: Asked, path: str) -> Said:
+        images = self.items["images"]
+        if path == "v2/images":
+            filters = {name: value for name, value in asked.query.items() if name not in ("limit", "marker")}
+            return Said(200, {"images": [item for item in images.values() if _fits(item, filters)]})
+        id = path.removeprefix("v2/images/")
+        if id not in images:
+            return _missing("itemNotFound")
+        if asked.verb == "DELETE":
+            del images[id]
+            return Said(204)
+        return Said(200, images[id])
 
     def _network(self, asked: Asked, path: str) -> Said:
         if path in ("v2.0", "v2.0/"):
@@ -191,7 +210,11 @@ class FakeOpenStack:
             number = next(self.numbers)
             members = asked.json[key]
             if kind == "ports":
-                members = {"fixed_ips": [{"subnet_id": "s", "ip_address": f"10.0.0.{number}"}], **members}
+                members = {
+                    "device_id": "",
+                    "fixed_ips": [{"subnet_id": "s", "ip_address": f"10.0.0.{number}"}],
+                    **members,
+                }
             return Said(201, {key: dict(self.add(kind, **members))})
         item = self.items.get(kind, {}).get(id)
         if item is None:
@@ -217,11 +240,13 @@ def clouds_yaml(folder: Path, cloud: FakeOpenStack) -> Path:
 
 @contextmanager
 def running() -> Iterator[FakeOpenStack]:
-    """Yield a running cloud with the network ``private``."""
+    """Yield a running cloud with the network ``private`` and the image ``tiny``."""
     cloud = FakeOpenStack()
     with answering(cloud.answer) as server:
         cloud.url = server.url
         cloud.add("networks", name="private")
+        cloud.add("images", id=IMAGE, name="tiny")
+        cloud.items["images"][IMAGE]["status"] = "active"
         yield cloud
 
 

@@ -141,7 +141,11 @@ class Backends:
 def create_backends(
     settings: Settings, stores: Stores, identity: Identity, secret: bytes, ca_file: Path | None
 ) -> Backends:
-    """Create the services that the settings select. Raises Invalid if the site lacks a default transport."""
+    """
+    Create the services that the settings select.
+
+    Raises Invalid if the site lacks a default transport, or clouds.yaml the cloud of the settings.
+    """
     url, call_tokens = settings.public_url, CallTokens(secret)
     token_of = identity.directory.tokens.of_project
     external = factory.create_backends(

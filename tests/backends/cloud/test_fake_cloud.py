@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from stoker.backends.cloud import controller, sweep
+from stoker.backends.cloud.credentials import require_entry
 from stoker.backends.cloud.drivers.server import ServerDriver
 from stoker.model.cloud import CloudAction, CloudKind
+from stoker.model.errors import Invalid
 from stoker.model.status import Status
 from support import fake_openstack
 from support.cloud_sites import cloud_site
@@ -23,7 +25,6 @@ SERVER = {"name": "web", "imageRef": IMAGE, "flavorRef": "m1.tiny", "networks": 
 @pytest.fixture
 def cloud():
     with fake_openstack.running() as running:
-        running.intercept = _images
         yield running
 
 
@@ -31,12 +32,6 @@ def cloud():
 def site(tmp_path, store, cloud):
     with cloud_site(store, tmp_path, "fake", fake_openstack.clouds_yaml(tmp_path, cloud)) as running:
         yield running
-
-
-def _images(asked):
-    if asked.path == "/image/v2/images":
-        return Said(200, {"images": []})
-    return Said(200, {"id": IMAGE, "status": "active"}) if asked.path.startswith("/image/") else None
 
 
 def test_a_server_starts_changes_and_goes(site, cloud):
@@ -106,6 +101,61 @@ def test_a_deletion_during_the_creation_leaves_nothing(site, cloud):
     assert cloud.servers == {}
 
 
+def test_a_deletion_removes_a_port_that_a_superseded_update_dropped(site, cloud):
+    extra = [{"uuid": "private", "port_extra_properties": {"mac_address": "fa:16:3e:00:00:01"}}]
+    id = site.request(CloudKind.SERVER, {**SERVER, "networks": extra})
+    site.complete(id)
+    assert len(cloud.items["ports"]) == 1
+    cloud.away.add("compute")  # the update does not begin
+    site.request(CloudKind.SERVER, SERVER, id=id)
+    site.request(CloudKind.SERVER, SERVER, CloudAction.DELETE, id)
+    cloud.away.clear()
+    assert site.end(id) is None
+    assert (cloud.servers, cloud.items["ports"]) == ({}, {})
+
+
+@pytest.mark.parametrize("action", [CloudAction.ENSURE, CloudAction.DELETE, CloudAction.SNAPSHOT])
+def test_an_action_that_supersedes_a_snapshot_deletes_its_image(site, cloud, action):
+    id = site.request(CloudKind.SERVER, SERVER)
+    site.complete(id)
+    others = cloud.add("images", name="other", **{"stoker-site": site.provider.site, "stoker-resource-id": id})
+    site.request(CloudKind.SERVER, SERVER, CloudAction.SNAPSHOT, id)
+    until(lambda: site.get(id).awaits == "images")
+    (first,) = set(cloud.items["images"]) - {others["id"], IMAGE}
+    site.request(CloudKind.SERVER, SERVER, action, id)
+    until(lambda: first not in cloud.items["images"])
+    if action is CloudAction.SNAPSHOT:
+        until(lambda: site.get(id).awaits == "images")
+        for image in cloud.items["images"].values():
+            image["status"] = "active"
+        kept = site.complete(id).observed["stoker:snapshot"]["snapshot_image_id"]
+        assert set(cloud.items["images"]) == {IMAGE, others["id"], kept}
+    else:
+        site.end(id)
+        assert set(cloud.items["images"]) == {IMAGE, others["id"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (None, "there is no valid clouds.yaml"),
+        ("clouds: {work: {}, home: {}}", "/clouds.yaml has no such cloud; its clouds are: home, work"),
+        ("clouds: [", "there is no valid clouds.yaml"),
+    ],
+)
+def test_a_cloud_that_clouds_yaml_lacks_is_refused_at_the_start(tmp_path, monkeypatch, text, reason):
+    path = tmp_path / "clouds.yaml"
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(path))
+    monkeypatch.setattr("openstack.config.loader.CONFIG_FILES", [])
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(Invalid) as refusal:
+        require_entry("nowhere")
+    assert reason in refusal.value.message
+    assert refusal.value.message.startswith("cloud is 'nowhere', but ")
+    assert "\n" not in refusal.value.message
+
+
 def test_a_fault_is_reported_as_heat_does(site, cloud):
     cloud.faults["web"] = "No valid host was found. "
     failed = site.end(site.request(CloudKind.SERVER, SERVER))
@@ -131,11 +181,11 @@ def test_an_unknown_name_fails_before_the_request(site, cloud, specification, re
 def test_a_quota_fails_at_once_with_its_message(site, cloud):
     message = "Quota exceeded for instances: Requested 1, but already used 10 of 10 instances"
     refusal = Said(403, {"forbidden": {"code": 403, "message": message}}, {"x-openstack-request-id": "req-1"})
-    cloud.intercept = lambda asked: refusal if (asked.verb, asked.path) == ("POST", SERVERS) else _images(asked)
+    cloud.intercept = lambda asked: refusal if (asked.verb, asked.path) == ("POST", SERVERS) else None
     failed = site.end(site.request(CloudKind.SERVER, SERVER))
     assert failed.reason == f"{message} (HTTP 403) (Request-ID: req-1)"
     assert failed.error_type == "Forbidden"
-    cloud.intercept = _images
+    cloud.intercept = lambda asked: None
     site.request(CloudKind.SERVER, SERVER, id=failed.id)
     site.complete(failed.id)
 
@@ -159,7 +209,7 @@ def test_too_many_requests_are_repeated_after_the_pause(site, cloud):
 
     def intercept(asked):
         is_create = (asked.verb, asked.path) == ("POST", SERVERS)
-        return refusals.pop() if is_create and refusals else _images(asked)
+        return refusals.pop() if is_create and refusals else None
 
     cloud.intercept = intercept
     site.complete(site.request(CloudKind.SERVER, SERVER))
@@ -173,7 +223,7 @@ def test_a_conflict_with_the_state_of_a_server_is_awaited(site, cloud):
 
     def intercept(asked):
         is_action = asked.path == f"{SERVERS}/{external_id}/action"
-        return conflicts.pop() if is_action and conflicts else _images(asked)
+        return conflicts.pop() if is_action and conflicts else None
 
     cloud.intercept = intercept
     site.request(CloudKind.SERVER, {**SERVER, "flavorRef": "m1.large"}, id=id)

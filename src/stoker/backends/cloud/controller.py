@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from stoker.backends.cloud.credentials import Credentials
-from stoker.backends.cloud.drivers.base import CONFLICT_SINCE, SENT_AT, Done, Registry, Result, Run, Wait
+from stoker.backends.cloud.drivers.base import ABANDONED, CONFLICT_SINCE, SENT_AT, Done, Registry, Result, Run, Wait
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker.backends.cloud.markers import Marker
 from stoker.backends.reconciler import JobKinds
@@ -201,14 +201,14 @@ class Recorder:
         def change(row: CloudObject) -> CloudObject:
             # Only an internal error leaves unknown whether the service has created an object.
             is_unknown = isinstance(error, CloudRefused) and error.status >= 500 and SENT_AT in row.progress
-            sent = {SENT_AT: row.progress[SENT_AT]} if is_unknown else {}
+            keys = (SENT_AT, ABANDONED) if is_unknown else (ABANDONED,)
             return replace(
                 row,
                 status=Status.FAILED,
                 reason=str(error),
                 error_type=error.kind,
                 observed=self._context.represent(row, error.observed),
-                progress=sent,
+                progress={key: row.progress[key] for key in keys if key in row.progress},
                 awaits=None,
                 awaited_since=None,
             )

@@ -9,6 +9,7 @@ from stoker.backends.cloud.client import Access, Breakers, CloudClient
 from stoker.backends.cloud.names import NameResolver
 from stoker.circuit_breaker import ServiceUnavailable
 from stoker.model.cloud import CloudObject
+from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
 
 
@@ -60,6 +61,27 @@ class SiteCredentials:
 
     def object_deleted(self, tx: Tx, item: CloudObject) -> None:
         """Nothing to do: the login belongs to the site."""
+
+
+def require_entry(name: str) -> None:
+    """Raise Invalid, with the file and its clouds, unless clouds.yaml has an entry ``name``."""
+    from openstack.config import OpenStackConfig
+    from openstack.exceptions import SDKException
+
+    try:
+        config = OpenStackConfig()
+    except SDKException as error:
+        reason = " ".join(str(error).split())
+        raise Invalid(f"cloud is {name!r}, but clouds.yaml cannot be read: {reason}") from None
+    names = sorted(str(cloud) for cloud in (config.cloud_config or {}).get("clouds") or {})
+    if config.config_filename is None:
+        raise Invalid(
+            f"cloud is {name!r}, but there is no valid clouds.yaml: write ~/.config/openstack/clouds.yaml or set"
+            " OS_CLIENT_CONFIG_FILE"
+        )
+    if name not in names:
+        listed = ", ".join(names) or "none"
+        raise Invalid(f"cloud is {name!r}, but {config.config_filename} has no such cloud; its clouds are: {listed}")
 
 
 def open_entry(name: str) -> Access:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.backends.cloud.controller import JOBS, POLL, CloudContext, CloudController, OnSettled
-from stoker.backends.cloud.credentials import SiteCredentials
+from stoker.backends.cloud.credentials import SiteCredentials, require_entry
 from stoker.backends.cloud.drivers.base import Driver, Registry
 from stoker.backends.cloud.drivers.container import ContainerDriver
 from stoker.backends.cloud.drivers.image import ImageDriver
@@ -47,9 +47,11 @@ def create_openstack(settings: Settings, store: Store, work: Work, secret: bytes
     Create the provider; None if the settings name no cloud. ``secret`` is the site secret.
 
     With users at a Keystone, each stack uses the cloud of that Keystone in its own project, unless ``cloud`` is set.
+    Raises Invalid if clouds.yaml lacks the cloud.
     """
     credentials: SiteCredentials | TrustCredentials
     if settings.cloud:
+        require_entry(settings.cloud)
         credentials = SiteCredentials(settings.cloud)
     elif settings.at_keystone and not settings.local_servers_unsafe:
         credentials = TrustCredentials(settings, store, work)

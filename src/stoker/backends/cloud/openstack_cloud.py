@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stoker.backends.cloud.controller import JOBS
-from stoker.backends.cloud.drivers.base import SENT_AT, Registry
+from stoker.backends.cloud.drivers.base import ABANDONED, SENT_AT, Registry
 from stoker.backends.reconciler import request
-from stoker.model.cloud import CloudObject
+from stoker.model.cloud import CloudAction, CloudObject
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
 from stoker.resources.cloud import CloudRequest
@@ -70,8 +70,11 @@ def _new(tx: Tx, request: CloudRequest) -> CloudObject:
 
 
 def _changed(current: CloudObject, request: CloudRequest) -> CloudObject:
-    # An interrupted create request remains known until its object is found.
-    sent = {SENT_AT: current.progress[SENT_AT]} if SENT_AT in current.progress else {}
+    # An interrupted create request remains known until its object is found, as does an unfinished snapshot until it is
+    # deleted.
+    progress = {key: current.progress[key] for key in (SENT_AT, ABANDONED) if key in current.progress}
+    if current.action is CloudAction.SNAPSHOT and current.status is Status.IN_PROGRESS:
+        progress[ABANDONED] = [*progress.get(ABANDONED, ()), current.desired_generation]
     return replace(
         current,
         name=request.name,
@@ -83,7 +86,7 @@ def _changed(current: CloudObject, request: CloudRequest) -> CloudObject:
         error_type="Error",
         desired_generation=current.desired_generation + 1,
         external_id=request.external_id or current.external_id,
-        progress=sent,
+        progress=progress,
         awaits=None,
         awaited_since=None,
     )

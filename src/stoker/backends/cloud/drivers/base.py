@@ -23,6 +23,8 @@ from stoker.model.cloud import CloudAction, CloudKind, CloudObject
 #: Keys of ``CloudObject.progress``: when a create request was sent whose answer is not stored yet; since when the
 #: service refuses a request because of the state of the object.
 SENT_AT, CONFLICT_SINCE = "sent_at", "conflict_since"
+#: Key of ``CloudObject.progress``: the generations of superseded snapshots, whose results are to be deleted.
+ABANDONED = "abandoned_snapshots"
 #: How long a create request without an answer may take until its object is visible.
 _SETTLING = timedelta(seconds=15)
 #: How long a request is repeated that the service refuses because of the state of the object, and the pause between.

@@ -24,7 +24,6 @@ from stoker.backends.cloud.drivers.server_request import (
     MICROVERSION,
     create_body,
     delete_own_ports,
-    has_networks,
     microversion,
     send_action,
 )
@@ -51,6 +50,10 @@ class ServerDriver(Driver):
     """The driver of servers."""
 
     kind, service, title = CloudKind.SERVER, COMPUTE, "Server"
+
+    def act(self, run: Run) -> Result:
+        server_images.delete_abandoned(run)
+        return super().act(run)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         return run.client.find(COMPUTE, f"/servers/{run.external_id}", "server", microversion=MICROVERSION)
@@ -95,8 +98,9 @@ class ServerDriver(Driver):
 
     def remove(self, run: Run) -> Result:
         result = super().remove(run)
-        # An update may leave a port of the server's own whose entry does not need one any more.
-        if isinstance(result, Done) and has_networks(run.specification):
+        # The newest specification does not say whether there are ports of the server's own: an update that drops their
+        # entries may have been superseded.
+        if isinstance(result, Done):
             delete_own_ports(run)
         return result
 

@@ -5,13 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import structlog
+
 from stoker.backends.cloud.client import IMAGE
-from stoker.backends.cloud.drivers.base import DUE, STILL_WAITING, Done, Judgement, Result, Run, Wait
+from stoker.backends.cloud.drivers.base import (
+    ABANDONED,
+    DUE,
+    STILL_WAITING,
+    Done,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+    await_state,
+)
 from stoker.backends.cloud.drivers.server_request import send_action
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused
+from stoker.backends.cloud.markers import marker_of
+
+_log = structlog.get_logger("stoker.backends")
 
 #: The list in which images are polled; note: the id of the image that Nova creates.
 IMAGES, _IMAGE_ID = "images", "image_id"
+#: Key of an image's metadata: the generation of the server's row whose SNAPSHOT requested the image.
+_GENERATION_KEY = "stoker-generation"
 #: Note: the server is stored before its deletion.
 STORED = "stored"
 
@@ -37,7 +54,8 @@ def _request(run: Run) -> None:
         image_id = _find(run)
         if image_id is None:
             name = run.object.arguments.get("name") or f"{run.object.name}-snapshot"
-            answer = send_action(run, {"createImage": {"name": name, "metadata": run.marker.metadata}})
+            metadata = {**run.marker.metadata, _GENERATION_KEY: str(run.object.desired_generation)}
+            answer = send_action(run, {"createImage": {"name": name, "metadata": metadata}})
             image_id = str(answer.headers["Location"]).rpartition("/")[2]
         run.note(**{_IMAGE_ID: image_id})
 
@@ -71,9 +89,30 @@ def judge(image: Mapping[str, Any] | None) -> Judgement:
 
 def delete(run: Run) -> Result:
     """Delete the image of an earlier SNAPSHOT."""
+    _delete(run, str(run.object.arguments["snapshot_image_id"]))
+    return Done()
+
+
+def delete_abandoned(run: Run) -> None:
+    """Delete the images of snapshots that a newer request superseded. An image that Glance protects stays."""
+    generations = {str(generation) for generation in run.progress.get(ABANDONED) or ()}
+    if not generations:
+        return
+    for image in run.client.list(IMAGE, "/images", "images", query=run.marker.metadata):
+        if marker_of(image) == run.marker and image.get(_GENERATION_KEY) in generations:
+            try:
+                _delete(run, str(image["id"]))
+            except CloudRefused as error:
+                if error.status == 409:
+                    await_state(run, error)
+                _log.warning("cloud_object.image_kept", external_id=image["id"], error=str(error))
+    run.note(**{ABANDONED: None})
+
+
+def _delete(run: Run, id: str) -> None:
+    """Delete an image, which may be gone."""
     try:
-        run.client.request(IMAGE, "DELETE", f"/images/{run.object.arguments['snapshot_image_id']}")
+        run.client.request(IMAGE, "DELETE", f"/images/{id}")
     except CloudRefused as error:
         if error.status != 404:
             raise
-    return Done()

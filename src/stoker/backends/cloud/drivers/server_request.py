@@ -10,7 +10,7 @@ from typing import Any
 from stoker.backends.cloud.client import COMPUTE, NETWORK
 from stoker.backends.cloud.drivers.base import Run, body_of
 from stoker.backends.cloud.drivers.network import resolve_references
-from stoker.backends.cloud.errors import CloudRefused
+from stoker.backends.cloud.errors import CloudFailure, CloudRefused
 from stoker.backends.cloud.markers import marker_of
 
 #: Nova's microversion of all requests: the newest whose representation of a server has the flavor's id.
@@ -165,8 +165,14 @@ def _suits(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
 
 
 def delete_own_ports(run: Run) -> None:
-    """Delete the ports that belong to the server alone."""
-    for port in own_ports(run):
+    """Delete the ports that belong to the server alone; a cloud without Neutron has none."""
+    try:
+        ports = own_ports(run)
+    except CloudFailure as error:
+        if error.kind == "EndpointNotFound":
+            return
+        raise
+    for port in ports:
         delete_port(run, str(port["id"]))
 
 
@@ -177,12 +183,6 @@ def delete_port(run: Run, id: str) -> None:
     except CloudRefused as error:
         if error.status != 404:
             raise
-
-
-def has_networks(specification: Mapping[str, Any]) -> bool:
-    """Return whether the server's networks are a list, so that it may have ports of its own."""
-    networks = specification.get("networks") or ()
-    return not isinstance(networks, str) and bool(networks)
 
 
 def has_own_ports(specification: Mapping[str, Any]) -> bool:
