@@ -16,10 +16,16 @@ from support.statements import recorded_statements
 
 
 class Inside:
-    """The program with a logged-in administrator. ``store`` is an open store; None opens a new one on SQLite."""
+    """
+    The program with a logged-in administrator. ``store`` is an open store; None opens a new one on SQLite.
 
-    def __init__(self, folder: Path, store: Store | None = None) -> None:
-        settings = Settings(state_dir=folder, public_url="http://testserver", webhook_networks="127.0.0.0/8")
+    ``cloud`` is an entry of clouds.yaml.
+    """
+
+    def __init__(self, folder: Path, store: Store | None = None, cloud: str = "") -> None:
+        settings = Settings(
+            state_dir=folder, public_url="http://testserver", webhook_networks="127.0.0.0/8", cloud=cloud
+        )
         self._own = store is None
         self.store = serve.open_store(settings, serve.key_source(settings)) if store is None else store
         joined = serve.create_app(settings, self.store, serve.load_site_secret(settings, self.store))

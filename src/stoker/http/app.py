@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from stoker.backends.cloud.credentials import SiteCredentials
 from stoker.backends.cloud.trusts import TrustCredentials
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
@@ -57,5 +58,7 @@ class App:
     figures: FiguresReader = field(default_factory=FiguresReader)
     #: Set if an external Swift or Zaqar replaces an embedded service.
     result_poller: ResultPoller | None = None
+    #: Set if stacks have objects at an OpenStack.
+    cloud_credentials: SiteCredentials | TrustCredentials | None = None
     #: Set if Stoker acts for the owners of stacks at a cloud.
     trusts: TrustCredentials | None = None

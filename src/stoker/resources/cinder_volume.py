@@ -101,15 +101,17 @@ TYPE = cloud_type(
     properties={
         "availability_zone": text("Availability zone."),
         "size": Property(kind="integer", minimum=1, update_allowed=True, description="Size in GiB; may grow."),
-        "snapshot_id": text("Id of the snapshot with the volume's content."),
-        "backup_id": text("Id of the backup with the volume's content.", update_allowed=True),
+        "snapshot_id": text("Id of the snapshot with the volume's content.", constraint="cinder.snapshot"),
+        "backup_id": text(
+            "Id of the backup with the volume's content.", constraint="cinder.backup", update_allowed=True
+        ),
         "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
         "description": text("What the volume is for.", update_allowed=True),
-        "volume_type": text("Name or id of the type.", update_allowed=True),
+        "volume_type": text("Name or id of the type.", constraint="cinder.vtype", update_allowed=True),
         "metadata": Property(kind="map", default={}, update_allowed=True, description="Names and values."),
-        "image": text("Name or id of the image with the volume's content."),
-        "imageRef": text("The same; deprecated."),
-        "source_volid": text("Name or id of the volume with the volume's content."),
+        "image": text("Name or id of the image with the volume's content.", constraint="glance.image"),
+        "imageRef": text("The same; deprecated.", constraint="glance.image"),
+        "source_volid": text("Name or id of the volume with the volume's content.", constraint="cinder.volume"),
         "scheduler_hints": Property(kind="map", description="Names and values for Cinder's scheduler."),
         "read_only": flag("Whether the volume is read-only.", update_allowed=True),
         "multiattach": flag("Whether several servers can attach the volume; deprecated.", default=False),

@@ -20,8 +20,8 @@ TYPE = cloud_type(
     name="OS::Cinder::VolumeAttachment",
     kind=CloudKind.VOLUME_ATTACHMENT,
     properties={
-        "instance_uuid": text("Id of the server.", required=True, update_allowed=True),
-        "volume_id": text("Id of the volume.", required=True, update_allowed=True),
+        "instance_uuid": text("Id of the server.", constraint="nova.server", required=True, update_allowed=True),
+        "volume_id": text("Id of the volume.", constraint="cinder.volume", required=True, update_allowed=True),
         "mountpoint": text("Name of the device on the server, such as /dev/vdb.", update_allowed=True),
     },
     specify=specify,

@@ -7,7 +7,19 @@ from typing import Protocol
 from stoker.model.cloud import CloudObject, CloudRequest
 from stoker.store.tx import Tx
 
-__all__ = ["Cloud", "CloudRequest"]
+__all__ = ["Cloud", "CloudRequest", "Constraints"]
+
+
+class Constraints(Protocol):
+    """Checks of values that name objects of a cloud, for one request. Must not be used in a transaction."""
+
+    def find_problem(self, constraint: str, value: str) -> str | None:
+        """Return why the value violates a custom constraint such as ``glance.image``; None if it does not."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """Return warnings about values that could not be checked."""
+        ...
 
 
 class Cloud(Protocol):

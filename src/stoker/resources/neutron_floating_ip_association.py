@@ -20,7 +20,7 @@ TYPE = cloud_type(
     kind=CloudKind.FLOATING_IP_ASSOCIATION,
     properties={
         "floatingip_id": text("Id of the floating IP.", required=True, update_allowed=True),
-        "port_id": text("Id of the port.", required=True, update_allowed=True),
+        "port_id": text("Id of the port.", constraint="neutron.port", required=True, update_allowed=True),
         "fixed_ip_address": text("Address of the port, if it has several.", update_allowed=True),
     },
     specify=specify,

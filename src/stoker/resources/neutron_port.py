@@ -140,8 +140,8 @@ TYPE = cloud_type(
     kind=CloudKind.PORT,
     properties={
         "name": NAME,
-        "network": text("Name or id of the network; required."),
-        "network_id": text("The same; deprecated."),
+        "network": text("Name or id of the network; required.", constraint="neutron.network"),
+        "network_id": text("The same; deprecated.", constraint="neutron.network"),
         "device_id": text("Id of the server or router.", default="", update_allowed=True),
         "device_owner": text("Owner of the device.", default="", update_allowed=True),
         "fixed_ips": Property(
@@ -150,8 +150,8 @@ TYPE = cloud_type(
             each=Property(
                 kind="map",
                 schema={
-                    "subnet": text("Name or id of the subnet."),
-                    "subnet_id": text("The same; deprecated."),
+                    "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
+                    "subnet_id": text("The same; deprecated.", constraint="neutron.subnet"),
                     "ip_address": text("The address."),
                 },
             ),

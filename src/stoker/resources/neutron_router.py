@@ -61,7 +61,12 @@ TYPE = cloud_type(
             kind="map",
             update_allowed=True,
             schema={
-                "network": text("Name or id of the external network.", required=True, update_allowed=True),
+                "network": text(
+                    "Name or id of the external network.",
+                    constraint="neutron.network",
+                    required=True,
+                    update_allowed=True,
+                ),
                 "enable_snat": flag("Whether the router translates source addresses.", update_allowed=True),
                 "external_fixed_ips": Property(
                     kind="list",
@@ -70,7 +75,7 @@ TYPE = cloud_type(
                         kind="map",
                         schema={
                             "ip_address": text("The address."),
-                            "subnet": text("Name or id of the subnet."),
+                            "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
                         },
                     ),
                     description="Addresses of the router in the external network.",

@@ -36,10 +36,10 @@ TYPE = cloud_type(
     name="OS::Neutron::SecurityGroupRule",
     kind=CloudKind.SECURITY_GROUP_RULE,
     properties={
-        "security_group": text("Name or id of the security group.", required=True),
+        "security_group": text("Name or id of the security group.", constraint="neutron.security_group", required=True),
         **RULE_PROPERTIES,
         "protocol": replace(PROTOCOL, default="tcp"),
-        "remote_group": text("Name or id of the security group of the other end."),
+        "remote_group": text("Name or id of the security group of the other end.", constraint="neutron.security_group"),
     },
     specify=specify,
     attributes={},

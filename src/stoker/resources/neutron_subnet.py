@@ -80,9 +80,11 @@ TYPE = cloud_type(
     name="OS::Neutron::Subnet",
     kind=CloudKind.SUBNET,
     properties={
-        "network": text("Name or id of the network; required."),
-        "network_id": text("The same; deprecated."),
-        "subnetpool": text("Name or id of the pool from which the subnet gets its addresses."),
+        "network": text("Name or id of the network; required.", constraint="neutron.network"),
+        "network_id": text("The same; deprecated.", constraint="neutron.network"),
+        "subnetpool": text(
+            "Name or id of the pool from which the subnet gets its addresses.", constraint="neutron.subnetpool"
+        ),
         "prefixlen": Property(kind="integer", minimum=0, description="Length of the prefix from the pool."),
         "cidr": text("The addresses."),
         "name": NAME,

@@ -25,8 +25,8 @@ def _maps(description: str, schema: Mapping[str, Property], *, update_allowed: b
 
 
 _DEVICE = {
-    "volume_id": text("Id of the volume."),
-    "snapshot_id": text("Id of the snapshot from which the volume is created."),
+    "volume_id": text("Id of the volume.", constraint="cinder.volume"),
+    "snapshot_id": text("Id of the snapshot from which the volume is created.", constraint="cinder.snapshot"),
     "volume_size": _integer("Size of the new volume in GiB."),
     "delete_on_termination": flag("Whether the volume is deleted with the server."),
 }
@@ -40,9 +40,9 @@ _BLOCK_DEVICES = {
         {
             "device_name": text("Name of the device, such as vda."),
             **_DEVICE,
-            "volume_type": text("Name or id of the new volume's type."),
-            "image": text("Name or id of the image from which the volume is created."),
-            "image_id": text("The same; deprecated."),
+            "volume_type": text("Name or id of the new volume's type.", constraint="cinder.vtype"),
+            "image": text("Name or id of the image from which the volume is created.", constraint="glance.image"),
+            "image_id": text("The same; deprecated.", constraint="glance.image"),
             "swap_size": _integer("Size of a swap disk in MiB."),
             "ephemeral_size": _integer("Size of an ephemeral disk in GiB.", 1),
             "ephemeral_format": text(
@@ -57,12 +57,12 @@ _BLOCK_DEVICES = {
 _NETWORKS = _maps(
     "Networks of the server, in the order of its interfaces; by default those that the cloud chooses.",
     {
-        "network": text("Name or id of the network."),
-        "uuid": text("The same; deprecated."),
+        "network": text("Name or id of the network.", constraint="neutron.network"),
+        "uuid": text("The same; deprecated.", constraint="neutron.network"),
         "allocate_network": text("Let the cloud choose or add no network.", allowed=("none", "auto")),
-        "subnet": text("Name or id of the subnet."),
+        "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
         "fixed_ip": text("Address in the network."),
-        "port": text("Name or id of an existing port, in place of the network."),
+        "port": text("Name or id of an existing port, in place of the network.", constraint="neutron.port"),
         "port_extra_properties": Property(
             kind="map", schema=EXTRA_PROPERTIES, description="Properties of the port that is created for the network."
         ),
@@ -74,8 +74,8 @@ _NETWORKS = _maps(
 
 PROPERTIES: Mapping[str, Property] = {
     "name": text("Name; by default stack, resource and a short id.", longest=_NAME, update_allowed=True),
-    "image": text("Name or id of the image.", update_allowed=True),
-    "flavor": text("Name or id of the flavor; local servers need none.", update_allowed=True),
+    "image": text("Name or id of the image.", constraint="glance.image", update_allowed=True),
+    "flavor": text("Name or id of the flavor; local servers need none.", constraint="nova.flavor", update_allowed=True),
     "flavor_update_policy": text(
         "What a change of the flavor does.", default=RESIZE, allowed=(RESIZE, REPLACE), update_allowed=True
     ),
@@ -85,7 +85,7 @@ PROPERTIES: Mapping[str, Property] = {
         allowed=(REBUILD, REPLACE, PRESERVE),
         update_allowed=True,
     ),
-    "key_name": text("Name of the key pair."),
+    "key_name": text("Name of the key pair.", constraint="nova.keypair"),
     "admin_pass": text("Password of the administrator.", update_allowed=True),
     "admin_user": text("Without effect, as in Heat."),
     "availability_zone": text("Availability zone."),

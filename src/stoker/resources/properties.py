@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -47,6 +47,8 @@ class Property:
     longest: int | None = None
     schema: Mapping[str, Property] | None = None
     each: Property | None = None
+    #: Heat's custom constraint of a string that names an object of a cloud, such as ``glance.image``.
+    constraint: str = ""
     description: str = ""
 
 
@@ -90,6 +92,24 @@ def _value(wanted: Property, name: str, value: Any, at: Path) -> Any:
     if wanted.required:
         raise PropertyError((*at, name), f"Property {name} not assigned", at_parent=True)
     return wanted.default
+
+
+def list_constrained(schema: Mapping[str, Property], values: Any, at: Path = ()) -> Iterator[tuple[Path, str, str]]:
+    """Yield (path, custom constraint, value) of checked values, except for those that are UNKNOWN."""
+    if not isinstance(values, Mapping):
+        return
+    for name, wanted in schema.items():
+        yield from _constrained(wanted, values.get(name), (*at, name))
+
+
+def _constrained(wanted: Property, value: Any, at: Path) -> Iterator[tuple[Path, str, str]]:
+    if wanted.constraint and isinstance(value, str):
+        yield at, wanted.constraint, value
+    elif wanted.schema is not None:
+        yield from list_constrained(wanted.schema, value, at)
+    elif wanted.each is not None and isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            yield from _constrained(wanted.each, item, (*at, index))
 
 
 def plain(values: Any) -> dict[str, Any]:

@@ -101,6 +101,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         site_key=stores.site_key,
         call_tokens=backends.call_tokens,
         health=HealthReport({"database": store.probe.check, "notifications": store.check_notifications}),
+        cloud_credentials=backends.openstack.credentials if backends.openstack else None,
         trusts=backends.openstack.trusts if backends.openstack else None,
         result_poller=_start_backends(stores, identity, backends, callbacks),
     )

@@ -31,6 +31,10 @@ class Credentials(Protocol):
         """Return the client for an object. Raises CloudFailure if there are no credentials."""
         ...
 
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
+        """Return a client that reads in a project before the project has objects. ``token``: of the request."""
+        ...
+
     def scope(self, item: CloudObject) -> str:
         """Return the key of the objects that are polled together."""
         ...
@@ -49,6 +53,9 @@ class SiteCredentials:
         self._login = CloudLogin(client, NameResolver(client))
 
     def open(self, item: CloudObject) -> CloudLogin:
+        return self._login
+
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
         return self._login
 
     @property

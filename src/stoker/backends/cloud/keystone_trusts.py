@@ -36,6 +36,15 @@ class KeystoneTrusts:
         """Return the access to the cloud that a trust grants."""
         return Access(self._session({"trust_id": trust_id}), self._user().region)
 
+    def open_token(self, token: str, project_id: str) -> Access:
+        """Return the access to the cloud that a token of the project grants."""
+        from keystoneauth1.identity import v3
+        from keystoneauth1.session import Session
+
+        user = self._user()
+        auth = v3.Token(auth_url=user.auth_url, token=token, project_id=project_id)
+        return Access(Session(auth=auth, timeout=self._settings.keystone_timeout), user.region)
+
     def create(self, token: str, principal: Principal, project_id: str) -> Any:
         """Request a trust with the token of its trustor; return the response. Raises Unavailable."""
         from keystoneauth1 import exceptions

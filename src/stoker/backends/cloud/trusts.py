@@ -66,6 +66,13 @@ class TrustCredentials:
                 self._logins[delegation.trust_id] = self._login(delegation)
             return self._logins[delegation.trust_id]
 
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
+        def open_access() -> Access:
+            return self._keystone.open_token(token, project_id)
+
+        client = CloudClient(f"of project {project_id}", open_access, self._breakers)
+        return CloudLogin(client, NameResolver(client))
+
     def scope(self, item: CloudObject) -> str:
         return item.project_id
 

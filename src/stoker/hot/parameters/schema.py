@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +54,20 @@ class ParameterSchema:
         """
         rules = tuple(rule for rule in self.rules if not isinstance(rule.constraint, Custom))
         return self._problem(self.default, rules)
+
+    def custom_problem(self, value: Any, find_problem: Callable[[str, str], str | None]) -> str | None:
+        """
+        Return the problem of a converted value with a custom constraint that a service checks; None if it has none.
+
+        ``find_problem`` takes the constraint's name and a value.
+        """
+        for rule in self.rules:
+            if isinstance(rule.constraint, Custom):
+                for item in value if isinstance(value, list) else [value]:
+                    if problem := find_problem(rule.constraint.name, str(item)):
+                        hidden = f"the value does not satisfy its {rule.constraint.KEY}"
+                        return rule.description or (hidden if self.hidden else problem)
+        return None
 
     @property
     def pattern_size(self) -> int:

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, fill
 from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
+from stoker.http.heat.cloud_constraints import open_constraints
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import (
     NewResource,
@@ -109,7 +110,8 @@ def _prepare_new(
 ) -> tuple[str, ResolvedStack]:
     name = stack_requests.name(body.stack_name)
     identity = Identity(_NO_ID, name, request.project)
-    return name, prepare(request.app.engine, body.stack_request(request), identity, every_member=every_member)
+    new, constraints = body.stack_request(request), open_constraints(request)
+    return name, prepare(request.app.engine, new, identity, every_member=every_member, constraints=constraints)
 
 
 def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, name: str, resolved: ResolvedStack) -> Stack:

@@ -15,6 +15,7 @@ from stoker.http.decoders import BODY, convert
 from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
 from stoker.http.heat import stack_lookup
 from stoker.http.heat.catalog import with_entries
+from stoker.http.heat.cloud_constraints import open_constraints
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
 from stoker.http.json_body import Part, decode, decode_texts, json_size, split
@@ -173,7 +174,8 @@ def name(value: Any) -> str:
 def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
     """Prepare a new stack. Raises Invalid."""
     identity = Identity(str(uuid4()), stack_name, request.project)
-    return identity, prepare(request.app.engine, body.stack_request(request), identity)
+    constraints = open_constraints(request)
+    return identity, prepare(request.app.engine, body.stack_request(request), identity, constraints=constraints)
 
 
 def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
@@ -183,14 +185,17 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = []
-    return stack, prepare(request.app.engine, body.stack_request(request), _identity(stack)), body.options()
+    new, constraints = body.stack_request(request), open_constraints(request)
+    resolved = prepare(request.app.engine, new, _identity(stack), constraints=constraints)
+    return stack, resolved, body.options()
 
 
 def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
     """Prepare a PATCH, which keeps omitted members."""
     stack, source = find_stack(request)
     cleared = body.clear_parameters or ()
-    resolved = prepare_change(request.app.engine, body.stack_request(request), _identity(stack), source, cleared)
+    changes, constraints = body.stack_request(request), open_constraints(request)
+    resolved = prepare_change(request.app.engine, changes, _identity(stack), source, cleared, constraints)
     return stack, resolved, body.options()
 
 

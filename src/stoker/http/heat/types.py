@@ -12,6 +12,7 @@ from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
 from stoker.http.heat import template_types, warnings
+from stoker.http.heat.cloud_constraints import open_constraints
 from stoker.http.heat.stack_requests import ValidationBody
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
@@ -238,7 +239,12 @@ def _version(name: str) -> str:
 @operation(200, ValidatedTemplate, example={"template": template_types.EXAMPLE})
 def validate(request: RequestContext, body: ValidationBody, query: ValidationQuery) -> Response:
     """Validate a template and describe its parameters. Raises Invalid."""
-    shown = describe_template(request.app.engine, body.stack_request(request), show_nested=query.show_nested)
+    shown = describe_template(
+        request.app.engine,
+        body.stack_request(request),
+        show_nested=query.show_nested,
+        constraints=open_constraints(request),
+    )
     return Response(200, shown, warnings.headers(shown.get("Warnings", ())))
 
 
@@ -266,6 +272,8 @@ def _property(schema: Property) -> PropertySchema:
 
 def _constraints(schema: Property) -> list[Any]:
     constraints: list[Any] = []
+    if schema.constraint:
+        constraints.append({"custom_constraint": schema.constraint})
     if schema.allowed:
         constraints.append({"allowed_values": list(schema.allowed)})
     limits = {"min": schema.minimum, "max": schema.maximum}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from stoker import hot
-from stoker.hot import UNKNOWN, Budget, Definition, Environment, Flaw, Flaws, Template, Values
+from stoker.hot import UNKNOWN, Budget, Definition, Environment, Flaw, Flaws, ParameterSchema, Template, Values
 from stoker.hot.paths import Path, heat_path
 from stoker.hot.words import clip, kind_of
 from stoker.model.errors import (
@@ -19,6 +19,7 @@ from stoker.model.errors import (
 from stoker.resources import implicit_dependencies
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
+from stoker.resources.cloud import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested_base import is_template_name
 from stoker.resources.properties import PropertyError
@@ -50,8 +51,14 @@ class Checker:
         flaws: Flaws,
         *,
         every_member: bool = False,
+        constraints: Constraints | None = None,
     ) -> None:
-        """``every_member``: check all members of groups instead of one of each."""
+        """
+        ``every_member``: check all members of groups instead of one of each.
+
+        ``constraints``: the cloud's checks of names, outside of transactions only.
+        """
+        self._constraints = constraints
         self._engine = engine
         self._files = files
         self._budget = budget
@@ -77,13 +84,30 @@ class Checker:
 
         Returns the definitions by resource name, in JSON form: with final types and the contents of files.
         """
+        for schema in template.parameters.values():
+            path: Path = ("parameters", schema.name)
+            if problem := self._custom_problem(schema, parameters[schema.name]):
+                self._report.add(Flaw(clip(f"Parameter '{schema.name}' is invalid: {problem}"), path))
         self.outline = self._check(template, parameters, environment, depth=1)
         self._types.report_unknown()
         return {name: resource.definition.to_json() for name, resource in self.outline.items()}
 
     def warnings(self) -> list[str]:
         """Return the warnings: unusual parts of the templates that are no errors."""
-        return self._report.warnings()
+        return [*self._report.warnings(), *(self._constraints.warnings() if self._constraints else ())]
+
+    def _custom_problem(self, schema: ParameterSchema, value: Any) -> str | None:
+        if self._constraints is None or _is_unknown(value):
+            return None
+        return schema.custom_problem(value, self._constraints.find_problem)
+
+    def _check_references(self, kind: ResourceType, values: Properties, place: Path) -> None:
+        """Add an error for each property that names an object which the cloud does not have."""
+        if self._constraints is None or kind.properties is None:
+            return
+        for path, constraint, value in schemas.list_constrained(kind.properties, values):
+            if problem := self._constraints.find_problem(constraint, value):
+                self._report.add_property_error(PropertyError(path, problem), place)
 
     def _check(
         self, template: Template, parameters: Values, environment: Environment, depth: int
@@ -173,6 +197,7 @@ class Checker:
             self._report.add_property_error(property_error, (*place, "properties"))
         if errors:
             return dict.fromkeys(kind.properties or (), UNKNOWN), metadata
+        self._check_references(kind, checked, (*place, "properties"))
         try:
             kind.check_policy(policy or {}, checked)
         except PropertyError as error:
@@ -254,6 +279,8 @@ class Checker:
             path: Path = ("resources", name, "properties", schema.name)
             try:
                 values[schema.name] = value if _is_unknown(value) else schema.accept(value)
+                if problem := self._custom_problem(schema, values[schema.name]):
+                    raise ValueError(problem)
             except ValueError as error:
                 self._report.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
         return values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from stoker import hot
@@ -12,6 +13,7 @@ from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
 from stoker.model.stack import Source
+from stoker.resources.cloud import Constraints
 from stoker.resources.env import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.policy_precheck import PlannedDeployment
@@ -107,22 +109,35 @@ def read(request: StackRequest, flaws: Flaws) -> tuple[Template, dict[str, str],
     return template, files, _environment(request, files, template)
 
 
-def prepare(engine: Engine, request: StackRequest, identity: Identity, *, every_member: bool = False) -> ResolvedStack:
+def prepare(
+    engine: Engine,
+    request: StackRequest,
+    identity: Identity,
+    *,
+    every_member: bool = False,
+    constraints: Constraints | None = None,
+) -> ResolvedStack:
     """
     Prepare a request to create or update a stack.
 
-    ``every_member``: see ``Checker``. Raises a kind of Invalid with place and remedy.
+    ``every_member``, ``constraints``: see ``Checker``. Raises a kind of Invalid with place and remedy.
     """
     flaws = Flaws(request.template)
     template, files, environment = read(request, flaws)
     supplied = mapping(request.parameters, "parameters")
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
     budget = engine.budget()
-    return _resolve(engine, template, flaws, environment, source, identity, files, budget, every_member=every_member)
+    resolve = partial(_resolve, every_member=every_member, constraints=constraints)
+    return resolve(engine, template, flaws, environment, source, identity, files, budget)
 
 
 def prepare_change(
-    engine: Engine, request: StackRequest, identity: Identity, old: Source, cleared: Iterable[str]
+    engine: Engine,
+    request: StackRequest,
+    identity: Identity,
+    old: Source,
+    cleared: Iterable[str],
+    constraints: Constraints | None = None,
 ) -> ResolvedStack:
     """
     Prepare a PATCH request. Parts missing in the request stay unchanged.
@@ -144,7 +159,8 @@ def prepare_change(
     }
     environment = replace(environment, parameters=parameters)
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=kept)
-    return _resolve(engine, template, flaws, environment, source, identity, files, engine.budget())
+    budget = engine.budget()
+    return _resolve(engine, template, flaws, environment, source, identity, files, budget, constraints=constraints)
 
 
 def prepare_again(
@@ -190,10 +206,11 @@ def _resolve(
     budget: Budget,
     *,
     every_member: bool = False,
+    constraints: Constraints | None = None,
 ) -> ResolvedStack:
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo(), flaws=flaws)
     hidden = [text for name in parameters.hidden for text in texts_of(parameters.values.get(name))]
-    checker = Checker(engine, files, budget, flaws, every_member=every_member)
+    checker = Checker(engine, files, budget, flaws, every_member=every_member, constraints=constraints)
     try:
         template = hot.decide(template, parameters, files, budget, flaws)
         definitions = checker.check(template, parameters, environment)

@@ -9,6 +9,7 @@ from stoker import hot
 from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
+from stoker.resources.cloud import Constraints
 from stoker.resources.nested_base import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
@@ -24,8 +25,14 @@ _TYPES = {
 }
 
 
-def describe_template(engine: Engine, request: StackRequest, *, show_nested: bool) -> dict[str, Any]:
-    """Return Heat's answer to ``validate``. Parameters may be missing. Raises a kind of Invalid."""
+def describe_template(
+    engine: Engine, request: StackRequest, *, show_nested: bool, constraints: Constraints | None = None
+) -> dict[str, Any]:
+    """
+    Return Heat's answer to ``validate``. Parameters may be missing. ``constraints``: see ``Checker``.
+
+    Raises a kind of Invalid.
+    """
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
     parameters = {**environment.parameters, **mapping(request.parameters, "parameters")}
@@ -33,7 +40,7 @@ def describe_template(engine: Engine, request: StackRequest, *, show_nested: boo
     values = {schema.name: _value(schema, parameters, defaults, flaws) for schema in template.parameters.values()}
     bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
     budget = engine.budget()
-    checker = Checker(engine, files, budget, flaws)
+    checker = Checker(engine, files, budget, flaws, constraints=constraints)
     checker.check(hot.decide(template, bound, files, budget, flaws), bound, environment)
     flaws.raise_any()
     shown = _describe(template, parameters, defaults)
