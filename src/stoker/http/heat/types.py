@@ -53,6 +53,7 @@ class Range(Answer):
 class Constraint(Answer):
     allowed_values: list[Any] | Absent = UNSET
     range: Range | Absent = UNSET
+    custom_constraint: Annotated[str, Meta(description="The check of a name by the cloud")] | Absent = UNSET
 
 
 class PropertySchema(Answer):
