@@ -68,7 +68,9 @@ def test_a_run_appears_in_every_metric_that_it_concerns(stoker, agent):
     signalled = {"route": "/agent/v1/runs/{config_id}/signal", "method": "POST"}
     assert value(requests, "stoker_http_requests_total", **signalled) == 1
     handlers = found["stoker_http_handler_seconds"]
-    assert value(handlers, "stoker_http_handler_seconds_count", api="agent") >= 2  # enrollment and signal, not polls
+    assert (
+        value(handlers, "stoker_http_handler_seconds_count", api="agent") >= 1
+    )  # enrollment; polls and results are batches
     for name in ("stoker_write_seconds", "stoker_commit_seconds", "stoker_commit_transactions"):
         assert count(found, name) > 2
     assert value(found["stoker_commit_transactions"], "stoker_commit_transactions_sum") >= count(
