@@ -6,7 +6,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from bench.swarm.connection import Endpoint
 
 from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
+from support.install_line import Machine
 from support.relay import Relay, relay
 from support.server import Served, served
 from support.site_relay import SiteRelay, site_relay
@@ -251,11 +251,12 @@ def test_the_install_line_of_a_relay_enrolls_through_it(tmp_path, stoker, site):
     [name] = [each["name"] for each in stoker.json("relay", "list") if each["url"] == site.url]
     line = stoker.json("server", "enroll", "by-line", "--relay", name)["enrollment"]
     assert line["url"] == site.url
-    root = tmp_path / "machine"
-    environment = {**os.environ, "STOKER_ROOT": str(root)}
-    done = subprocess.run(["sh", "-c", line["command"]], env=environment, capture_output=True, text=True, check=False)
-    [written] = list(root.rglob("agent.json"))
-    assert json.loads(written.read_text())["url"] == site.url, done.stderr
+    machine = Machine(tmp_path)
+    try:
+        pasted = machine.paste(line["command"])
+        assert machine.config["url"] == site.url, pasted.stderr
+    finally:
+        machine.end()
     refused = stoker.run("server", "enroll", "other", "--relay", "nowhere", check=False)
     assert refused.returncode and "nowhere" in refused.stderr
 
