@@ -14,6 +14,7 @@ from stoker.store import (
     documents,
     rows,
     runs,
+    server_facts,
     server_policies,
     servers,
     statements,
@@ -22,6 +23,8 @@ from stoker.store import (
 from stoker.store.statement_executor import _plain
 
 QUERIES = {
+    "agent_upgrades.find_of_servers": agent_upgrades._ALL_OF_SERVERS,
+    "server_facts.summaries": server_facts._OF_SERVERS,
     "agent_upgrades.of_servers": agent_upgrades._OF_SERVERS,
     "configs.preload": configs._ALL_BODIES,
     "deployments.lock_all": deployments._LOCK_ALL,
@@ -50,6 +53,8 @@ def test_queries_for_several_ids_scan_no_table(store, name):
             plan = [row[0] for row in driver.execute(f"EXPLAIN {plain.sql}", values).fetchall()]
             assert [line for line in plan if "Seq Scan" in line] == []
     assert plan
+    if name == "deployments.to_run_on":  # reads no deployments that have ended
+        assert [line for line in plan if "ix_deployments_to_run" in line]
 
 
 def test_any_of_selects_the_rows_with_one_of_the_texts(store):

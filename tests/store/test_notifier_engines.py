@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 
 import pytest
 
+from stoker.store import nats_notifications, notifications
 from stoker.store.notifications import PAYLOAD_BYTES
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from support import databases
+from support.faulty_line import faulty_line
 from support.nats import NatsServer
 from support.notifications import Notified
 
@@ -139,6 +144,28 @@ def test_the_last_changes_are_sent_at_the_end(stores):
     notified.wait(("last", 0))
 
 
+def test_a_busy_process_pauses_between_two_sendings(stores, monkeypatch):
+    """What is committed during a pause is sent together."""
+    here, there = stores
+    if here is there:
+        pytest.skip("the commit itself calls the subscribers of its process")
+    begun: list[float] = []
+    for module in (notifications, nats_notifications):
+
+        def record(sender, changes, encode=module.encode, **more):
+            begun.extend([time.monotonic()] if changes else [])
+            return encode(sender, changes, **more)
+
+        monkeypatch.setattr(module, "encode", record)
+        monkeypatch.setattr(module, "PAUSE", 0.05)
+    notified = Notified(there)
+    for number in range(10):
+        here.write(lambda tx, number=number: tx.notify(f"topic {number}"))
+        notified.wait((f"topic {number}", 0))
+    assert len(begun) == 10
+    assert min(after - before for before, after in pairwise(begun)) >= 0.05
+
+
 def test_a_subscriber_that_fails_clears_the_caches_and_ends_nothing(stores):
     here, there = stores
     if here is there:
@@ -205,6 +232,36 @@ def test_without_nats_postgresql_carries_the_changes(by_nats, own_nats, monkeypa
     here.write(lambda tx: tx.notify("again"))
     notified.wait(("again", 0))
     monkeypatch.undo()
+
+
+def test_changes_until_the_others_know_of_a_lost_nats_are_not_missed(own_nats, postgresql_server, monkeypatch):
+    """One process loses NATS and cannot tell the others: what they send by NATS only meanwhile counts as changed."""
+    monkeypatch.setattr(nats_notifications, "_SETTLE", 0.0)
+    monkeypatch.setattr(notifications, "GONE", 600.0)  # only the loss of NATS clears caches
+    with ExitStack() as cleanup:
+        url = cleanup.enter_context(databases.postgresql_url(postgresql_server))
+        line = cleanup.enter_context(faulty_line(own_nats.port))
+        here, there = Store(url, nats_url=own_nats.url), Store(url, nats_url=line.url.replace("http", "nats"))
+        for store in (here, there):
+            cleanup.callback(store.close)
+            store.start_listener()
+            Notified(store).wait_for(lambda store=store: not any(store.notifier_problems().values()))
+        listener = here.notifications.postgresql.listener
+        listener._knows_others_at = 0.0  # as long after the start
+        Notified(here).wait_for(lambda: not listener.has_others_without_nats)
+        may_send = threading.Event()
+        cleanup.callback(may_send.set)
+        sender = there.notifications.postgresql.sender
+        send = sender._send
+        monkeypatch.setattr(sender, "_send", lambda *arguments: may_send.wait() and send(*arguments))
+        notified = Notified(there)
+        line.go()
+        notified.wait((ALL, 0))
+        here.write(lambda tx: tx.notify("missed"))
+        cleared = notified.all.count((ALL, 0))
+        may_send.set()
+        notified.wait_for(lambda: notified.all.count((ALL, 0)) > cleared)
+        assert ("missed", 0) not in notified.all
 
 
 def test_a_nats_that_does_not_answer_counts_as_lost(by_nats, own_nats):

@@ -17,7 +17,8 @@ from stoker.backoff import backoff
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import PermanentFailure, Work
-from support.work import count_jobs, until
+from support.waiting import until
+from support.work import count_jobs
 
 pytestmark = pytest.mark.slow
 

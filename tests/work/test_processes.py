@@ -17,7 +17,10 @@ from stoker.store.open import Store
 from stoker.store.schema import jobs
 from stoker.work import Work
 from support import databases
-from support.work import count_jobs, until
+from support.waiting import until
+from support.work import count_jobs
+
+pytestmark = pytest.mark.slow
 
 #: Runs jobs and appends their begin and end to a file. The job "hang" never ends.
 _WORKER = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 
@@ -14,7 +14,13 @@ from stoker.store.tx import Tx
 
 _UPGRADES = Repository(AgentUpgrade, agent_upgrades, key=("server_id",))
 _OF_SERVERS = sa.select(agent_upgrades.c.server_id).where(statements.AnyOf(agent_upgrades.c.server_id))
-_OF_PROJECT = _UPGRADES.by("project_id").order_by(agent_upgrades.c.server_id)
+_ALL_OF_SERVERS = _UPGRADES.select(statements.AnyOf(agent_upgrades.c.server_id))
+_PAGE = (
+    _UPGRADES.by("project_id")
+    .where(agent_upgrades.c.server_id > sa.bindparam("after"))
+    .order_by(agent_upgrades.c.server_id)
+    .limit(sa.bindparam("limit"))
+)
 _WITH_STATUS = (
     _UPGRADES.by("rollout_id")
     .where(agent_upgrades.c.status == sa.bindparam("status"))
@@ -50,9 +56,17 @@ def of_servers(tx: Tx, server_ids: Collection[str]) -> set[str]:
     return {row[0] for row in tx.fetch_all(_OF_SERVERS, {"ids": rows.dump(list(server_ids))})}
 
 
-def list_all(tx: Tx, project_id: str) -> list[AgentUpgrade]:
-    """Return the upgrades of the project's servers."""
-    return _UPGRADES.all(tx, _OF_PROJECT, {"project_id": project_id})
+def page(tx: Tx, project_id: str, limit: int, after: str = "") -> list[AgentUpgrade]:
+    """Return at most ``limit`` upgrades of the project's servers, sorted by the servers' ids: those after ``after``."""
+    return _UPGRADES.all(tx, _PAGE, {"project_id": project_id, "limit": limit, "after": after})
+
+
+def find_of_servers(tx: Tx, server_ids: Iterable[str]) -> dict[str, AgentUpgrade]:
+    """Return by server id the upgrades of these servers."""
+    return {
+        upgrade.server_id: upgrade
+        for upgrade in _UPGRADES.all(tx, _ALL_OF_SERVERS, {"ids": rows.dump(list(server_ids))})
+    }
 
 
 def with_status(tx: Tx, rollout_id: str, status: str) -> list[AgentUpgrade]:

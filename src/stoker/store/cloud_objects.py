@@ -27,6 +27,7 @@ _ANY_OF_ROOT = sa.select(cloud_objects.c.id).where(cloud_objects.c.root_id == sa
 _SECRET = ("specification", "arguments")
 _OF_ROOT = _OBJECTS.by("root_id")
 _WITH_EXTERNAL_ID = _OBJECTS.by("project_id", "external_id")
+_WITH_EXTERNAL_IDS = _OBJECTS.select(cloud_objects.c.external_id.in_(sa.bindparam("ids", expanding=True)))
 _OF_EXTERNAL_ID = _OBJECTS.by("project_id", "kind", "external_id")
 _OF_NAME = _OBJECTS.by("project_id", "kind", "name")
 _OF_KIND = _OBJECTS.by("project_id", "kind")
@@ -40,6 +41,11 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
 def find_external(tx: Tx, project_id: str, external_id: str) -> CloudObject | None:
     """Return the project's object with this id at the cloud, or None."""
     return _OBJECTS.first(tx, _WITH_EXTERNAL_ID, {"project_id": project_id, "external_id": external_id})
+
+
+def with_external_ids(tx: Tx, external_ids: Collection[str]) -> list[CloudObject]:
+    """Return the objects of all projects that have one of these ids at the cloud."""
+    return _OBJECTS.several(tx, _WITH_EXTERNAL_IDS, external_ids)
 
 
 def of_external_id(tx: Tx, project_id: str, kind: CloudKind, external_id: str) -> list[CloudObject]:

@@ -134,12 +134,12 @@ _TO_RUN = (
     .outerjoin(runs, IS_CURRENT_RUN)
     .where(
         statements.AnyOf(deployments.c.server_id),
-        sa.or_(
-            deployments.c.cancelling,
-            sa.and_(
-                sa.or_(deployments.c.status == "IN_PROGRESS", deployments.c.signal_transport == "NO_SIGNAL"), _SHOWN
-            ),
+        # The condition of the index, with constants: the databases do not compare it with parameters.
+        sa.text(
+            "(deployments.cancelling OR deployments.status = 'IN_PROGRESS'"
+            " OR deployments.signal_transport = 'NO_SIGNAL')"
         ),
+        sa.or_(deployments.c.cancelling, _SHOWN),
         _MAY_RUN_THERE,
     )
     .order_by(deployments.c.seq)

@@ -1,7 +1,7 @@
 """
 Queries for the job queue. A job waits, or a process owns it and runs it.
 
-All times are compared with the clock of the database, because clocks of processes differ.
+All times are compared with the clock of the site (``clock``), on PostgreSQL directly with that of the database server.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SECOND = 1_000_000
 
 
 class _Now(sa.sql.functions.FunctionElement[int]):
-    """The time of the statement on the database's clock, in microseconds since 1970."""
+    """The time of the statement in microseconds since 1970; on SQLite, the parameter that ``_at_now`` adds."""
 
     type = sa.BigInteger()
     inherit_cache = True
@@ -34,15 +34,20 @@ def _now_on_postgresql(*_: Any, **__: Any) -> str:
 
 
 @compiles(_Now, "sqlite")
-def _now_on_sqlite(*_: Any, **__: Any) -> str:
-    return "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
-
-
-_NOW = _Now()
+def _now_on_sqlite(now: _Now, compiler: sa.sql.compiler.SQLCompiler, **options: Any) -> str:
+    return compiler.process(now.clauses, **options)
 
 
 def _number(name: str) -> sa.BindParameter[int]:
     return sa.bindparam(name, type_=sa.BigInteger())
+
+
+_NOW = _Now(_number("now"))
+
+
+def _at_now(tx: Tx, **values: Any) -> dict[str, Any]:
+    """Return the parameters of a statement with ``_NOW``."""
+    return values if tx.connection.dialect.name == "postgresql" else {**values, "now": rows.to_micros(tx.now)}
 
 
 _ADD = (
@@ -153,13 +158,13 @@ class Backlog:
 
 def backlog(tx: Tx) -> Backlog:
     """Count the jobs of all processes."""
-    due, running, later, lag = tx.fetch_all(_BACKLOG, {})[0]
+    due, running, later, lag = tx.fetch_all(_BACKLOG, _at_now(tx))[0]
     return Backlog(int(due), int(running), int(later), max(0.0, int(lag) / _SECOND))
 
 
 def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | None) -> None:
     """Insert a job that is due at this time; None: now."""
-    values = {"kind": kind, "key": key, "args": rows.dump(args), "at": rows.to_micros_optional(at)}
+    values = _at_now(tx, kind=kind, key=key, args=rows.dump(args), at=rows.to_micros_optional(at))
     tx.execute_fast(_ADD, values)
 
 
@@ -187,7 +192,7 @@ def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> 
     transactions have locked, and jobs of the same kind and key, follow in a later call. Raises IntegrityError if
     another process takes a job of the same kind and key at the same time.
     """
-    values = {"by": owner, "kinds": kinds, "count": count, "lease": int(lease * _SECOND)}
+    values = _at_now(tx, by=owner, kinds=kinds, count=count, lease=int(lease * _SECOND))
     return [
         Job(seq=row.seq, kind=row.kind, key=row.key, args=rows.load(row.args), attempts=row.attempts)
         for row in tx.run(_TAKE, values)
@@ -196,7 +201,7 @@ def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> 
 
 def seconds_until_due(tx: Tx, kinds: Sequence[str], within: float) -> float:
     """Return the seconds until the next job of these kinds can start, at most ``within``; negative if it is late."""
-    micros = tx.run(_NEXT_DUE, {"kinds": kinds, "within": int(within * _SECOND)}).scalar()
+    micros = tx.run(_NEXT_DUE, _at_now(tx, kinds=kinds, within=int(within * _SECOND))).scalar()
     return within if micros is None else micros / _SECOND
 
 
@@ -207,12 +212,12 @@ def complete(tx: Tx, owner: str, seq: int) -> None:
 
 def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
     """Let a failed job wait for ``pause`` seconds, and record its error, if ``owner`` still owns it."""
-    tx.run(_RETRY, {"by": owner, "id": seq, "pause": int(pause * _SECOND), "error": error})
+    tx.run(_RETRY, _at_now(tx, by=owner, id=seq, pause=int(pause * _SECOND), error=error))
 
 
 def renew(tx: Tx, owner: str, running: Collection[int], lease: float) -> None:
     """Extend the leases of jobs that ``owner`` runs, given by their ``seq``, to ``lease`` seconds from now."""
-    tx.run(_RENEW, {"by": owner, "running": running, "lease": int(lease * _SECOND)})
+    tx.run(_RENEW, _at_now(tx, by=owner, running=running, lease=int(lease * _SECOND)))
 
 
 def release(tx: Tx, owner: str) -> None:
@@ -226,4 +231,4 @@ def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:
 
     These are the jobs of ended processes, and jobs that were taken in a commit whose confirmation was lost.
     """
-    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, {"running": running})]
+    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, _at_now(tx, running=running))]

@@ -3,8 +3,8 @@ Notifications by NATS core, beside PostgreSQL.
 
 NATS carries the changes, at most once; the heartbeats stay with PostgreSQL. Each heartbeat says whether its process is
 connected to NATS. A change is also sent by PostgreSQL while any process is not connected, and a process that loses NATS
-counts everything as outdated, twice: at once, and when the others know of the loss. So the loss of NATS costs a delay
-of a few seconds and no change, also if only some processes lose it.
+counts everything as outdated, twice: at once, and when it has told the others of the loss. So the loss of NATS costs a
+delay of a few seconds and no change, also if only some processes lose it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import structlog
 
 from stoker.backoff import backoff
 from stoker.metrics import Metrics
-from stoker.store.notifications import decode, encode, merge
+from stoker.store.notifications import PAUSE, decode, encode, merge
 from stoker.store.notifier import ALL, Notifier
 from stoker.store.notifier_engines import PostgresqlEngine
 
@@ -31,7 +31,8 @@ _log = structlog.get_logger("stoker.store")
 
 #: Seconds that NATS may take to answer, and seconds between pings. Two unanswered pings mean that NATS is lost.
 _PATIENCE, _PING, _PINGS = 2.0, 1, 2
-#: Seconds after a loss until the others certainly know of it. With the time to notice a loss, five seconds at most.
+#: Seconds from the announcement of a loss until the others certainly know of it. With the time to notice a loss, five
+#: seconds at most.
 _SETTLE = 2.0
 #: Seconds between two looks at the connection.
 _TICK = 0.5
@@ -70,8 +71,10 @@ class NatsEngine:
         with self._lock:
             is_connected = self._is_connected
             if is_connected:
+                is_first = not self._pending
                 merge(self._pending, changes)
-                self._wake()
+                if is_first:
+                    self._wake()
         if not is_connected or self.postgresql.listener.has_others_without_nats:
             self.postgresql.send(changes)
         else:
@@ -121,9 +124,15 @@ class NatsEngine:
             _log.warning("notifications.failed", part="nats", error=self._problem, retry_seconds=pause)
             if was_connected:
                 self._notify_all()
-                self._stopping.wait(_SETTLE)
+                self._await_others()
                 self._notify_all()
             self._stopping.wait(pause)
+
+    def _await_others(self) -> None:
+        """Wait until the others know that this process has lost NATS; without PostgreSQL, nobody can tell them."""
+        while not self._stopping.is_set() and not self.postgresql.sender.await_announced(_TICK):
+            pass
+        self._stopping.wait(_SETTLE)
 
     def _fall_back(self) -> None:
         """Give PostgreSQL what NATS has not confirmed, and all later changes."""
@@ -157,7 +166,8 @@ class NatsEngine:
                 self._wake = lambda: loop.call_soon_threadsafe(wake.set)
             self.postgresql.sender.announce(has_nats=True)
             while not (self._stopping.is_set() and not self._pending):
-                await self._send_pending(client, subject)
+                if await self._send_pending(client, subject):
+                    await asyncio.sleep(PAUSE)
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(wake.wait(), _TICK)
                 wake.clear()
@@ -166,8 +176,12 @@ class NatsEngine:
                 self._wake = _ignore
             await client.close()
 
-    async def _send_pending(self, client: Client, subject: str) -> None:
-        """Send one batch, and wait until NATS has it. Raises if the connection has to be replaced."""
+    async def _send_pending(self, client: Client, subject: str) -> bool:
+        """
+        Send one batch, and wait until NATS has it. Return whether there was one.
+
+        Raises if the connection has to be replaced.
+        """
         if self._failure is not None:
             raise self._failure
         if not client.is_connected:
@@ -175,7 +189,7 @@ class NatsEngine:
         with self._lock:
             batch, self._pending = self._pending, {}
         if not batch:
-            return
+            return False
         try:
             for payload in encode(self._id, batch, has_nats=True):
                 await client.publish(subject, payload.encode())
@@ -184,6 +198,7 @@ class NatsEngine:
             with self._lock:
                 merge(self._pending, batch)
             raise
+        return True
 
     async def _on_error(self, error: Exception) -> None:
         self._failure = error

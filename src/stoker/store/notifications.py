@@ -24,6 +24,7 @@ import structlog
 
 from stoker.backoff import backoff
 from stoker.metrics import Metrics
+from stoker.store.connection_watchdog import TCP_LIMITS, ConnectionWatchdog, limit_session
 from stoker.store.notifier import ALL, Notifier
 
 _log = structlog.get_logger("stoker.store")
@@ -37,20 +38,17 @@ PAYLOAD_BYTES = 7900
 _LARGEST_BATCH = 50_000
 #: Seconds between heartbeats, and seconds without a heartbeat after which a process counts as failed.
 HEARTBEAT, GONE = 1.0, 4.0
+#: Seconds from the end of one sending to the next one, also by NATS. Without this pause, a busy process sends one
+#: notification per commit, which costs it, the carrier and all listeners as much as a part of the commit itself.
+PAUSE = 0.01
 #: Seconds that a listener waits for a notification before it checks whether it has to stop.
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
-#: With these, a connection whose other end disappeared fails within seconds instead of hours.
-_CONNECTION: dict[str, Any] = {
-    "autocommit": True,
-    "connect_timeout": 5,
-    "keepalives_idle": 5,
-    "keepalives_interval": 2,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 10_000,
-}
+#: Seconds that PostgreSQL may take to accept notifications.
+_ANSWER_SECONDS = 5.0
+_CONNECTION: dict[str, Any] = {**TCP_LIMITS, "autocommit": True, "connect_timeout": 5}
 
 
 def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False, has_nats: bool = False) -> Iterator[str]:
@@ -107,8 +105,9 @@ def merge(pending: MutableMapping[str, int], changes: Mapping[str, int]) -> None
 class _Supervised:
     """A thread with its own connection, which connects again after any failure."""
 
-    def __init__(self, conninfo: str, name: str) -> None:
+    def __init__(self, conninfo: str, name: str, watchdog: ConnectionWatchdog) -> None:
         self._conninfo = conninfo
+        self._watchdog = watchdog
         self._name = name
         self._changed = threading.Condition()
         self._stopping = False
@@ -144,6 +143,8 @@ class _Supervised:
             try:
                 connection = psycopg.connect(self._conninfo, application_name=f"stoker {self._name}", **_CONNECTION)
                 with connection:
+                    self._watchdog.watch(connection, _ANSWER_SECONDS)
+                    limit_session(connection)
                     self._work(connection)
                     return
             except Exception as error:
@@ -169,12 +170,14 @@ class _Supervised:
 class NotificationSender(_Supervised):
     """Notifies other processes of the changes that this one commits. Its thread starts with the first change."""
 
-    def __init__(self, conninfo: str, metrics: Metrics) -> None:
-        super().__init__(conninfo, "sender")
+    def __init__(self, conninfo: str, metrics: Metrics, watchdog: ConnectionWatchdog) -> None:
+        super().__init__(conninfo, "sender", watchdog)
         self.id = secrets.token_hex(8)
         self._metrics = metrics
         self._has_nats = False
         self._is_announcing = False
+        #: Set while the others were told whether this process receives changes by NATS.
+        self._announced = threading.Event()
         self._pending: dict[str, int] = {}
 
     def start_and_wait(self) -> None:
@@ -192,35 +195,56 @@ class NotificationSender(_Supervised):
             return
         self._metrics.notifications_sent.inc(len(changes))
         with self._changed:
+            is_first = not self._pending
             merge(self._pending, changes)
-            self._changed.notify_all()
+            if is_first:
+                self._changed.notify_all()
         if self._thread is None:
             self.start()
 
     def announce(self, *, has_nats: bool) -> None:
-        """Tell other processes at once whether this one receives changes by NATS."""
+        """Tell other processes at once whether this one receives changes by NATS. Does not block."""
         with self._changed:
             self._has_nats = has_nats
             self._is_announcing = True
+            self._announced.clear()
             self._changed.notify_all()
+
+    def await_announced(self, timeout: float) -> bool:
+        """Wait until the last announcement is sent. Return whether it was sent within ``timeout`` seconds."""
+        return self._announced.wait(timeout)
 
     def _work(self, connection: psycopg.Connection[Any]) -> None:
         # Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
         connection.execute("SET synchronous_commit = off")
-        self._send(connection, {}, False)
+        # The first payload carries what waits. A heartbeat before it would tell the others that nothing is missing,
+        # also if every connection is lost before the changes are sent.
+        leaves = self._send_pending(connection)
         self._on_connected()
-        leaves = False
         while not leaves:
+            next_at = time.monotonic() + PAUSE
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._stopping or self._is_announcing, HEARTBEAT)
-                self._is_announcing = False
-                batch, self._pending = self._pending, {}
-                leaves = self._stopping
-            self._send(connection, batch, leaves)
+            time.sleep(max(0.0, next_at - time.monotonic()))
+            leaves = self._send_pending(connection)
 
-    def _send(self, connection: psycopg.Connection[Any], batch: Mapping[str, int], leaves: bool) -> None:
+    def _send_pending(self, connection: psycopg.Connection[Any]) -> bool:
+        """Send the changes that wait, or a heartbeat. Return whether this was the last payload."""
+        with self._changed:
+            self._is_announcing = False
+            batch, self._pending = self._pending, {}
+            leaves, has_nats = self._stopping, self._has_nats
+        self._send(connection, batch, leaves, has_nats)
+        with self._changed:
+            if not self._is_announcing:
+                self._announced.set()
+        return leaves
+
+    def _send(
+        self, connection: psycopg.Connection[Any], batch: Mapping[str, int], leaves: bool, has_nats: bool
+    ) -> None:
         try:
-            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves, has_nats=self._has_nats))])
+            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves, has_nats=has_nats))])
         except Exception:
             with self._changed:
                 merge(self._pending, batch)
@@ -230,8 +254,10 @@ class NotificationSender(_Supervised):
 class NotificationListener(_Supervised):
     """Notifies the subscribers of this process of changes that other processes commit."""
 
-    def __init__(self, conninfo: str, notifier: Notifier, own_id: str, metrics: Metrics) -> None:
-        super().__init__(conninfo, "listener")
+    def __init__(
+        self, conninfo: str, notifier: Notifier, own_id: str, metrics: Metrics, watchdog: ConnectionWatchdog
+    ) -> None:
+        super().__init__(conninfo, "listener", watchdog)
         self._notifier = notifier
         self._own_id = own_id
         self._metrics = metrics

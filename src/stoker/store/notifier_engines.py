@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from stoker.metrics import Metrics
+from stoker.store.connection_watchdog import ConnectionWatchdog
 from stoker.store.notifications import NotificationListener, NotificationSender
 from stoker.store.notifier import Notifier
 
@@ -58,9 +59,9 @@ class InProcess:
 class PostgresqlEngine:
     """Sends by NOTIFY, one at a time for all commits since the previous one, and receives by LISTEN."""
 
-    def __init__(self, conninfo: str, notifier: Notifier, metrics: Metrics) -> None:
-        self.sender = NotificationSender(conninfo, metrics)
-        self.listener = NotificationListener(conninfo, notifier, self.sender.id, metrics)
+    def __init__(self, conninfo: str, notifier: Notifier, metrics: Metrics, watchdog: ConnectionWatchdog) -> None:
+        self.sender = NotificationSender(conninfo, metrics, watchdog)
+        self.listener = NotificationListener(conninfo, notifier, self.sender.id, metrics, watchdog)
         self._is_started = False
 
     def send(self, changes: Mapping[str, int]) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TypeVar
 
 import sqlalchemy as sa
@@ -14,6 +14,8 @@ from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
 from stoker.store import postgresql, site_properties, sqlite
+from stoker.store.clock import Clock
+from stoker.store.connection_watchdog import ConnectionWatchdog
 from stoker.store.encryption import Encryption, KeySource, without_keys
 from stoker.store.notifier import Notifier
 from stoker.store.notifier_engines import InProcess, NotifierEngine, PostgresqlEngine
@@ -42,44 +44,60 @@ class Store:
     """
 
     def __init__(
-        self, url: str, connections: int = CONNECTIONS, *, keys: KeySource = without_keys, nats_url: str = ""
+        self,
+        url: str,
+        connections: int = CONNECTIONS,
+        *,
+        keys: KeySource = without_keys,
+        nats_url: str = "",
+        direct_url: str = "",
     ) -> None:
         """
         Open the database at ``url``: ``sqlite:///…`` or ``postgresql://…``.
 
         ``connections`` is the total number of connections of this process, including those of jobs (PostgreSQL only).
         ``keys`` returns the keys for columns with secrets. ``nats_url`` names a NATS server that carries notifications
-        between processes (PostgreSQL only). Raises Invalid for the URL of any other database.
+        between processes (PostgreSQL only). ``direct_url`` leads to the same PostgreSQL without a connection pooler,
+        for work that needs a session of its own. Raises Invalid for the URL of any other database.
         """
         self.url = url
+        self.direct_url = direct_url or url
         self.encryption = Encryption(keys)
         self.notifier = Notifier()
         self.metrics = Metrics()
+        #: The time that all processes of the site share.
+        self.clock = Clock()
         #: What transactions call at their end; the app factory binds it.
         self.callbacks = LateBound("callbacks of the store", TxCallbacks())
         self.notifications: NotifierEngine = InProcess()
+        self._watchdog = ConnectionWatchdog()
         match sa.make_url(url).get_backend_name():
             case "sqlite":
                 self.engine = self._with_keys(sqlite.open_engine(url))
                 self._writer: sqlite.GroupWriter | postgresql.Writer
-                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks, self.metrics)
+                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks, self.metrics, self.clock)
                 self._reading = sqlite.read_transaction
             case "postgresql":
-                self.engine = self._with_keys(postgresql.open_engine(url, connections - postgresql.FIXED_CONNECTIONS))
+                pooled = connections - postgresql.FIXED_CONNECTIONS
+                self.engine = self._with_keys(postgresql.open_engine(url, pooled, self._watchdog, self.clock))
                 self.notifications = self._create_notifications(nats_url)
                 self._writer = postgresql.Writer(
-                    self.engine, self.notifier, self.notifications, self.callbacks, self.metrics
+                    self.engine, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock
                 )
                 self._reading = postgresql.read_transaction
             case other:
                 raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
-        #: Checks for health probes whether the database responds.
-        self.probe = Probe(
-            lambda: sqlite.open_engine(url, 1, 0) if self.dialect == "sqlite" else postgresql.open_engine(url, 1)
-        )
+        #: Checks for health probes whether the database responds, and corrects the clock.
+        self.probe = Probe(self._open_probe, self.clock)
+
+    def _open_probe(self) -> sa.Engine:
+        if self.dialect == "sqlite":
+            return sqlite.open_engine(self.url, 1, 0)
+        return postgresql.open_engine(self.url, 1, self._watchdog, self.clock)
 
     def _create_notifications(self, nats_url: str) -> NotifierEngine:
-        by_postgresql = PostgresqlEngine(postgresql.conninfo(self.url), self.notifier, self.metrics)
+        conninfo = postgresql.conninfo(self.direct_url)
+        by_postgresql = PostgresqlEngine(conninfo, self.notifier, self.metrics, self._watchdog)
         if not nats_url:
             return by_postgresql
         from stoker.store.nats_notifications import NatsEngine  # imported late, because few sites use it
@@ -104,7 +122,7 @@ class Store:
 
     def read(self) -> AbstractContextManager[Tx]:
         """Open a read transaction. Raises Unavailable if the database does not respond."""
-        return self._reading(self.engine)
+        return self._reading(self.engine, self.clock)
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
@@ -159,9 +177,19 @@ class Store:
         assert isinstance(pool, sa.QueuePool)
         return pool.checkedout(), pool.size() + max(0, pool._max_overflow)
 
+    @contextmanager
+    def session_engine(self) -> Iterator[sa.Engine]:
+        """Yield an engine for work that needs a session of its own, such as a migration, and may take any time."""
+        if self.dialect == "sqlite":
+            yield self.engine
+            return
+        with postgresql.session_engine(self.direct_url) as engine:
+            yield self._with_keys(engine)
+
     def close(self) -> None:
         """Stop the threads and close all connections."""
-        self.notifications.close()
         self._writer.close()
+        self.notifications.close()
         self.probe.close()
         self.engine.dispose()
+        self._watchdog.close()

@@ -6,7 +6,7 @@ import math
 import random
 import select
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -22,9 +22,13 @@ from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
+from stoker.store.clock import DATABASE_TIME, Clock
+from stoker.store.connection_watchdog import ConnectionWatchdog, limit_session, tcp_limits
 from stoker.store.notifier import Notifier
 from stoker.store.notifier_engines import NotifierEngine
+from stoker.store.statement_executor import is_ended
 from stoker.store.tx import Tx, TxCallbacks, reading
+from stoker.store.unconfirmed_commits import UnconfirmedCommits
 
 T = TypeVar("T")
 _log = structlog.get_logger("stoker.store")
@@ -45,23 +49,64 @@ _CAPACITY = sa.text(
     " (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),"
     " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())"
 )
+_PROCESS_AND_TIME = f"SELECT pg_backend_pid(), {DATABASE_TIME}".encode()
 #: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
 #: check.
 FIXED_CONNECTIONS = 3
 
 
-def open_engine(url: str, pool_size: int) -> sa.Engine:
-    """Return an engine with at most ``pool_size`` connections."""
+def open_engine(url: str, pool_size: int, watchdog: ConnectionWatchdog, clock: Clock) -> sa.Engine:
+    """Return an engine with at most ``pool_size`` connections, each of which corrects ``clock`` when it opens."""
+    parsed = driver_url(url)
     engine = sa.create_engine(
-        driver_url(url),
+        parsed,
+        connect_args=tcp_limits(parsed),
         pool_size=pool_size,
         max_overflow=0,
         pool_timeout=pool.TIMEOUT,
         hide_parameters=True,  # parameters include password hashes and scripts of users, which errors must not repeat
     )
+    sa.event.listen(engine, "connect", partial(_prepare_connection, watchdog, clock))
+    sa.event.listen(engine, "handle_error", _translate_loss)
     sa.event.listen(engine, "checkin", _record_return)
     sa.event.listen(engine, "checkout", partial(_check_connection, engine.dialect))
     return engine
+
+
+def _prepare_connection(
+    watchdog: ConnectionWatchdog, clock: Clock, connection: DBAPIConnection, _: ConnectionPoolEntry
+) -> None:
+    driver = cast("psycopg.Connection[Any]", connection)
+    watchdog.watch(driver)
+    if is_pooled(driver, clock):
+        driver.prepare_threshold = None  # the next transaction may get another session
+    else:
+        limit_session(driver)
+
+
+def _translate_loss(context: sa.ExceptionContext) -> sa.exc.OperationalError | None:
+    """Return the error to raise for a session that PostgreSQL has ended, as for every loss of a connection."""
+    error = context.original_exception
+    if not is_ended(error):
+        return None
+    context.is_disconnect = True
+    lost = psycopg.OperationalError(str(error))
+    return sa.exc.OperationalError(context.statement, None, lost, hide_parameters=True, connection_invalidated=True)
+
+
+def is_pooled(connection: psycopg.Connection[Any], clock: Clock) -> bool:
+    """
+    Return whether a connection pooler is between: it gives out process ids of its own.
+
+    The same query corrects ``clock``.
+    """
+    asked_at = clock.uptime()
+    answer = connection.pgconn.exec_(_PROCESS_AND_TIME)
+    process, seconds = answer.get_value(0, 0), answer.get_value(0, 1)
+    if process is None or seconds is None:
+        return False  # the connection is lost, which the next statement reports
+    clock.measure(asked_at, float(seconds))
+    return int(process) != connection.info.backend_pid
 
 
 def _record_return(_connection: object, record: ConnectionPoolEntry) -> None:
@@ -84,6 +129,41 @@ def _check_connection(
         dialect.do_ping(connection)
     except psycopg.Error as error:
         raise sa.exc.InvalidatePoolError(str(error)) from error
+
+
+@contextmanager
+def session_engine(url: str) -> Iterator[sa.Engine]:
+    """Yield an engine whose connections are sessions of their own, and whose statements may take any time."""
+    parsed = driver_url(url)
+    engine = sa.create_engine(parsed, connect_args=tcp_limits(parsed), poolclass=sa.NullPool, hide_parameters=True)
+    try:
+        yield engine
+    finally:
+        engine.dispose()
+
+
+def check_pooler(url: str, direct_url: str) -> bool:
+    """
+    Return whether ``url`` leads through a connection pooler such as pgbouncer.
+
+    ``direct_url`` leads to PostgreSQL itself; empty: it is not set. Equal URLs state that the pooler keeps a session
+    for each of its clients. Raises Invalid if sessions of Stoker's own are impossible.
+    """
+    if not _leads_to_pooler(url):
+        return False
+    if not direct_url:
+        raise Invalid(
+            "the database URL leads to a connection pooler such as pgbouncer, and Stoker also needs sessions of its"
+            " own: name PostgreSQL itself in database_direct_url"
+        )
+    if direct_url != url and _leads_to_pooler(direct_url):
+        raise Invalid("database_direct_url leads to a connection pooler, too: name PostgreSQL itself there")
+    return True
+
+
+def _leads_to_pooler(url: str) -> bool:
+    with session_engine(url) as engine, engine.connect() as connection:
+        return is_pooled(cast("psycopg.Connection[Any]", connection.connection.driver_connection), Clock())
 
 
 def driver_url(url: str) -> sa.URL:
@@ -122,12 +202,12 @@ def _is_readable(file: int) -> bool:
 
 
 @contextmanager
-def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
+def read_transaction(engine: sa.Engine, clock: Clock) -> Iterator[Tx]:
     """Yield a read transaction with one snapshot (REPEATABLE READ). Raises Unavailable."""
     try:
         with (
             engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
-            reading(connection) as tx,
+            reading(connection, clock.now()) as tx,
         ):
             yield tx
     except sa.exc.OperationalError as error:
@@ -154,12 +234,15 @@ class Writer:
         sender: NotifierEngine,
         callbacks: LateBound[TxCallbacks],
         metrics: Metrics,
+        clock: Clock,
     ) -> None:
         self._engine = engine
+        self._clock = clock
         self._notifier = notifier
         self._sender = sender
         self._callbacks = callbacks
         self._metrics = metrics
+        self._unconfirmed = UnconfirmedCommits(engine, self._notify_unconfirmed)
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
@@ -182,11 +265,12 @@ class Writer:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Do nothing: the writer owns no threads."""
+        """Send what waits of unconfirmed commits."""
+        self._unconfirmed.close()
 
     def _once(self, do: Callable[[Tx], T], durable: bool) -> T:
         with self._engine.connect() as connection, connection.begin() as transaction:
-            tx = Tx(connection, callbacks=self._callbacks)
+            tx = Tx(connection, self._clock.now(), callbacks=self._callbacks)
             try:
                 if not durable:
                     connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
@@ -197,9 +281,19 @@ class Writer:
                     raise _ConnectionLost(error) from error
                 raise
             begun = time.monotonic()
-            transaction.commit()
+            try:
+                transaction.commit()
+            except sa.exc.OperationalError:
+                if connection.invalidated:
+                    self._unconfirmed.add(tx.notifications)
+                raise
         self._metrics.commit_seconds.observe(time.monotonic() - begun)
         self._metrics.commit_transactions.observe(1)
         self._sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
         return result
+
+    def _notify_unconfirmed(self, notifications: Mapping[str, int]) -> None:
+        self._sender.send(notifications)
+        for topic, number in notifications.items():
+            self._notifier.notify(topic, number)

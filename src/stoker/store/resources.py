@@ -28,12 +28,19 @@ _ANYWHERE = (
     .limit(1)
 )
 _OUTDATED = _RESOURCES.by("stack_id").where(sa.not_(resources.c.current))
+_RETIRED = _RESOURCES.by("stack_id", "name").where(sa.not_(resources.c.current)).order_by(resources.c.created_at)
 _ARE_MANY = (
     sa.select(resources.c.id)
     .join_from(stacks, resources, resources.c.stack_id == stacks.c.id)
     .where(stacks.c.root_id == sa.bindparam("root"))
     .limit(1)
     .offset(sa.bindparam("many"))
+)
+_ANY_OF_TYPES = (
+    sa.select(resources.c.id)
+    .join_from(stacks, resources, resources.c.stack_id == stacks.c.id)
+    .where(stacks.c.root_id == sa.bindparam("root"), resources.c.type.in_(sa.bindparam("types", expanding=True)))
+    .limit(1)
 )
 _DELETE = statements.delete(resources, "id")
 
@@ -51,6 +58,11 @@ def save_all(tx: Tx, changed: Iterable[Resource]) -> None:
 def are_many(tx: Tx, root_id: str, many: int) -> bool:
     """Return whether the tree of stacks below this root has more than ``many`` resources."""
     return tx.execute_fast(_ARE_MANY, {"root": root_id, "many": many}) is not None
+
+
+def any_of_types(tx: Tx, root_id: str, types: Sequence[str]) -> bool:
+    """Return whether the tree of stacks below this root has a resource of one of these types."""
+    return tx.run(_ANY_OF_TYPES, {"root": root_id, "types": types}).first() is not None
 
 
 def delete_all(tx: Tx, ids: Sequence[str]) -> None:
@@ -105,6 +117,11 @@ def prefetch(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
 def in_progress(tx: Tx, stack_id: str) -> list[Resource]:
     """Return the stack's resources that are IN_PROGRESS."""
     return _RESOURCES.all(tx, _IN_PROGRESS, {"stack_id": stack_id})
+
+
+def retired(tx: Tx, stack_id: str, name: str) -> list[Resource]:
+    """Return the incarnations of the resource with this name that are no longer current, the oldest first."""
+    return _RESOURCES.all(tx, _RETIRED, {"stack_id": stack_id, "name": name})
 
 
 def outdated(tx: Tx, stack_id: str) -> list[Resource]:

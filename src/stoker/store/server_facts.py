@@ -10,19 +10,16 @@ import sqlalchemy as sa
 from stoker.model.facts import FactsSummary, ServerFacts, describe_os
 from stoker.model.selectors import Selectable
 from stoker.model.server import AgentAccess, Server
+from stoker.store import rows, statements
 from stoker.store.repository import Repository
-from stoker.store.schema import server_facts, servers
+from stoker.store.schema import server_facts
 from stoker.store.tx import Tx
 
 _FACTS = Repository(ServerFacts, server_facts, key=("server_id",))
 _SEVERAL = _FACTS.select(server_facts.c.server_id.in_(sa.bindparam("ids", expanding=True)))
 #: Lists do not read the facts, which are up to 32 KB of each server.
 _SUMMARIES = Repository(FactsSummary, server_facts, key=("server_id",), unmapped=("facts",))
-_OF_PROJECT = (
-    _SUMMARIES.by()
-    .join(servers, servers.c.id == server_facts.c.server_id)
-    .where(servers.c.project_id == sa.bindparam("project_id"))
-)
+_OF_SERVERS = _SUMMARIES.select(statements.AnyOf(server_facts.c.server_id))
 
 
 def prefetch(tx: Tx, ids: Iterable[str]) -> None:
@@ -52,9 +49,9 @@ def selectable(server: Server, facts: Mapping[str, Any]) -> Selectable | None:
     return Selectable(server.labels, facts) if server.agent_access is AgentAccess.ALLOWED else None
 
 
-def summaries(tx: Tx, project_id: str) -> dict[str, FactsSummary]:
-    """Return by server id what lists show of the facts of the project's servers."""
-    return {facts.server_id: facts for facts in _SUMMARIES.all(tx, _OF_PROJECT, {"project_id": project_id})}
+def summaries(tx: Tx, server_ids: Iterable[str]) -> dict[str, FactsSummary]:
+    """Return by server id what lists show of the servers' facts."""
+    return {facts.server_id: facts for facts in _SUMMARIES.all(tx, _OF_SERVERS, {"ids": rows.dump(list(server_ids))})}
 
 
 def put(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping[str, Any]) -> None:

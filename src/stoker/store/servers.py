@@ -10,11 +10,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from stoker.model.selectors import Selectable, Selector
 from stoker.model.server import AgentAccess, Kind, Machine, Server
 from stoker.store import rows, statements
 from stoker.store.repository import Repository, require
-from stoker.store.schema import enrollments, server_facts, servers
+from stoker.store.schema import enrollments, servers
 from stoker.store.server_facts import load_facts, selectable
 from stoker.store.tx import Tx
 
@@ -23,23 +22,10 @@ _SEVERAL = _SERVERS.select(statements.AnyOf(servers.c.id))
 _ID_PLACE = _SERVERS.columns.index(servers.c.id)
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED = _SERVERS.by("project_id", "name")
-_LIST = _SERVERS.by("project_id").order_by(servers.c.created_at)
-_BY_NAME = (
-    _SERVERS.by("project_id")
-    .add_columns(servers.c.labels.label("matched"))
-    .where(servers.c.agent_access == AgentAccess.ALLOWED.value)
-    .order_by(servers.c.name, servers.c.id)
-)
-_LABELLED = _BY_NAME.where(servers.c.labels != "{}")
-_WITH_FACTS, _LABELLED_WITH_FACTS = (
-    query.add_columns(server_facts.c.facts.label("facts")).outerjoin(
-        server_facts, server_facts.c.server_id == servers.c.id
-    )
-    for query in (_BY_NAME, _LABELLED)
-)
 _OF_KIND = _SERVERS.by("kind")
 _POLICY_OF = sa.select(servers.c.policy).where(*statements.equal(servers, "id"))
 _SET_SEEN = statements.update(servers, "last_seen", "agent_version", "hooks", "modes")
+_SET_SEEN_AGAIN = sa.update(servers).where(statements.AnyOf(servers.c.id)).values(last_seen=sa.bindparam("last_seen"))
 _SET = {
     name: statements.update(servers, name)
     for name in (
@@ -54,13 +40,15 @@ _DISOWN = (
     .values(stack_id=None, resource_id=None, resource_name=None)
 )
 _SET_MACHINE = statements.update(servers, "enrollment_id", "instance", "machine", "hostname")
-#: Names that begin with a text: SQL's LIKE would need an escape, and a range depends on the collation.
 _NAMES = sa.select(servers.c.name).where(
-    *statements.equal(servers, "project_id"),
-    sa.func.substr(servers.c.name, 1, sa.bindparam("length")) == sa.bindparam("beginning"),
+    *statements.equal(servers, "project_id"), statements.AnyOf(servers.c.name, "names")
 )
-_REDEEMED = _SERVERS.by("enrollment_id").where(
-    sa.or_(servers.c.instance == sa.bindparam("instance"), servers.c.machine == sa.bindparam("machine"))
+#: The condition on the enrollment is in both parts, because SQLite then uses an index for each.
+_REDEEMED = _SERVERS.select(
+    sa.or_(
+        sa.and_(*statements.equal(servers, "enrollment_id", "instance")),
+        sa.and_(*statements.equal(servers, "enrollment_id", "machine")),
+    )
 )
 _DROP_ENROLLMENTS = statements.delete(enrollments, "server_id")
 
@@ -125,35 +113,9 @@ def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
     return enrolled.id if enrolled else ref
 
 
-def list_all(tx: Tx, project_id: str) -> list[Server]:
-    """Return the project's servers, oldest first."""
-    return _SERVERS.all(tx, _LIST, {"project_id": project_id})
-
-
-def find_by_selector(tx: Tx, project_id: str, selector: Selector) -> list[Server]:
-    """
-    Return the project's servers that the selector selects, sorted by name.
-
-    Servers that wait for approval, or have left, are not among them: nothing would run there.
-    """
-    required = selector.required_labels
-    if selector.names_facts:
-        query = _LABELLED_WITH_FACTS if required else _WITH_FACTS
-    else:
-        query = _LABELLED if required else _BY_NAME
-    return [
-        _SERVERS.decode(row, tx.secrets)
-        for row in tx.fetch_all(query, {"project_id": project_id})
-        if _is_selected(selector, required, *row[len(_SERVERS.columns) :])
-    ]
-
-
-def _is_selected(selector: Selector, required: Mapping[str, str], labels: str, facts: str | None = None) -> bool:
-    """Return whether the selector selects a server with these columns. Facts are decoded only if labels permit."""
-    stored: Mapping[str, str] = rows.load(labels)
-    if not required.items() <= stored.items():
-        return False
-    return selector.matches(Selectable(stored, rows.load(facts) if facts else {}))
+def find_several(tx: Tx, ids: Collection[str]) -> dict[str, Server]:
+    """Return by id the servers with these ids, of any project."""
+    return {server.id: server for server in _SERVERS.all(tx, _SEVERAL, {"ids": rows.dump(list(ids))})}
 
 
 def of_kind(tx: Tx, kind: Kind) -> list[Server]:
@@ -191,6 +153,11 @@ def record_seen(
     tx.put(_SET_SEEN, {"key_id": id, **values})
 
 
+def record_seen_again(tx: Tx, ids: Collection[str], at: datetime) -> None:
+    """Record the time of the last heartbeats of several agents."""
+    tx.execute_fast(_SET_SEEN_AGAIN, {"ids": rows.dump(list(ids)), "last_seen": rows.to_micros(at)})
+
+
 def set_agent(tx: Tx, id: str, agent: str | None) -> None:
     """Set which agent the server runs; None: the default of its kind."""
     _set(tx, id, "agent", agent)
@@ -210,10 +177,9 @@ def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None
     return next(iter([*same_instance, *matches]), None)
 
 
-def names_beginning(tx: Tx, project_id: str, beginning: str) -> set[str]:
-    """Return the names of the project's servers that begin with this text."""
-    values = {"project_id": project_id, "beginning": beginning, "length": len(beginning)}
-    return {row[0] for row in tx.fetch_all(_NAMES, values)}
+def find_names(tx: Tx, project_id: str, names: Collection[str]) -> set[str]:
+    """Return those of the names that servers of the project have."""
+    return {row[0] for row in tx.fetch_all(_NAMES, {"project_id": project_id, "names": rows.dump(list(names))})}
 
 
 def set_hooks(tx: Tx, id: str, hooks: Iterable[str]) -> None:

@@ -23,6 +23,7 @@ from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import pool
+from stoker.store.clock import Clock
 from stoker.store.notifier import Notifier
 from stoker.store.tx import Tx, TxCallbacks, reading
 
@@ -69,12 +70,12 @@ def _prepare(connection: sqlite3.Connection, _: object) -> None:
 
 
 @contextmanager
-def read_transaction(engine: sa.Engine) -> Iterator[Tx]:
+def read_transaction(engine: sa.Engine, clock: Clock) -> Iterator[Tx]:
     """Yield a read transaction with one snapshot. Raises Unavailable."""
     try:
         with engine.connect() as connection:
             connection.exec_driver_sql("BEGIN")  # one snapshot for all reads
-            with reading(connection) as tx:
+            with reading(connection, clock.now()) as tx:
                 yield tx
     except sa.exc.OperationalError as error:
         if _is_fault(error):
@@ -116,8 +117,14 @@ class GroupWriter:
     """Runs write transactions in groups, on one connection."""
 
     def __init__(
-        self, engine: sa.Engine, notifier: Notifier, callbacks: LateBound[TxCallbacks], metrics: Metrics
+        self,
+        engine: sa.Engine,
+        notifier: Notifier,
+        callbacks: LateBound[TxCallbacks],
+        metrics: Metrics,
+        clock: Clock,
     ) -> None:
+        self._clock = clock
         self._notifier = notifier
         self._metrics = metrics
         self._callbacks = callbacks
@@ -250,7 +257,8 @@ class GroupWriter:
 
     def _do(self, work: _Work, undo: str) -> None:
         try:
-            work.tx = Tx(self._connection, callbacks=self._callbacks, is_contended=self._is_contended)
+            now = self._clock.now()
+            work.tx = Tx(self._connection, now, callbacks=self._callbacks, is_contended=self._is_contended)
             work.result = work.do(work.tx)
             work.tx.flush()
         except BaseException as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import sqlalchemy as sa
@@ -16,6 +16,7 @@ from stoker.store.repository import Repository, require
 from stoker.store.schema import events, snapshots, stacks
 from stoker.store.tx import Tx
 
+T = TypeVar("T")
 STACKS = Repository(
     Stack,
     stacks,
@@ -104,6 +105,23 @@ def source(tx: Tx, id: str) -> Source:
     return _load_source(tx, tx.scalar(_SOURCE, {"id": id}))
 
 
+def derive_from_source(tx: Tx, id: str, derive: Callable[[Source], T]) -> T:
+    """
+    Return ``derive(source)`` of a stack's source. A transaction evaluates each function once, until the source changes.
+
+    The result must contain no secrets: the transaction may not know them any more.
+    """
+    derived = tx.notes.setdefault(_note(id), {})
+    if derive not in derived:
+        derived[derive] = derive(source(tx, id))
+    result: T = derived[derive]
+    return result
+
+
+def _note(id: str) -> str:
+    return f"source of stack {id}"
+
+
 def previous(tx: Tx, id: str) -> Source | None:
     """Return the source that a rollback restores, the last one applied without failure, or None."""
     text = tx.scalar(_PREVIOUS, {"id": id})
@@ -112,6 +130,7 @@ def previous(tx: Tx, id: str) -> Source | None:
 
 def set_source(tx: Tx, id: str, new: Source) -> None:
     """Replace the source of a stack."""
+    tx.notes.pop(_note(id), None)
     tx.execute_fast(_SET_SOURCE, {"key_id": id, "source": _dump_source(tx, new)})
 
 

@@ -25,6 +25,16 @@ _DIALECTS: Mapping[str, sa.Dialect] = {
 _DRIVER_ERRORS = (sqlite3.Error, psycopg.Error)
 
 
+#: PostgreSQL ended the session, because the transaction was idle, or took too long. psycopg has no OperationalError for
+#: these, and the connection may not know yet that it is closed.
+_ENDED = ("25P03", "25P04")
+
+
+def is_ended(error: BaseException) -> bool:
+    """Return whether PostgreSQL ended the session because of a limit of its transactions."""
+    return getattr(error, "sqlstate", None) in _ENDED
+
+
 class _Plain(NamedTuple):
     """A statement as the driver executes it: its text, the order of its parameters on SQLite, and its constants."""
 
@@ -154,8 +164,9 @@ class StatementExecutor:
 
     def _wrap(self, sql: str, error: Exception) -> sa.exc.DBAPIError:
         """Return an error of the driver in the form in which SQLAlchemy raises it, without the parameters."""
-        if isinstance(self._driver, psycopg.Connection) and self._driver.closed:
+        if isinstance(self._driver, psycopg.Connection) and (self._driver.closed or is_ended(error)):
             self.connection.invalidate(error)  # the pool must not hand it out again
+            error = psycopg.OperationalError(str(error)) if is_ended(error) else error
         wrapped = sa.exc.DBAPIError.instance(sql, None, error, Exception, hide_parameters=True)
         assert isinstance(wrapped, sa.exc.DBAPIError), "SQLAlchemy wraps every error of the driver"
         return wrapped

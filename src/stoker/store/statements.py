@@ -51,6 +51,36 @@ def _any_of_on_postgresql(condition: AnyOf, compiler: Any, **more: Any) -> str:
     return f"{column} = ANY (ARRAY(SELECT json_array_elements_text(CAST({values} AS json))))"
 
 
+class HasLabels(sa.ColumnElement[bool]):
+    """The condition that the JSON object in ``column`` has all names and values of the JSON object ``:required``."""
+
+    inherit_cache = False
+    type = sa.Boolean()
+
+    def __init__(self, column: sa.ColumnElement[Any]) -> None:
+        self.column = column
+        self.required = sa.bindparam("required", type_=sa.Text())
+
+    def self_group(self, against: Any = None) -> HasLabels:
+        """Return the condition itself, as ``AnyOf`` does."""
+        return self
+
+
+@compiles(HasLabels, "sqlite")
+def _has_labels_on_sqlite(condition: HasLabels, compiler: Any, **more: Any) -> str:
+    column, required = (compiler.process(part, **more) for part in (condition.column, condition.required))
+    return (
+        f"NOT EXISTS (SELECT 1 FROM json_each({required}) AS wanted WHERE NOT EXISTS (SELECT 1"  # noqa: S608 — compiled SQL
+        f" FROM json_each({column}) AS label WHERE label.key = wanted.key AND label.value = wanted.value))"
+    )
+
+
+@compiles(HasLabels, "postgresql")
+def _has_labels_on_postgresql(condition: HasLabels, compiler: Any, **more: Any) -> str:
+    column, required = (compiler.process(part, **more) for part in (condition.column, condition.required))
+    return f"CAST({column} AS jsonb) @> CAST({required} AS jsonb)"  # as in the index on labels
+
+
 def update(table: sa.Table, *names: str, key: tuple[str, ...] = ("id",)) -> sa.Update:
     """Return ``UPDATE table SET name = :name … WHERE key = :key_<key> …``."""
     conditions = equal(table, *key, prefix="key_")

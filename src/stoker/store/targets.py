@@ -22,7 +22,7 @@ _DELETE = statements.delete(trigger_targets, "trigger_id")
 _OF_TRIGGER = _TARGETS.by("trigger_id").order_by(trigger_targets.c.position)
 _STARTED = _OF_TRIGGER.where(trigger_targets.c.deployment_id.is_not(None)).limit(sa.bindparam("limit"))
 _NEXT = _OF_TRIGGER.where(trigger_targets.c.status == TargetStatus.QUEUED.value).limit(sa.bindparam("limit"))
-#: Without the input values, because a client that follows a trigger reads all of its targets.
+#: Without the input values, because a client that lists or follows a trigger reads all of its targets.
 _STATES = _OF_TRIGGER.with_only_columns(
     *(sa.literal("{}", sa.Text) if column is trigger_targets.c.input_values else column for column in _TARGETS.columns)
 )
@@ -30,6 +30,15 @@ _PAGE = _STATES.where(
     trigger_targets.c.position > sa.bindparam("after"),
     sa.or_(sa.bindparam("any_status"), trigger_targets.c.status == sa.bindparam("of_status")),
 ).limit(sa.bindparam("limit"))
+_CHANGED = (
+    _STATES.where(
+        sa.tuple_(trigger_targets.c.revision, trigger_targets.c.position)
+        > sa.tuple_(sa.bindparam("revision"), sa.bindparam("position"))
+    )
+    .order_by(None)
+    .order_by(trigger_targets.c.revision, trigger_targets.c.position)
+    .limit(sa.bindparam("limit"))
+)
 #: A transaction locks the trigger before its deployments, so no other transaction ends these in the meantime.
 _TO_STOP = (
     _OF_TRIGGER.join(deployments, deployments.c.id == trigger_targets.c.deployment_id)
@@ -45,7 +54,9 @@ _DEPLOYMENT_PLACE = _TARGETS.columns.index(trigger_targets.c.deployment_id)
 _DROP_QUEUE = (
     sa.update(trigger_targets)
     .where(trigger_targets.c.trigger_id == sa.bindparam("id_"), trigger_targets.c.status == TargetStatus.QUEUED.value)
-    .values(status=TargetStatus.CANCELLED.value, status_reason=sa.bindparam("reason"))
+    .values(
+        status=TargetStatus.CANCELLED.value, status_reason=sa.bindparam("reason"), revision=sa.bindparam("revision_")
+    )
 )
 
 
@@ -69,9 +80,15 @@ def list_started(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
     return _TARGETS.all(tx, _STARTED, {"trigger_id": trigger_id, "limit": limit})
 
 
-def states(tx: Tx, trigger_id: str) -> list[Target]:
-    """Return all targets of a trigger, in their order, without their input values."""
-    return _TARGETS.all(tx, _STATES, {"trigger_id": trigger_id})
+def list_changed(tx: Tx, trigger_id: str, after: tuple[int, int], limit: int) -> list[Target]:
+    """
+    Return the next ``limit`` targets of a trigger by revision and position, without their input values.
+
+    ``after`` are the revision and the position of the last target that was read.
+    """
+    revision, position = after
+    values = {"trigger_id": trigger_id, "revision": revision, "position": position, "limit": limit}
+    return _TARGETS.all(tx, _CHANGED, values)
 
 
 def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | None = None) -> list[Target]:
@@ -119,6 +136,7 @@ def save(tx: Tx, changed: Target) -> None:
     _TARGETS.put_changes(tx, changed)
 
 
-def drop_queue(tx: Tx, trigger_id: str, reason: str) -> int:
-    """Cancel all queued targets of a trigger; return their number."""
-    return tx.run(_DROP_QUEUE, {"id_": trigger_id, "reason": tx.secrets.redact_text(reason)}).rowcount
+def drop_queue(tx: Tx, trigger_id: str, reason: str, revision: int) -> int:
+    """Cancel all queued targets of a trigger, with this revision of the trigger; return their number."""
+    values = {"id_": trigger_id, "reason": tx.secrets.redact_text(reason), "revision_": revision}
+    return tx.run(_DROP_QUEUE, values).rowcount

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
@@ -86,6 +86,7 @@ class Tx(StatementExecutor):
     def __init__(
         self,
         connection: sa.Connection,
+        now: datetime,
         *,
         reading: bool = False,
         callbacks: LateBound[TxCallbacks] | None = None,
@@ -94,8 +95,9 @@ class Tx(StatementExecutor):
         """
         Begin a transaction on ``connection``; only the store does this.
 
-        ``reading`` marks a read transaction. ``flush`` calls ``callbacks``; None in a read transaction.
-        ``is_contended`` returns whether other writers wait for this transaction; None: other writers never wait.
+        ``now`` is the time of the store's clock. ``reading`` marks a read transaction. ``flush`` calls ``callbacks``;
+        None in a read transaction. ``is_contended`` returns whether other writers wait for this transaction; None:
+        other writers never wait.
         """
         super().__init__(connection)
         self._is_contended = is_contended
@@ -108,7 +110,7 @@ class Tx(StatementExecutor):
         #: Data that higher layers keep during this transaction, by their own keys.
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
-        self.now = datetime.now(UTC)
+        self.now = now
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
         self.secrets = self.new_secrets()
         self._callbacks = callbacks
@@ -227,9 +229,9 @@ class Tx(StatementExecutor):
 
 
 @contextmanager
-def reading(connection: sa.Connection) -> Iterator[Tx]:
+def reading(connection: sa.Connection, now: datetime) -> Iterator[Tx]:
     """Yield a read transaction on ``connection``; only the store calls this."""
-    tx = Tx(connection, reading=True)
+    tx = Tx(connection, now, reading=True)
     try:
         yield tx
     finally:

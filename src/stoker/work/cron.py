@@ -19,6 +19,8 @@ _WORDS = frozenset(("@hourly", "@daily", "@midnight", "@weekly", "@monthly", "@y
 #: letters such as R and H a random meaning.
 _FIELDS = re.compile(r"(([0-9*/,-]|[A-Za-z]{3})+ ){5}")
 _LONGEST = 255
+#: An expression that has a next time after one time has it after all.
+_ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
 _SECOND = timedelta(seconds=1)
 _UNREADABLE = (CroniterError, ValueError, OverflowError)
 
@@ -90,7 +92,7 @@ def _read(text: str, zone: str, where: str) -> Cron:
         raise Invalid(f"{where}cron: {text!r} cannot be read: {error!s:.200}") from None
     cron = Cron(text, zone)
     try:
-        cron.after(datetime.now(UTC))
+        cron.after(_ANY_TIME)
     except Invalid as error:
         raise Invalid(f"{where}{error.message}") from None
     return cron

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.store import audit, events, logs, runs, stacks
@@ -87,7 +87,7 @@ class Retention:
 
     def purge(self, name: str) -> int:
         """Delete all records of a kind that are old enough, and return their number."""
-        count = self._kinds[name].delete(self._store, datetime.now(UTC) - timedelta(days=self._days[name]))
+        count = self._kinds[name].delete(self._store, self._store.clock.now() - timedelta(days=self._days[name]))
         reclaim(self._store)
         return count
 

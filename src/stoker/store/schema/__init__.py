@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.store.schema.base import metadata
-from stoker.store.schema.cloud import cloud_objects, delegations
+from stoker.store.schema.cloud import cloud_credentials, cloud_objects, cloud_refreshes, delegations
 from stoker.store.schema.identity import (
     application_credentials,
     assignments,
@@ -44,7 +44,9 @@ __all__ = [
     "audit",
     "checks",
     "claims",
+    "cloud_credentials",
     "cloud_objects",
+    "cloud_refreshes",
     "configs",
     "containers",
     "delegations",

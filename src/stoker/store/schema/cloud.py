@@ -1,4 +1,4 @@
-"""The table of cloud objects."""
+"""Tables of cloud objects and of the credentials for them."""
 
 from __future__ import annotations
 
@@ -35,14 +35,44 @@ cloud_objects = sa.Table(
     sa.Index("ix_cloud_objects_project_id_kind_name", "project_id", "kind", "name"),
 )
 
-#: Credentials by which Stoker acts for the owner of a tree of stacks at Keystone.
+#: Objects of a cloud that other objects changed, so that their representation has to be read again.
+cloud_refreshes = sa.Table(
+    "cloud_refreshes",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("kind", Id, nullable=False),
+    sa.Column("external_id", Name, nullable=False),
+    #: The earliest time of the reading.
+    sa.Column("due_at", Time, nullable=False),
+    sa.Index("ix_cloud_refreshes_project_id_due_at", "project_id", "due_at"),
+)
+
+#: How Stoker acts for the owner of a tree of stacks at Keystone: by a trust, or by an application credential.
 delegations = sa.Table(
     "delegations",
     metadata,
-    sa.Column("root_id", Id, primary_key=True),
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("root_id", Id, nullable=False, index=True),
     sa.Column("project_id", Id, nullable=False),
     sa.Column("user_id", Id, nullable=False),
-    sa.Column("trust_id", sa.Text, nullable=False, info=ENCRYPTED),
-    #: The stack is deleted; the trust follows when its last object is.
+    #: NULL for an application credential, and before Keystone has answered.
+    sa.Column("trust_id", sa.Text, info=ENCRYPTED),
+    sa.Column("credential_id", Id, index=True),
+    #: A job revokes the delegation: the stack is deleted with its objects, or its transaction did not commit.
+    sa.Column("is_ended", sa.Boolean, nullable=False),
+)
+
+#: Application credentials that Stoker created at Keystone. The stacks of a user in a project share one.
+cloud_credentials = sa.Table(
+    "cloud_credentials",
+    metadata,
+    sa.Column("id", Id, primary_key=True),
+    sa.Column("project_id", Id, nullable=False),
+    sa.Column("user_id", Id, nullable=False, index=True),
+    #: The ids of its roles at Keystone.
+    sa.Column("roles", Json, nullable=False),
+    sa.Column("secret", sa.Text, nullable=False, info=ENCRYPTED),
+    #: A job deletes the credential, so no other stack may use it.
     sa.Column("is_ended", sa.Boolean, nullable=False),
 )

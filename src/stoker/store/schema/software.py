@@ -19,7 +19,7 @@ servers = sa.Table(
     sa.Column("key_generation", sa.Integer, nullable=False),
     sa.Column("agent_access", Id, nullable=False),
     #: The enrollment may be deleted before the server.
-    sa.Column("enrollment_id", Id, index=True),
+    sa.Column("enrollment_id", Id),
     sa.Column("instance", sa.Text),
     sa.Column("machine", sa.Text),
     sa.Column("last_seen", Time),
@@ -37,7 +37,13 @@ servers = sa.Table(
     #: Of an enrolled server: the resources that represent it, each by its id with the id of the root stack of its tree.
     sa.Column("stands_for", Json, nullable=False),
     sa.Column("created_at", Time, nullable=False),
+    #: Ten thousand machines may use one enrollment.
+    sa.Index("ix_servers_enrollment_id_instance", "enrollment_id", "instance"),
+    sa.Index("ix_servers_enrollment_id_machine", "enrollment_id", "machine"),
     sa.Index("ix_servers_project_id_name", "project_id", "name"),
+    sa.Index("ix_servers_project_id_created_at_id", "project_id", "created_at", "id"),
+    #: For selectors (``statements.HasLabels``).
+    sa.Index("ix_servers_labels", sa.text("(labels::jsonb)"), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 
 enrollments = sa.Table(
@@ -92,7 +98,7 @@ agent_upgrades = sa.Table(
     "agent_upgrades",
     metadata,
     sa.Column("server_id", Id, child_of("servers.id"), primary_key=True),
-    sa.Column("project_id", Id, nullable=False, index=True),
+    sa.Column("project_id", Id, nullable=False),
     sa.Column("rollout_id", Id, nullable=False, index=True),
     sa.Column("status", Id, nullable=False),
     sa.Column("version", sa.Text, nullable=False),
@@ -103,6 +109,7 @@ agent_upgrades = sa.Table(
     sa.Column("is_canary", sa.Boolean, nullable=False),
     sa.Column("pause_on_failure", sa.Boolean, nullable=False),
     sa.Column("reason", sa.Text),
+    sa.Index("ix_agent_upgrades_project_id_server_id", "project_id", "server_id"),
 )
 
 #: One row for each server id that a deployment ever named, whether Stoker knows the server or not.
@@ -175,6 +182,16 @@ deployments = sa.Table(
     sa.Index("ix_deployments_server_id_seq", "server_id", "seq"),
     sa.Index("ix_deployments_project_id_seq", "project_id", "seq"),
     sa.Index("ix_deployments_config_id", "config_id"),
+)
+
+#: Deployments that a server's own agent may have to run, report or stop. All others have ended, and their number grows
+#: from year to year. A query uses the index only if it contains the same condition.
+_TO_RUN = "(cancelling OR status = 'IN_PROGRESS' OR signal_transport = 'NO_SIGNAL')"
+sa.Index(
+    "ix_deployments_to_run",
+    deployments.c.server_id,
+    sqlite_where=sa.text(_TO_RUN),
+    postgresql_where=sa.text(_TO_RUN),
 )
 
 #: For the deletion of a resource, which searches its deployments. Deployments of REST clients have no resource.

@@ -38,6 +38,8 @@ triggers = sa.Table(
     #: The number of ended targets whose runs did, or did not, change their servers.
     sa.Column("changed", sa.Integer, nullable=False),
     sa.Column("unchanged", sa.Integer, nullable=False),
+    #: The number of changes of its targets.
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
     sa.Column("created_at", Time, nullable=False),
     sa.Column("ended_at", Time),
     sa.Index("ix_triggers_project_id_seq", "project_id", "seq"),
@@ -61,7 +63,10 @@ trigger_targets = sa.Table(
     #: Whether the run changed the server; NULL: not known.
     sa.Column("changed", sa.Boolean),
     sa.Column("deployment_id", Id, index=True),
+    #: The trigger's revision of the last change.
+    sa.Column("revision", sa.Integer, nullable=False, server_default="0"),
     sa.Index("ix_trigger_targets_trigger_id_status_position", "trigger_id", "status", "position"),
+    sa.Index("ix_trigger_targets_trigger_id_revision_position", "trigger_id", "revision", "position"),
 )
 
 schedules = sa.Table(

@@ -217,14 +217,45 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_cloud_objects")),
     )
     op.create_table(
+        "cloud_refreshes",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("kind", sa.String(length=64), nullable=False),
+        sa.Column("external_id", sa.String(length=255), nullable=False),
+        sa.Column("due_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_cloud_refreshes")),
+    )
+    with op.batch_alter_table("cloud_refreshes", schema=None) as batch_op:
+        batch_op.create_index("ix_cloud_refreshes_project_id_due_at", ["project_id", "due_at"], unique=False)
+
+    op.create_table(
         "delegations",
+        sa.Column("id", sa.String(length=64), nullable=False),
         sa.Column("root_id", sa.String(length=64), nullable=False),
         sa.Column("project_id", sa.String(length=64), nullable=False),
         sa.Column("user_id", sa.String(length=64), nullable=False),
-        sa.Column("trust_id", sa.Text(), nullable=False),
+        sa.Column("trust_id", sa.Text(), nullable=True),
+        sa.Column("credential_id", sa.String(length=64), nullable=True),
         sa.Column("is_ended", sa.Boolean(), nullable=False),
-        sa.PrimaryKeyConstraint("root_id", name=op.f("pk_delegations")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_delegations")),
     )
+    with op.batch_alter_table("delegations", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_delegations_credential_id"), ["credential_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_delegations_root_id"), ["root_id"], unique=False)
+
+    op.create_table(
+        "cloud_credentials",
+        sa.Column("id", sa.String(length=64), nullable=False),
+        sa.Column("project_id", sa.String(length=64), nullable=False),
+        sa.Column("user_id", sa.String(length=64), nullable=False),
+        sa.Column("roles", sa.Text(), nullable=False),
+        sa.Column("secret", sa.Text(), nullable=False),
+        sa.Column("is_ended", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_cloud_credentials")),
+    )
+    with op.batch_alter_table("cloud_credentials", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_cloud_credentials_user_id"), ["user_id"], unique=False)
+
     with op.batch_alter_table("cloud_objects", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_cloud_objects_awaits"), ["awaits"], unique=False)
         batch_op.create_index(batch_op.f("ix_cloud_objects_external_id"), ["external_id"], unique=False)
@@ -495,6 +526,7 @@ def upgrade() -> None:
         sa.Column("cancelled", sa.Integer(), nullable=False),
         sa.Column("changed", sa.Integer(), nullable=False),
         sa.Column("unchanged", sa.Integer(), nullable=False),
+        sa.Column("revision", sa.Integer(), server_default="0", nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("ended_at", sa.BigInteger(), nullable=True),
         sa.PrimaryKeyConstraint("seq", name=op.f("pk_triggers")),
@@ -613,6 +645,7 @@ def upgrade() -> None:
         sa.Column("status_reason", sa.Text(), nullable=False),
         sa.Column("changed", sa.Boolean(), nullable=True),
         sa.Column("deployment_id", sa.String(length=64), nullable=True),
+        sa.Column("revision", sa.Integer(), server_default="0", nullable=False),
         sa.ForeignKeyConstraint(
             ["trigger_id"], ["triggers.id"], name=op.f("fk_trigger_targets_trigger_id_triggers"), ondelete="CASCADE"
         ),
@@ -622,6 +655,9 @@ def upgrade() -> None:
         batch_op.create_index(batch_op.f("ix_trigger_targets_deployment_id"), ["deployment_id"], unique=False)
         batch_op.create_index(
             "ix_trigger_targets_trigger_id_status_position", ["trigger_id", "status", "position"], unique=False
+        )
+        batch_op.create_index(
+            "ix_trigger_targets_trigger_id_revision_position", ["trigger_id", "revision", "position"], unique=False
         )
 
     op.create_table(
@@ -671,6 +707,13 @@ def upgrade() -> None:
             postgresql_where=sa.text("resource_id IS NOT NULL"),
         )
         batch_op.create_index("ix_deployments_server_id_seq", ["server_id", "seq"], unique=False)
+        batch_op.create_index(
+            "ix_deployments_to_run",
+            ["server_id"],
+            unique=False,
+            sqlite_where=sa.text("(cancelling OR status = 'IN_PROGRESS' OR signal_transport = 'NO_SIGNAL')"),
+            postgresql_where=sa.text("(cancelling OR status = 'IN_PROGRESS' OR signal_transport = 'NO_SIGNAL')"),
+        )
 
     op.create_table(
         "servers",
@@ -715,10 +758,15 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_servers")),
     )
     with op.batch_alter_table("servers", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_servers_enrollment_id"), ["enrollment_id"], unique=False)
+        batch_op.create_index("ix_servers_enrollment_id_instance", ["enrollment_id", "instance"], unique=False)
+        batch_op.create_index("ix_servers_enrollment_id_machine", ["enrollment_id", "machine"], unique=False)
         batch_op.create_index("ix_servers_project_id_name", ["project_id", "name"], unique=False)
+        batch_op.create_index("ix_servers_project_id_created_at_id", ["project_id", "created_at", "id"], unique=False)
         batch_op.create_index(batch_op.f("ix_servers_resource_id"), ["resource_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_servers_stack_id"), ["stack_id"], unique=False)
+    if op.get_bind().dialect.name == "postgresql":
+        labels = sa.text("(labels::jsonb)")
+        op.create_index("ix_servers_labels", "servers", [labels], unique=False, postgresql_using="gin")
 
     op.create_table(
         "server_facts",
@@ -753,7 +801,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("server_id", name=op.f("pk_agent_upgrades")),
     )
     with op.batch_alter_table("agent_upgrades", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_agent_upgrades_project_id"), ["project_id"], unique=False)
+        batch_op.create_index("ix_agent_upgrades_project_id_server_id", ["project_id", "server_id"], unique=False)
         batch_op.create_index(batch_op.f("ix_agent_upgrades_rollout_id"), ["rollout_id"], unique=False)
 
     op.create_table(
