@@ -26,17 +26,21 @@ def swift_client(url):
     return ServiceClient(f"{url}/v1/AUTH_proj", SwiftLogin(f"{url}/auth/v1.0", "proj:user", "pw"))
 
 
+def now():
+    return datetime.now(UTC)
+
+
 #: Name → kind of objects, fixture of the service, a driver for the service at a URL, and whether it lists names.
 DRIVERS = {
-    "swift": (OBJECT, "swift", lambda url: SwiftDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret"), True),
+    "swift": (OBJECT, "swift", lambda url: SwiftDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret", now), True),
     "versions": (
         *(VERSIONS, "swift"),
-        lambda url: SwiftVersionsDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret"),
+        lambda url: SwiftVersionsDriver(f"{url}/v1/AUTH_proj", swift_client(url), b"secret", now),
         True,
     ),
     "zaqar": (
         *(QUEUE, "zaqar"),
-        lambda url: ZaqarDriver(ServiceClient(url, StokerLogin(lambda _: None)), b"secret", None),
+        lambda url: ZaqarDriver(ServiceClient(url, StokerLogin(lambda _: None)), b"secret", None, now),
         False,
     ),
 }

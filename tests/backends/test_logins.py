@@ -9,7 +9,8 @@ import pytest
 import yaml
 
 from support.backends import RESULT, QueueAgent, ask, created, greeting, outputs, popped, reporter, status
-from support.server import Served, free_port, served
+from support.ports import free_port
+from support.server import Served, served
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 import sqlalchemy as sa
@@ -27,7 +28,7 @@ SERVER = {
 
 @pytest.fixture
 def here(store):
-    hand = SwiftDriver(URL, ServiceClient(URL, None), b"secret")
+    hand = SwiftDriver(URL, ServiceClient(URL, None), b"secret", lambda: datetime.now(UTC))
     return world(store, objects=lambda work: ExternalObjects(RemoteObjects(work), hand, hand))
 
 

@@ -9,7 +9,8 @@ import pytest
 from stoker import settings
 from stoker.model.errors import Invalid
 from support.backends import created, greeting, outputs, status
-from support.server import free_port, served
+from support.ports import free_port
+from support.server import served
 from support.templates import template
 
 ACCOUNT = "http://swift.example.org/v1/AUTH_p"

@@ -15,6 +15,7 @@ from stoker.stacks.queries.prefetch import prefetch_stack
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import rows
 from stoker.store import stacks as stored
+from support.databases import alternate
 from support.search import examples
 from support.stacks import world
 from support.templates import template
@@ -71,7 +72,9 @@ steps = (
 paths = st.lists(steps, max_size=4)
 
 
-@pytest.mark.parametrize("version", ["2013-05-23", "2021-04-16"])
+@pytest.mark.parametrize(
+    ("version", "database_url"), alternate(["2013-05-23", "2021-04-16"]), indirect=["database_url"]
+)
 def test_any_attribute_has_a_value_or_an_error(store: Any, version: str) -> None:
     heat = world(store)
     source = {**template(RESOURCES), "heat_template_version": version}

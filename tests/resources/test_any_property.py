@@ -22,6 +22,7 @@ from stoker.stacks.queries import prefetch
 from stoker.stacks.queries.attributes import all_attributes
 from stoker.store import rows
 from stoker.store import stacks as stored_stacks
+from support.databases import alternate
 from support.search import examples
 from support.stacks import World, world
 from support.templates import template
@@ -193,7 +194,7 @@ def heat(store: Any) -> World:
     return world(store)
 
 
-@pytest.mark.parametrize("kind", NAMES)
+@pytest.mark.parametrize(("kind", "database_url"), alternate(NAMES), indirect=["database_url"])
 @settings(
     max_examples=examples(4),
     deadline=None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,13 +11,16 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker.model.errors import ActionInProgress, StackValidationFailed
+from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
+from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
 from stoker.resources import implicit_dependencies, nova_server_attributes
+from stoker.resources.base import ADOPTED_NAME
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.stacks import snapshots
 from stoker.stacks.engine import commit
-from stoker.store import cloud_objects, servers
+from stoker.stacks.operations import Options
+from stoker.store import cloud_objects, servers, stacks
 from stoker.store import snapshots as stored_snapshots
 from stoker.store.schema import cloud_objects as table
 from stoker.store.tx import Tx
@@ -110,6 +114,140 @@ def test_a_network_with_servers_ports_and_floating_ips(store):
 
     assert heat.delete(stack).status is Status.COMPLETE
     assert _objects(heat) == []
+
+
+def test_routers_have_gateways_and_routes_of_their_own_resources(store):
+    heat = world(store)
+    resources = {name: NETWORKS[name] for name in ("interface", "subnet", "net")}
+    resources["router"] = {"type": "OS::Neutron::Router"}
+    gateway = {"router_id": {"get_resource": "router"}, "network": "public"}
+    resources["gateway"] = {"type": "OS::Neutron::RouterGateway", "properties": gateway}
+    routes = [{"destination": f"10.9.{number}.0/24", "nexthop": f"10.7.0.{number}"} for number in (5, 6, 7)]
+
+    def routed(*sets):
+        types = {
+            name: {
+                "type": "OS::Neutron::ExtraRouteSet",
+                "properties": {"router": {"get_resource": "router"}, "routes": chosen},
+                **more,
+            }
+            for name, chosen, more in sets
+        }
+        outputs = {
+            name: {"value": {"get_attr": ["router", "show", name]}} for name in ("routes", "external_gateway_info")
+        }
+        return template({**resources, **types}, outputs=outputs)
+
+    stack = heat.create(routed(("a", routes[:2], {}), ("b", routes[2:], {"depends_on": "a"})))
+    assert stack.status is Status.COMPLETE, stack.reason
+    outputs, ids = heat.outputs(stack), {name: item.physical_id for name, item in heat.resources(stack).items()}
+    assert (outputs["routes"], ids["a"]) == (routes, ids["router"])
+    network_id = outputs["external_gateway_info"]["network_id"]
+    assert ids["gateway"] == f"{ids['router']}:{network_id}"
+
+    stack = heat.update(stack, routed(("a", routes[1:2], {}), ("b", routes[2:], {})))
+    assert sorted(heat.outputs(stack)["routes"], key=str) == routes[1:]
+    taken = heat.update(stack, routed(("a", routes[1:], {}), ("b", routes[2:], {})))
+    name = f"{ids['router']},10.9.7.0/24=10.7.0.7"
+    assert f"resources.a: The physical resource for ({name}) exists." in taken.reason
+
+    del resources["gateway"]
+    stack = heat.update(stack, routed(("b", routes[2:], {})))
+    assert heat.outputs(stack) == {"routes": routes[2:], "external_gateway_info": None}
+    assert heat.delete(stack).status is Status.COMPLETE
+    with pytest.raises(StackValidationFailed) as invalid:
+        heat.create(routed(("a", [{"destination": "10.0.0.1/24", "nexthop": "x"}], {})), name="invalid")
+    assert "routes[0].destination: Error validating value '10.0.0.1/24': Invalid net cidr" in str(invalid.value)
+
+
+def test_a_floating_ip_forwards_each_port_once(store):
+    heat = world(store)
+
+    def forwarding(number, **more):
+        wanted = {
+            "floating_ip": {"get_attr": ["floating", "floating_ip_address"]},
+            "internal_port": {"get_resource": "port"},
+            "internal_ip_address": {"get_attr": ["port", "fixed_ips", 0, "ip_address"]},
+            "internal_port_number": number,
+            "external_port": 8080,
+            "protocol": "tcp",
+        }
+        return {"type": "OS::Neutron::FloatingIPPortForward", "properties": wanted, **more}
+
+    resources = {
+        "floating": NETWORKS["floating"],
+        "port": {"type": "OS::Neutron::Port", "properties": {"network": "private"}},
+        "web": forwarding(80),
+    }
+    outputs = {"shown": {"value": {"get_attr": ["floating", "show", "port_forwardings", 0, "internal_port"]}}}
+    stack = heat.create(template(resources, outputs=outputs))
+    assert stack.status is Status.COMPLETE, stack.reason
+    before = heat.resources(stack)["web"].physical_id
+    stack = heat.update(stack, template({**resources, "web": forwarding(81)}, outputs=outputs))
+    assert (heat.outputs(stack), heat.resources(stack)["web"].physical_id) == ({"shown": 81}, before)
+    stack = heat.update(stack, template({**resources, "other": forwarding(82, depends_on="web")}, outputs=outputs))
+    assert "already forwards port 8080 of tcp." in stack.reason
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert _objects(heat) == []
+
+
+def test_a_type_of_volumes_and_its_encryption(store):
+    heat = world(store)
+    properties = {"name": "LUKS", "metadata": {"a": "b"}}
+    encryption = {"provider": "luks", "key_size": 512, "volume_type": {"get_resource": "type"}}
+    volume = {"size": 1, "volume_type": {"get_resource": "type"}}
+    resources = {
+        "type": {"type": "OS::Cinder::VolumeType", "properties": properties},
+        "encryption": {"type": "OS::Cinder::EncryptedVolumeType", "properties": encryption},
+        "volume": {"type": "OS::Cinder::Volume", "properties": volume, "depends_on": "encryption"},
+    }
+    outputs = {name: {"value": {"get_attr": ["volume", name]}} for name in ("volume_type", "encrypted")}
+    outputs["size"] = {"value": {"get_attr": ["encryption", "show", "key_size"]}}
+    stack = heat.create(template(resources, outputs=outputs))
+    assert heat.outputs(stack) == {"volume_type": "LUKS", "encrypted": "True", "size": 512}
+    ids = {name: item.physical_id for name, item in heat.resources(stack).items()}
+    assert ids["type"] == ids["encryption"]
+    encryption["key_size"] = 256
+    stack = heat.update(stack, template(resources, outputs=outputs))
+    assert (heat.outputs(stack)["size"], heat.resources(stack)["type"].physical_id) == (256, ids["type"])
+    again = heat.create(template({"type": resources["type"]}), name="again")
+    assert "Volume Type LUKS already exists." in again.reason
+    assert heat.delete(stack).status is Status.COMPLETE
+    properties["projects"] = ["p"]
+    with pytest.raises(StackValidationFailed) as invalid:
+        heat.create(template({"type": resources["type"]}), name="invalid")
+    assert 'Can not specify property "projects" if the volume type is public.' in str(invalid.value)
+
+
+@pytest.mark.parametrize("is_rolled_back", [False, True])
+def test_a_port_passes_its_address_to_its_replacement(store, is_rolled_back):
+    heat = world(store)
+    properties: dict[str, Any] = {"network": {"get_resource": "net"}, "mac_address": "00-00-00-00-BB-BB"}
+    resources = {name: NETWORKS[name] for name in ("net", "subnet")}
+    resources["port"] = {"type": "OS::Neutron::Port", "properties": properties}
+    resources["fixed"] = {
+        "type": "OS::Neutron::Port",
+        "properties": {**properties, "fixed_ips": [{"ip_address": "10.7.0.77"}]},
+    }
+    outputs = {name: {"value": {"get_attr": [name, "fixed_ips", 0, "ip_address"]}} for name in ("port", "fixed")}
+    stack = heat.create(template(resources, outputs=outputs))
+    assert heat.outputs(stack) == {"port": "10.7.0.2", "fixed": "10.7.0.77"}
+    ids = {name: item.physical_id for name, item in heat.resources(stack).items()}
+    for name in ("port", "fixed"):
+        changed = {**resources[name]["properties"], "mac_address": "00-00-00-00-AA-AA"}
+        resources[name] = {"type": "OS::Neutron::Port", "properties": changed}
+    if is_rolled_back:
+        resources["failing"] = {
+            "type": "OS::Heat::TestResource",
+            "properties": {"fail": True},
+            "depends_on": ["port", "fixed"],
+        }
+    stack = heat.update(stack, template(resources, outputs=outputs), Options(disable_rollback=False))
+    assert (stack.action, stack.status) == ("ROLLBACK" if is_rolled_back else "UPDATE", "COMPLETE"), stack.reason
+    assert heat.outputs(stack) == {"port": "10.7.0.2", "fixed": "10.7.0.77"}
+    after = {name: item.physical_id for name, item in heat.resources(stack).items()}
+    assert (after == ids) is is_rolled_back
+    assert len(_objects(heat)) == 4
 
 
 def test_an_address_that_is_taken_fails_the_port(store):
@@ -321,6 +459,20 @@ def test_implicit_dependencies_never_form_a_cycle():
     }
     implied = implicit_dependencies.find(planned)
     assert implied == {"port": {"subnet"}}
+    planned = {
+        "gateway": PlannedResource("OS::Neutron::RouterGateway", {}, {"router_id": "r", "network": "public"}),
+        "routes": PlannedResource("OS::Neutron::ExtraRouteSet", {}, {"router": "r"}),
+        "address": PlannedResource("OS::Neutron::FloatingIP", {}, {"floating_network": "public"}),
+        "forwarding": PlannedResource("OS::Neutron::FloatingIPPortForward", {}, {}),
+        "other": PlannedResource("OS::Neutron::RouterInterface", {}, {"router": "s"}),
+        "own": PlannedResource("OS::Neutron::RouterInterface", {}, {"router": "r"}),
+    }
+    assert implicit_dependencies.find(planned) == {
+        "gateway": {"own"},
+        "routes": {"own"},
+        "address": {"gateway"},
+        "forwarding": {"own", "other"},
+    }
     stated = {"port": frozenset[str](), "subnet": frozenset({"port"})}
     assert implicit_dependencies.without_cycles(stated, implied) == {}
 
@@ -588,6 +740,69 @@ def test_changed_user_data_counts_a_rebuild(store):
     assert "new" in cloud.requests[-1].specification["user_data"]
 
 
+@pytest.mark.parametrize(
+    ("path", "types"),
+    [
+        (["console_urls", "novnc"], ["novnc"]),
+        (["console_urls"], ["novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial", "webmks"]),
+        (["networks"], []),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_consoles_are_requested_that_the_template_reads(store, path, types):
+    heat, cloud = _slow_world(store)
+    resources = {"server": {"type": "OS::Nova::Server", "properties": dict(SERVER)}}
+    stack = heat.create(template(resources, outputs={"it": {"value": {"get_attr": ["server", *path]}}}))
+    assert cloud.requests[-1].specification["stoker:console_types"] == types
+    urls = {name: f"http://{name}" for name in types}
+    _end(heat, heat.resources(stack)["server"].id, external_id=NOVA_ID, **{"stoker:consoles": urls})
+    if types:
+        assert heat.outputs(heat.settled(stack.id))["it"] == (urls["novnc"] if len(path) > 1 else urls)
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_transaction_reads_the_template_once_for_the_consoles_of_all_servers(store, monkeypatch):
+    heat, cloud = _slow_world(store)
+    read: list[str] = []
+    source = stacks.source
+    monkeypatch.setattr(stacks, "source", lambda tx, id: read.append(id) or source(tx, id))
+    resources = {f"s{n}": {"type": "OS::Nova::Server", "properties": dict(SERVER)} for n in range(5)}
+    heat.create(template(resources))
+    assert len(cloud.requests) == 5
+    assert len(read) == 1
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_results_of_a_source_are_derived_again_when_it_changes(store):
+    heat, _ = _slow_world(store)
+    stack = heat.create(template({}, description="before"))
+    calls: list[str] = []
+
+    def describe(source) -> str:
+        calls.append(source.template["description"])
+        return calls[-1]
+
+    def do(tx: Tx) -> list[str]:
+        first = [stacks.derive_from_source(tx, stack.id, describe) for _ in range(2)]
+        before = stacks.source(tx, stack.id)
+        stacks.set_source(tx, stack.id, replace(before, template={**before.template, "description": "after"}))
+        return [*first, stacks.derive_from_source(tx, stack.id, describe)]
+
+    assert heat.store.write(do) == ["before", "before", "after"]
+    assert calls == ["before", "after"]
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_the_metadata_of_a_volume_is_shown_without_the_marker(store):
+    heat, _ = _slow_world(store)
+    outputs = {name: {"value": {"get_attr": ["volume", name]}} for name in ("metadata", "metadata_values")}
+    resources = {"volume": {"type": "OS::Cinder::Volume", "properties": {"size": 1, "metadata": {"a": "b"}}}}
+    stack = heat.create(template(resources, outputs=outputs))
+    id = heat.resources(stack)["volume"].id
+    _end(heat, id, external_id="v", metadata={"a": "b", "stoker-site": "s", "stoker-resource-id": id})
+    assert heat.outputs(heat.settled(stack.id)) == {"metadata": '{"a": "b"}', "metadata_values": {"a": "b"}}
+
+
 def test_addresses_of_detached_ports_are_left_out():
     fixed_ips = [{"subnet_id": "s", "ip_address": "10.0.0.1"}]
     port = {"id": "p", "network_id": "n", "mac_address": "m1", "fixed_ips": fixed_ips}
@@ -623,9 +838,212 @@ def test_removed_gateway_and_pools_of_a_subnet_are_emptied(store):
     assert (item.specification["gateway_ip"], item.specification["allocation_pools"]) == (None, [])
 
 
+def test_a_gateway_that_a_failed_update_removed_is_removed_by_the_next_one(store):
+    heat, _ = _slow_world(store)
+    bare = {"type": "OS::Neutron::Router"}
+    stack = heat.create(template({"router": {**bare, "properties": {"external_gateway_info": {"network": "public"}}}}))
+    id = heat.resources(stack)["router"].id
+    _end(heat, id, external_id="r1")
+    for failure in ("Conflict", ""):
+        heat.update(stack, template({"router": bare}))
+        (item,) = _objects(heat)
+        assert item.specification["external_gateway_info"] == {}
+        _end(heat, id, failure=failure)
+    tagged = {**bare, "properties": {"tags": ["a"]}}
+    heat.update(stack, template({"router": tagged}))
+    (item,) = _objects(heat)
+    assert "external_gateway_info" not in item.specification  # a resource RouterGateway may have set one since
+
+
 def test_mac_addresses_have_the_form_that_neutron_shows(store):
     heat, _ = _slow_world(store)
     properties = {"network": "n", "mac_address": "00-00-00-00-BB-BB"}
     heat.create(template({"port": {"type": "OS::Neutron::Port", "properties": properties}}))
     (item,) = _objects(heat)
     assert item.specification["mac_address"] == "00:00:00:00:bb:bb"
+
+
+EC2 = {
+    "group": {
+        "type": "AWS::EC2::SecurityGroup",
+        "properties": {
+            "GroupDescription": "ssh",
+            "SecurityGroupIngress": [
+                {"IpProtocol": "tcp", "FromPort": "22", "ToPort": "22", "CidrIp": "0.0.0.0/0"},
+                {"IpProtocol": "icmp", "FromPort": "-1", "ToPort": "-1"},
+            ],
+        },
+    },
+    "instance": {
+        "type": "AWS::EC2::Instance",
+        "metadata": {"AWS::CloudFormation::Init": {"config": {}}},
+        "properties": {
+            "ImageId": "i",
+            "InstanceType": "f",
+            "UserData": "#!/bin/sh",
+            "SecurityGroups": [{"get_resource": "group"}],
+            "Tags": [{"Key": "a", "Value": "b"}],
+            "BlockDeviceMappings": [{"DeviceName": "vdb", "Ebs": {"SnapshotId": "s"}}],
+        },
+    },
+    "volume": {"type": "AWS::EC2::Volume", "properties": {"Size": 2, "AvailabilityZone": "nova"}},
+    "attachment": {
+        "type": "AWS::EC2::VolumeAttachment",
+        "properties": {
+            "InstanceId": {"get_resource": "instance"},
+            "VolumeId": {"get_resource": "volume"},
+            "Device": "/dev/vdc",
+        },
+    },
+    "address": {"type": "AWS::EC2::EIP", "properties": {"InstanceId": {"get_resource": "instance"}}},
+    "other": {"type": "AWS::EC2::EIP"},
+    "association": {
+        "type": "AWS::EC2::EIPAssociation",
+        "properties": {"EIP": {"get_resource": "other"}, "InstanceId": {"get_resource": "instance"}},
+    },
+}
+
+
+def test_types_of_ec2_are_objects_of_the_cloud(store):
+    heat = world(store)
+    outputs = {
+        "address": {"value": {"get_resource": "address"}},
+        "allocation": {"value": {"get_attr": ["address", "AllocationId"]}},
+        "ip": {"value": {"get_attr": ["instance", "PublicIp"]}},
+        "zone": {"value": {"get_attr": ["instance", "AvailabilityZone"]}},
+    }
+    stack = heat.started(heat.create(template(EC2, outputs=outputs)))
+    assert stack.status is Status.COMPLETE, stack.reason
+    by_kind = {item.kind: item for item in _objects(heat)}
+    server = by_kind[CloudKind.SERVER]
+    assert (server.specification["imageRef"], server.specification["flavorRef"]) == ("i", "f")
+    assert server.specification["metadata"] == {"a": "b"}
+    (device,) = server.specification["block_device_mapping_v2"]
+    assert (device["uuid"], device["source_type"], device["delete_on_termination"]) == ("s", "snapshot", True)
+    rules = by_kind[CloudKind.SECURITY_GROUP].specification["stoker:rules"]
+    assert [(rule["protocol"], rule.get("port_range_min")) for rule in rules] == [("tcp", 22), ("icmp", None)]
+    assert by_kind[CloudKind.VOLUME].observed["status"] == "in-use"
+    port_ids = {item.observed["port_id"] for item in _objects(heat) if item.kind is CloudKind.FLOATING_IP}
+    assert len(port_ids) == 1
+    assert None not in port_ids
+    values = heat.outputs(stack)
+    assert values["address"].startswith("127.")
+    assert values["ip"].startswith("127.")
+    assert (values["allocation"], values["zone"]) == (heat.resources(stack)["address"].physical_id, "nova")
+    instance: dict[str, Any] = EC2["instance"]
+    properties = {**instance["properties"], "InstanceType": "g"}
+    changed = {**EC2, "instance": {**instance, "properties": properties}}
+    before = heat.resources(stack)["instance"].physical_id
+    assert heat.update(stack, template(changed, outputs=outputs)).status is Status.COMPLETE
+    assert heat.resources(stack)["instance"].physical_id == before
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert _objects(heat) == []
+
+
+@pytest.mark.parametrize(
+    ("type", "properties", "words"),
+    [
+        ("AWS::EC2::Volume", {"AvailabilityZone": "nova"}, "needs Size or SnapshotId"),
+        (
+            "AWS::EC2::EIPAssociation",
+            {"EIP": "a", "AllocationId": "b", "InstanceId": "c"},
+            "either EIP or AllocationId",
+        ),
+        ("AWS::EC2::EIPAssociation", {"EIP": "a"}, "either InstanceId or NetworkInterfaceId"),
+        (
+            "AWS::EC2::SecurityGroup",
+            {"GroupDescription": "d", "SecurityGroupIngress": [{"FromPort": "ssh"}]},
+            "FromPort must be a number, not 'ssh'",
+        ),
+    ],
+)
+def test_contradictory_properties_of_ec2_are_refused(store, type, properties, words):
+    with pytest.raises(StackValidationFailed, match=words):
+        world(store).create(template({"r": {"type": type, "properties": properties}}))
+
+
+def test_an_instance_boots_with_the_user_data_of_the_cfn_tools(store):
+    heat, cloud = _slow_world(store)
+    stack = heat.create(template({"instance": EC2["instance"], "group": EC2["group"]}))
+    _end(heat, heat.resources(stack)["group"].id, external_id="g")
+    specification = cloud.requests[-1].specification
+    assert "cfn-init-data" in specification["user_data"]
+    assert "AWS::CloudFormation::Init" in specification["user_data"]
+    assert specification["security_groups"] == [{"name": "g"}]
+
+
+def _adoption(**physical_ids: str) -> dict[str, Any]:
+    """Return the resources of adoption data: networks with these ids."""
+    return {name: {"type": "OS::Neutron::Net", "resource_id": id} for name, id in physical_ids.items()}
+
+
+NETS = {name: {"type": "OS::Neutron::Net", "properties": {"name": name}} for name in ("taken", "lost", "slow")}
+
+
+def _failed_adoption(store) -> tuple[World, SlowCloud, Stack]:
+    """Return a stack whose adoption is complete for one network, failed for another, in progress for the third."""
+    heat, cloud = _slow_world(store)
+    stack = heat.create(template(NETS), adopt=_adoption(taken="t1", lost="l1", slow="s1"))
+    resources = heat.resources(stack)
+    _end(heat, resources["taken"].id, name="old-name")
+    _end(heat, resources["lost"].id, failure="The network (l1) could not be found.")
+    stack = heat.settled(stack.id)
+    assert (stack.action, stack.status) == (Action.ADOPT, Status.FAILED)
+    return heat, cloud, stack
+
+
+def test_the_deletion_of_a_failed_adoption_leaves_all_objects(store):
+    heat, cloud, stack = _failed_adoption(store)
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert {request.action for request in cloud.requests} == {CloudAction.ADOPT}
+    assert _objects(heat) == []
+
+    nested = {"inner": {"type": "inner.yaml"}, "lost": NETS["lost"]}
+    files = {"inner.yaml": json.dumps(template({"taken": NETS["taken"]}))}
+    inner = {"type": "inner.yaml", "resource_id": "n1", "resources": _adoption(taken="t2")}
+    stack = heat.create(template(nested), "outer", adopt={"inner": inner, **_adoption(lost="l2")}, files=files)
+    for row in _objects(heat):
+        _end(heat, row.id, failure="" if row.external_id == "t2" else "broken")
+    assert heat.delete(stack).status is Status.COMPLETE
+    assert {request.action for request in cloud.requests} == {CloudAction.ADOPT}
+    assert _objects(heat) == []
+
+
+def test_an_update_after_a_failed_adoption_adopts_again(store):
+    heat, cloud, stack = _failed_adoption(store)
+    before = len(cloud.requests)
+    _end(heat, heat.resources(stack)["slow"].id, failure="broken")
+    stack = heat.update(stack, template(NETS))
+    assert {(request.external_id, request.action) for request in cloud.requests[before:]} == {
+        ("l1", CloudAction.ADOPT),
+        ("s1", CloudAction.ADOPT),
+    }
+    resources = heat.resources(stack)
+    _end(heat, resources["lost"].id, name="lost-before")
+    _end(heat, resources["slow"].id, failure="broken")
+    assert heat.resources(stack)["lost"].data[ADOPTED_NAME] == "lost-before"
+    before = len(cloud.requests)  # without the resource whose adoption failed again, the stack is complete
+    stack = heat.update(stack, template({name: NETS[name] for name in ("taken", "lost")}))
+    assert (stack.status, cloud.requests[before:]) == (Status.COMPLETE, [])
+    heat.delete(stack)
+    assert {request.action for request in cloud.requests[before:]} == {CloudAction.DELETE}
+    assert {row.external_id for row in _objects(heat)} == {"t1", "l1"}
+
+
+def test_an_object_is_not_changed_before_its_adoption_is_complete(store):
+    heat, cloud = _slow_world(store)
+    stack = heat.create(template({"net": NETS["slow"]}), adopt=_adoption(net="n1"))
+    changed = {"net": {"type": "OS::Neutron::Net", "properties": {"name": "other"}}}
+    stack = heat.update(stack, template(changed))
+    assert (stack.status, [request.action for request in cloud.requests]) == (Status.FAILED, [CloudAction.ADOPT])
+    assert "The network (n1) is not adopted: waits" in stack.reason
+    _end(heat, heat.resources(stack)["net"].id, name="n")
+    heat.update(stack, template(changed))
+    assert cloud.requests[-1].action is CloudAction.ENSURE
+
+
+def test_objects_of_other_stacks_are_not_adopted(store):
+    heat, _ = _slow_world(store)
+    heat.create(template({"net": NETS["slow"]}), adopt=_adoption(net="n1"))
+    with pytest.raises(Conflict, match="net: n1 belongs to net of s"):
+        heat.create(template({"net": NETS["slow"]}), name="t", adopt=_adoption(net="n1"))

@@ -30,10 +30,16 @@ ENOUGH = {
     "OS::Heat::StructuredDeploymentGroup": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
     "OS::Heat::StructuredDeployments": {"servers": {"a": "s"}, "signal_transport": "NO_SIGNAL"},
     "OS::Heat::WaitCondition": {"handle": "h", "timeout": 10},
+    "AWS::CloudFormation::Stack": {"TemplateURL": "inner.yaml"},
     "AWS::CloudFormation::WaitCondition": {"Handle": "h", "Timeout": 10},
+    "AWS::EC2::Instance": {"ImageId": "i", "InstanceType": "f"},
+    "AWS::EC2::SecurityGroup": {"GroupDescription": "d"},
+    "AWS::EC2::Volume": {"Size": 1},
     "OS::Heat::Stack": {"template": "heat_template_version: 2018-08-31"},
     "OS::Heat::SwiftSignal": {"handle": "h", "timeout": 10},
+    "OS::Cinder::EncryptedVolumeType": {"provider": "luks", "volume_type": "t"},
     "OS::Cinder::Volume": {"size": 1},
+    "OS::Cinder::VolumeType": {"name": "t"},
     "OS::Glance::WebImage": {"location": "http://127.0.0.1:9/i", "container_format": "bare", "disk_format": "raw"},
     "OS::Neutron::FloatingIP": {"floating_network": "public"},
     "OS::Neutron::Port": {"network": "private"},
@@ -45,10 +51,22 @@ ENOUGH = {
     "OS::Zaqar::Subscription": {"queue_name": "q", "subscriber": "http://127.0.0.1:9/"},
 }
 
+#: Attributes of types whose attributes are named only at run time; the default is that of deployments.
+NAMED_AT_RUN_TIME: dict[str, list[str]] = {"AWS::CloudFormation::Stack": []}
+#: The files that ENOUGH names.
+FILES = {"inner.yaml": "heat_template_version: 2018-08-31"}
 
 #: What ends them is another resource's.
 #: Types whose properties name objects that only another resource creates.
 CONNECTIONS = {
+    "AWS::EC2::EIPAssociation": (
+        {"EIP": {"get_resource": "e"}, "InstanceId": {"get_resource": "s"}},
+        {"e": {"type": "AWS::EC2::EIP"}, "s": {"type": "OS::Nova::Server"}},
+    ),
+    "AWS::EC2::VolumeAttachment": (
+        {"InstanceId": {"get_resource": "s"}, "VolumeId": {"get_resource": "v"}, "Device": "/dev/vdb"},
+        {"s": {"type": "OS::Nova::Server"}, "v": {"type": "AWS::EC2::Volume", "properties": {"Size": 1}}},
+    ),
     "OS::Cinder::VolumeAttachment": (
         {"instance_uuid": {"get_resource": "s"}, "volume_id": {"get_resource": "v"}},
         {"s": {"type": "OS::Nova::Server"}, "v": {"type": "OS::Cinder::Volume", "properties": {"size": 1}}},
@@ -59,6 +77,24 @@ CONNECTIONS = {
             "f": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
             "p": {"type": "OS::Neutron::Port", "properties": {"network": "private"}},
         },
+    ),
+    "OS::Neutron::FloatingIPPortForward": (
+        {
+            "floating_ip": {"get_resource": "f"},
+            "internal_port": {"get_resource": "p"},
+            "internal_ip_address": "10.1.0.2",
+            "external_port": 80,
+            "protocol": "tcp",
+        },
+        {
+            "f": {"type": "OS::Neutron::FloatingIP", "properties": {"floating_network": "public"}},
+            "p": {"type": "OS::Neutron::Port", "properties": {"network": "private"}},
+        },
+    ),
+    "OS::Neutron::ExtraRouteSet": ({"router": {"get_resource": "o"}}, {"o": {"type": "OS::Neutron::Router"}}),
+    "OS::Neutron::RouterGateway": (
+        {"router_id": {"get_resource": "o"}, "network": "public"},
+        {"o": {"type": "OS::Neutron::Router"}},
     ),
     "OS::Neutron::RouterInterface": (
         {"router": {"get_resource": "o"}, "subnet": {"get_resource": "t"}},
@@ -73,16 +109,28 @@ CONNECTIONS = {
     ),
 }
 
+#: Attributes are computed from rows that the creation of every type stores on both kinds of database.
+ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 WAITS = ("OS::Heat::WaitCondition", "AWS::CloudFormation::WaitCondition", "OS::Heat::SwiftSignal", "OS::Heat::Stack")
 
 
 def test_the_public_names_are_exactly_these():
     assert sorted(TYPES) == [
+        "AWS::CloudFormation::Stack",
         "AWS::CloudFormation::WaitCondition",
         "AWS::CloudFormation::WaitConditionHandle",
+        "AWS::EC2::EIP",
+        "AWS::EC2::EIPAssociation",
+        "AWS::EC2::Instance",
+        "AWS::EC2::SecurityGroup",
+        "AWS::EC2::Volume",
+        "AWS::EC2::VolumeAttachment",
         "OS::Barbican::Secret",
+        "OS::Cinder::EncryptedVolumeType",
         "OS::Cinder::Volume",
         "OS::Cinder::VolumeAttachment",
+        "OS::Cinder::VolumeType",
         "OS::Glance::WebImage",
         "OS::Heat::CloudConfig",
         "OS::Heat::Delay",
@@ -109,11 +157,14 @@ def test_the_public_names_are_exactly_these():
         "OS::Heat::Value",
         "OS::Heat::WaitCondition",
         "OS::Heat::WaitConditionHandle",
+        "OS::Neutron::ExtraRouteSet",
         "OS::Neutron::FloatingIP",
         "OS::Neutron::FloatingIPAssociation",
+        "OS::Neutron::FloatingIPPortForward",
         "OS::Neutron::Net",
         "OS::Neutron::Port",
         "OS::Neutron::Router",
+        "OS::Neutron::RouterGateway",
         "OS::Neutron::RouterInterface",
         "OS::Neutron::SecurityGroup",
         "OS::Neutron::SecurityGroupRule",
@@ -158,7 +209,7 @@ def test_validation_of_unknown_values_never_fails(kind):
 
 def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     heat = world(store)
-    stack = heat.started(heat.create(template(resources_of(kind))))
+    stack = heat.started(heat.create(template(resources_of(kind)), files=FILES))
     found = heat.resources(stack)["r"]
     if kind.name in WAITS:
         assert found.status.value == "IN_PROGRESS"
@@ -176,11 +227,12 @@ def test_a_resource_is_created_and_deleted_without_remains(kind, store):
     assert heat.machines.asked == {}
 
 
+@ON_SQLITE
 def test_known_attributes_can_be_read(kind, store):
     heat = world(store)
-    names = kind.attributes if kind.attributes is not None else ["deploy_stdout"]
+    names = NAMED_AT_RUN_TIME.get(kind.name, ["deploy_stdout"]) if kind.attributes is None else kind.attributes
     outputs = {name: {"value": {"get_attr": ["r", name]}} for name in names}
-    stack = heat.started(heat.create(template(resources_of(kind), outputs=outputs)))
+    stack = heat.started(heat.create(template(resources_of(kind), outputs=outputs), files=FILES))
 
     with heat.store.read() as tx:
         from stoker.stacks.queries import outputs as all_outputs
@@ -190,10 +242,11 @@ def test_known_attributes_can_be_read(kind, store):
     assert [each for each in found if "output_error" in each] == []
 
 
+@ON_SQLITE
 def test_unknown_attributes_are_refused_before_the_creation(kind, store):
     if kind.attributes is None:
         return
     heat = world(store)
     other = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "no_such_thing"]}}}
     with pytest.raises(StokerError, match=r"The Referenced Attribute \(r no_such_thing\) is incorrect"):
-        heat.create(template({**resources_of(kind), "other": other}))
+        heat.create(template({**resources_of(kind), "other": other}), files=FILES)

@@ -9,6 +9,7 @@ import pytest
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
+from support.clock import Clock
 from support.stacks import signal_named, world
 from support.templates import template
 
@@ -42,16 +43,7 @@ def say(heat, stack, **details):
 
 def later(heat, monkeypatch):
     """What was set for a time is run, at that time."""
-    from stoker.store import tx
-
-    moments = [at for kind, _, _, at in heat.work.jobs if kind == WAKE]
-
-    class Clock(tx.datetime):
-        @classmethod
-        def now(cls, zone=None):
-            return max(moments)
-
-    monkeypatch.setattr(tx, "datetime", Clock)
+    Clock(max(at for kind, _, _, at in heat.work.jobs if kind == WAKE), monkeypatch)
     heat.work.run(WAKE)
     monkeypatch.undo()
 

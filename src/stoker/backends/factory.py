@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 
 from stoker.backends.disabled import DisabledObjects, DisabledQueues
 from stoker.backends.keystone_users import USER, KeystoneUserController
@@ -43,6 +44,7 @@ def create_backends(
     settings: Settings,
     work: Work,
     secret: bytes,
+    now: Callable[[], datetime],
     *,
     token_of: Callable[[str], str | None],
     caller: Callable[[str], str] | None = None,
@@ -50,8 +52,8 @@ def create_backends(
     """
     Create the services and drivers.
 
-    ``secret``: the site secret. ``token_of``: returns a token of Stoker's own for a project. ``caller``: returns the
-    URL to which Zaqar posts the messages for a resource.
+    ``secret``: the site secret. ``now``: returns the site's time. ``token_of``: returns a token of Stoker's own for a
+    project. ``caller``: returns the URL to which Zaqar posts the messages for a resource.
     """
     desired, drivers = RemoteObjects(work), dict[str, BackendDriver]()
     objects: Objects | None = None
@@ -61,15 +63,15 @@ def create_backends(
     elif not settings.embeds_objects:
         url = settings.object_store
         # Each driver has its own client, because a client tries an unavailable service with one request at a time.
-        drivers[remote_objects.OBJECT] = swift = SwiftDriver(url, _swift_client(settings), secret)
-        drivers[remote_objects.VERSIONS] = versions = SwiftVersionsDriver(url, _swift_client(settings), secret)
+        drivers[remote_objects.OBJECT] = swift = SwiftDriver(url, _swift_client(settings), secret, now)
+        drivers[remote_objects.VERSIONS] = versions = SwiftVersionsDriver(url, _swift_client(settings), secret, now)
         objects = ExternalObjects(desired, swift, versions)
     if settings.messaging == OFF:
         queues = DisabledQueues()
     elif not settings.embeds_queues:
         cloud = settings.messaging_cloud
         client = ServiceClient(settings.messaging, CloudLogin(cloud) if cloud else StokerLogin(token_of))
-        drivers[remote_objects.QUEUE] = ZaqarDriver(client, secret, caller if settings.signal_webhooks else None)
+        drivers[remote_objects.QUEUE] = ZaqarDriver(client, secret, caller if settings.signal_webhooks else None, now)
         queues = ZaqarQueues(desired, settings.messaging)
     return ExternalServices(objects, queues, drivers)
 

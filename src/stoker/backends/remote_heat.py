@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker.backends.logins import CloudLogin, StokerLogin
-from stoker.backends.service_client import ServiceClient
+from stoker.backends.service_client import Login, ServiceClient
 from stoker.model.errors import Invalid
 from stoker.resources.env import Answer
 
@@ -21,8 +21,9 @@ class RemoteHeatClient:
     Sends requests to this site's Heat API and to remote ones.
 
     ``regions``: names of entries in clouds.yaml by region. ``token_of`` returns one of Stoker's own tokens for a
-    project; None if users are stored in Keystone, so that this site's API cannot be used. ``ca_file`` verifies
-    ``public_url`` if the system does not trust its CA.
+    project; None if users are stored in Keystone. In this case, ``owner_login`` acts for the owner of the stack with
+    this root id; without it, this site's API cannot be used. ``ca_file`` verifies ``public_url`` if the system does not
+    trust its CA.
     """
 
     def __init__(
@@ -32,10 +33,13 @@ class RemoteHeatClient:
         regions: Mapping[str, str],
         token_of: Callable[[str], str | None] | None,
         ca_file: Path | None = None,
+        owner_login: Login | None = None,
     ) -> None:
         self._region = region
         self._regions = regions
-        self._local = ServiceClient(f"{public_url}/v1", StokerLogin(token_of), ca_file) if token_of else None
+        self._is_by_owner = token_of is None
+        login = StokerLogin(token_of) if token_of else owner_login
+        self._local = ServiceClient(f"{public_url}/v1", login, ca_file) if login else None
         self._lock = threading.Lock()
         self._remote: dict[str, ServiceClient] = {}
 
@@ -43,32 +47,42 @@ class RemoteHeatClient:
         """Return why the region cannot be used; None if it can. ``region`` None: this site."""
         if region in (None, self._region):
             if self._local is None:
-                return "OS::Heat::Stack needs a region_name here: users are kept at a Keystone"
+                return (
+                    "OS::Heat::Stack needs the region_name of another Heat here: with users at a Keystone and the"
+                    " setting cloud, Stoker cannot act for them"
+                )
             return None
         if region not in self._regions:
-            regions = ", ".join(sorted(self._regions)) or "none"
-            return (
-                f"context.region_name: there is no region {region!r} in the setting remote_heats (there are: {regions})"
-            )
+            return f"public endpoint for orchestration service in {region} region not found"
         return None
+
+    def remedy(self) -> str:
+        """Return which regions can be used."""
+        return f"The setting remote_heats has these regions: {', '.join(sorted(self._regions)) or 'none'}."
 
     def is_local(self, region: str | None) -> bool:
         """Return whether the region is this site's."""
         return region in (None, self._region)
 
-    def ask(self, region: str | None, project_id: str, verb: str, path: str, body: Any = None) -> Answer:
-        """Send a request to ``path`` below the project's root URL. Raises ServiceUnavailable and ServiceRejected."""
+    def ask(self, region: str | None, project_id: str, root_id: str, verb: str, path: str, body: Any = None) -> Answer:
+        """
+        Send a request to ``path`` below the project's root URL, for the owner of the stack ``root_id``.
+
+        Raises ServiceUnavailable and ServiceRejected.
+        """
+        login_id = project_id
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if region in (None, self._region):
             assert self._local is not None, "problem() was asked"
             client, path = self._local, f"/{project_id}{path}"
+            login_id = root_id if self._is_by_owner else project_id
         else:
             client = self._client(region or "")
-        answer = client.send_request(verb, path, project_id=project_id, content=content, headers=headers)
+        answer = client.send_request(verb, path, project_id=login_id, content=content, headers=headers)
         if answer.status_code in (301, 302) and verb == "GET":
             rest = answer.headers["Location"].removeprefix(client.root)
-            answer = client.send_request(verb, rest, project_id=project_id, headers=headers)
+            answer = client.send_request(verb, rest, project_id=login_id, headers=headers)
         try:
             payload = answer.json() if answer.content else None
         except ValueError:

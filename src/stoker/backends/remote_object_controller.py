@@ -25,7 +25,7 @@ from stoker.work import Work
 RENEW = "remote_object.renew"
 #: Key of a remote object's details: the signed URL of its resource's agent; None if the service does not sign URLs.
 AGENT = "agent"
-#: Margin after a URL's renewal time, so that this time has passed by the driver's clock, too.
+#: Margin after a URL's renewal time, so that this time has passed in the process that signs, too.
 _AFTER = timedelta(seconds=2)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import structlog
@@ -104,10 +104,10 @@ class ResultPoller:
         except (ServiceUnavailable, ServiceRejected) as error:
             _log.warning("result_poll.failed", resource_id=remote_object.resource_id, error=str(error))
         if results:
-            return Polled(remote_object, datetime.now(UTC) + SOON, SOON)
+            return Polled(remote_object, self._store.clock.now() + SOON, SOON)
         growth = _GROWTH_WITH_CALLS if remote_object.details.get("calls") else _GROWTH
         pause = min(remote_object.poll_interval * growth, LONGEST)
-        return Polled(remote_object, datetime.now(UTC) + pause, pause)
+        return Polled(remote_object, self._store.clock.now() + pause, pause)
 
     def _take(self, remote_object: RemoteObject, result: Result) -> None:
         def do(tx: Tx) -> None:

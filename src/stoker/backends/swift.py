@@ -11,7 +11,7 @@ from __future__ import annotations
 import email.utils
 import hashlib
 import hmac
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -27,12 +27,16 @@ KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
 
 
 class SwiftDriver:
-    """The driver for objects in Swift. ``account_url``: the account's URL, which contains ``/v1/``."""
+    """
+    The driver for objects in Swift.
+
+    ``account_url``: the account's URL, which contains ``/v1/``. ``now`` returns the site's time.
+    """
 
     #: Suffix of the container's name.
     suffix = ""
 
-    def __init__(self, account_url: str, client: ServiceClient, secret: bytes) -> None:
+    def __init__(self, account_url: str, client: ServiceClient, secret: bytes, now: Callable[[], datetime]) -> None:
         host, _, account = account_url.rpartition("/v1/")
         self._root, self._account = host, f"/v1/{account}"
         key = hmac.digest(secret, b"stoker signed urls in swift", hashlib.sha256)
@@ -40,6 +44,7 @@ class SwiftDriver:
         # Sites may share an account, so each site has its own container with its own key.
         self._container = f"stoker-{hashlib.sha256(key).hexdigest()[:12]}{self.suffix}"
         self._client = client
+        self._now = now
 
     def url(self, name: str, verb: str) -> str:
         """Return a signed URL for an object of the container."""
@@ -94,7 +99,7 @@ class SwiftDriver:
         if head.status_code == 404 or head.headers.get("Content-Length") == "0":
             return []
         check_status(head, 200)
-        if not _is_new(head.headers, remote_object.last_result, since):
+        if not _is_new(head.headers, remote_object.last_result, since, self._now()):
             return []
         stamp = head.headers.get("X-Timestamp", "")
         if not head.headers.get("Content-Length", "").isdigit() or int(head.headers["Content-Length"]) > _LONGEST:
@@ -120,14 +125,14 @@ class SwiftDriver:
         return f"/{self._container}/{quote(remote_object.name)}"
 
 
-def _is_new(headers: Mapping[str, str], last_stamp: str | None, since: datetime) -> bool:
+def _is_new(headers: Mapping[str, str], last_stamp: str | None, since: datetime, now: datetime) -> bool:
     stamp = headers.get("X-Timestamp", "")
     if stamp == last_stamp:
         return False
     try:
         put = datetime.fromtimestamp(float(stamp), UTC)
-        # X-Timestamp is by the service's clock; the Date header shows the difference from this one.
-        ahead = email.utils.parsedate_to_datetime(headers.get("Date", "")) - datetime.now(UTC)
+        # X-Timestamp is by the service's clock; the Date header shows the difference from the site's.
+        ahead = email.utils.parsedate_to_datetime(headers.get("Date", "")) - now
     except (ValueError, OverflowError):
         return True
     if abs(ahead) < TOLERANCE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
@@ -71,12 +71,20 @@ class ZaqarDriver:
     """
     The driver for queues in Zaqar.
 
-    ``caller`` returns the URL to which Zaqar posts a resource's messages; None: Stoker does not subscribe.
+    ``caller`` returns the URL to which Zaqar posts a resource's messages; None: Stoker does not subscribe. ``now``
+    returns the site's time.
     """
 
-    def __init__(self, service: ServiceClient, secret: bytes, caller: Callable[[str], str] | None) -> None:
+    def __init__(
+        self,
+        service: ServiceClient,
+        secret: bytes,
+        caller: Callable[[str], str] | None,
+        now: Callable[[], datetime],
+    ) -> None:
         self._client = ZaqarClient(service, secret)
         self._caller = caller
+        self._now = now
 
     def prepare(self) -> None:
         """Only check that the service answers: queues are created one by one."""
@@ -115,7 +123,7 @@ class ZaqarDriver:
             ids = [_id(message) for message in messages]
             if remote_object.last_result in ids:  # stored but not deleted yet, like all messages before it
                 messages = messages[ids.index(remote_object.last_result) + 1 :]
-            age = datetime.now(UTC) - since + TOLERANCE
+            age = self._now() - since + TOLERANCE
             fresh = [message for message in messages if timedelta(seconds=message["age"]) <= age]
             results = [Result(_id(message), rows.dump(message["body"]).encode()) for message in fresh]
         stale = [id for id in ids if id not in {result.mark for result in results}]
@@ -142,7 +150,7 @@ class ZaqarDriver:
     def _sign(self, remote_object: RemoteObject) -> Mapping[str, Any] | None:
         """Return the URL of the resource's agent, current or new; None if this Zaqar does not sign URLs."""
         current: Mapping[str, Any] | None = remote_object.details.get(AGENT)
-        until = format_time(agents_until(remote_object.resource_id, datetime.now(UTC)))
+        until = format_time(agents_until(remote_object.resource_id, self._now()))
         if current and current["expires"] == until and current["methods"] == [remote_object.signed_method]:
             return current
         return self._client.share(remote_object, [str(remote_object.signed_method)], until)

@@ -47,6 +47,10 @@ WAKE = "resource.wake"
 
 #: Key of ``Resource.data`` for the resource's Keystone user: ``user_id``, ``project_id``, ``domain_id``.
 USER = "stack_user"
+#: Key of ``Resource.data`` for the name of the object that the resource has adopted.
+ADOPTED_NAME = "adopted_name"
+#: Key of a resource's data: whether the deletion of the resource leaves its object at the cloud.
+KEEPS_OBJECT = "keeps_object"
 #: Limit of every wait in seconds: ten years. The limit avoids dates beyond the calendar.
 LONGEST_WAIT = 315_360_000
 #: Limit of a physical name in characters, unless the physical resource has a lower limit.
@@ -177,6 +181,10 @@ def _no_members(_properties: Properties) -> Iterable[tuple[str, str, Properties]
     return ()
 
 
+def _no_template(_properties: Properties) -> tuple[str, str, Any] | None:
+    return None
+
+
 def _nothing(_context: Context, _resource: Resource) -> None:
     return None
 
@@ -195,6 +203,14 @@ def _valid(_properties: Properties) -> None:
 
 def _any_policy(_said: Any, _properties: Properties) -> None:
     return None
+
+
+def _prepare_replacement(_context: Context, resource: Resource) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    return resource.data, {}
+
+
+def _may_return(_resource: Resource, _replacement: Resource) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +266,15 @@ class ResourceType:
     #: are as for ``create``. None: ``exists`` is enough. ``stop_referring`` ends the reference; the object stays.
     refer: Callable[[Context, Resource], Outcome] | None = None
     stop_referring: Callable[[Context, Resource], None] = _nothing
+    #: Called before a resource is replaced: returns the data of this resource, with what a rollback needs, and entries
+    #: for the data of the one that takes its place.
+    prepare_replacement: Callable[[Context, Resource], tuple[Mapping[str, Any], Mapping[str, Any]]] = (
+        _prepare_replacement
+    )
+    #: Whether a rollback can return from the replacement (the second argument) to a resource that is as it was left.
+    may_return: Callable[[Resource, Resource], bool] = _may_return
+    #: Takes back what the replacement got, if a rollback returns to this resource. None: the resource gave up nothing.
+    restore: Callable[[Context, Resource, Properties], Outcome] | None = None
     #: Stops an action in progress whose result is no longer needed.
     cancel: Callable[[Context, Resource], None] = _nothing
     #: Called if the resource is deleted and its physical object is kept: removes objects that served the resource only.
@@ -272,6 +297,9 @@ class ResourceType:
     #: Returns (name, type, properties) of the members that a resource with these properties creates, for validation.
     #: One representative of equal members is enough.
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
+    #: Returns, for a nested stack whose template a property names: the property, the name of the template's file, and
+    #: the values of its parameters (a map, None or UNKNOWN). None if the name is unknown, or for all other types.
+    template_file: Callable[[Properties], tuple[str, str, Any] | None] = _no_template
     #: Like ``members``, but returns all members, for a preview; None: ``members`` returns all of them.
     every_member: Callable[[Properties], Iterable[tuple[str, str, Properties]]] | None = None
     #: Returns the nested stack that a group with these properties has after its roll-out, for previews; None: the type
@@ -279,6 +307,10 @@ class ResourceType:
     group_spec: Callable[[Context, Resource, Properties], NestedSpec] | None = None
     #: Whether the type exists only on a site with a cloud or with local servers.
     needs_cloud: bool = False
+    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
+    id_constraint: str = ""
+    #: Whether jobs of the type act for the owner of the stack, besides those at a cloud.
+    acts_for_owner: bool = False
     #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
     agents_transport: str | None = None
     #: Returns the transport that the property resolves to, and whether the server runs Stoker's agent. None: the
@@ -293,9 +325,9 @@ def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAM
     """
     Return Heat's name of the physical resource: stack name, resource name and a short id, at most ``limit`` characters.
 
-    The short id derives from ``resource.id``, so a replacement has another name.
+    The short id derives from ``resource.id``, so a replacement has another name. An adopted object keeps its name.
     """
-    return name_within(context.stack_name, resource, limit)
+    return str(resource.data.get(ADOPTED_NAME) or "") or name_within(context.stack_name, resource, limit)
 
 
 def name_within(stack_name: str, resource: Resource, limit: int = LONGEST_NAME) -> str:

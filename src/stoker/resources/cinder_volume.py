@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from stoker.hot import UNKNOWN
-from stoker.model.cloud import CloudAction, CloudKind
+from stoker.model.cloud import CloudAction, CloudKind, own_metadata
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action
@@ -16,7 +16,7 @@ from stoker.resources.cloud_properties import body, flag, text
 from stoker.resources.properties import Property
 
 #: Attributes with another name in Cinder's representation.
-_RENAMED = {"display_name": "name", "display_description": "description", "metadata_values": "metadata"}
+_RENAMED = {"display_name": "name", "display_description": "description"}
 _SOURCES = ("snapshot_id", "image", "imageRef", "source_volid")
 _ATTRIBUTES = {
     "attachments": "Attachments as JSON text; deprecated.",
@@ -88,9 +88,13 @@ def attribute(context: Context, resource: Resource, name: str) -> Any:
     volume = observe(context, resource)
     if name == "attachments_list":
         return volume.get("attachments") or []
-    if name in ("attachments", "metadata"):
-        return json.dumps(volume.get(name) or ([] if name == "attachments" else {}))
-    return volume.get(_RENAMED.get(name, name))
+    if name in ("metadata", "metadata_values"):
+        metadata = own_metadata(volume.get("metadata") or {})
+        return json.dumps(metadata) if name == "metadata" else metadata
+    if name == "attachments":
+        return json.dumps(volume.get(name) or [])
+    value = volume.get(_RENAMED.get(name, name))
+    return None if value is None else str(value)  # as in Heat, numbers and booleans are text
 
 
 _ACTIONS = CloudActions(CloudKind.VOLUME, specify)

@@ -16,7 +16,7 @@ that read the service's representation::
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,9 @@ from stoker.model.cloud import CloudAction, CloudKind, CloudObject
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import (
+    ADOPTED_NAME,
     DONE,
+    KEEPS_OBJECT,
     Context,
     NoSuchAttribute,
     Outcome,
@@ -41,6 +43,18 @@ from stoker.resources.properties import Property
 Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
 SNAPSHOT = "stoker:snapshot"
+#: The custom constraints that look up objects by id.
+_ID_CONSTRAINTS = {
+    CloudKind.KEYPAIR: "nova.keypair",
+    CloudKind.NETWORK: "neutron.network",
+    CloudKind.SUBNET: "neutron.subnet",
+    CloudKind.PORT: "neutron.port",
+    CloudKind.ROUTER: "neutron.router",
+    CloudKind.SECURITY_GROUP: "neutron.security_group",
+    CloudKind.FLOATING_IP: "neutron.floatingip",
+    CloudKind.VOLUME: "cinder.volume",
+    CloudKind.IMAGE: "glance.image",
+}
 #: States of objects that stay broken.
 _BROKEN = ("ERROR", "DELETED", "SOFT_DELETED")
 NO_CLOUD = (
@@ -71,8 +85,10 @@ class CloudActions:
         return self._ensure(context, resource, properties)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Take over the object with the resource's physical id."""
-        return self._ensure(context, resource, properties, external_id=resource.physical_id)
+        """Take over the object with the resource's physical id, and leave it as it is."""
+        specification = self.specify(context, resource, properties)
+        requested = self.request(context, resource, CloudAction.ADOPT, specification, external_id=resource.physical_id)
+        return adoption_outcome(resource, requested)
 
     def act(self, action: CloudAction, context: Context, resource: Resource) -> Outcome:
         """Start another action on the existing object. An object that is only referred to is read at most."""
@@ -89,10 +105,13 @@ class CloudActions:
         return outcome_of(referred)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        """Delete the object; done when the cloud no longer has it."""
+        """Delete the object; done when the cloud no longer has it. An object that is not owned stays."""
         cloud = context.env.cloud
         current = cloud.find(context.tx, resource.id) if cloud else None
-        if current is None:
+        if cloud is None or current is None:
+            return DONE
+        if not is_owned(current) or resource.data.get(KEEPS_OBJECT):
+            cloud.forget(context.tx, resource.id)
             return DONE
         arguments = {"snapshot": True} if resource.definition.get("deletion_policy") == "Snapshot" else {}
         return outcome_of(
@@ -115,19 +134,16 @@ class CloudActions:
         current = require_cloud(context).find(context.tx, resource.id)
         if current is None:
             return DONE
-        return outcome_of(current)
+        return adoption_outcome(resource, current)
 
     def retain(self, context: Context, resource: Resource) -> None:
         """Keep the object without its resource."""
         if context.env.cloud is not None:
             context.env.cloud.forget(context.tx, resource.id)
 
-    def _ensure(
-        self, context: Context, resource: Resource, properties: Properties, external_id: str | None = None
-    ) -> Outcome:
+    def _ensure(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         specification = self.specify(context, resource, properties)
-        requested = self.request(context, resource, CloudAction.ENSURE, specification, external_id=external_id)
-        return outcome_of(requested)
+        return outcome_of(self.request(context, resource, CloudAction.ENSURE, specification))
 
     def request(
         self,
@@ -139,8 +155,19 @@ class CloudActions:
         external_id: str | None = None,
         arguments: Mapping[str, Any] | None = None,
     ) -> CloudObject:
-        """Send a request to the cloud; return the object. Raises ResourceFailure if there is no cloud."""
-        return require_cloud(context).request(
+        """
+        Send a request to the cloud; return the object.
+
+        Raises ResourceFailure if there is no cloud, or if the object's adoption is not complete.
+        """
+        cloud = require_cloud(context)
+        if resource.physical_id and action is not CloudAction.ADOPT:
+            current = cloud.find(context.tx, resource.id)
+            if current is not None and not is_owned(current):
+                waits = current.reason or "wait until the adoption ends, and repeat"
+                noun = self.kind.replace("_", " ")
+                raise ResourceFailure(f"The {noun} ({resource.physical_id}) is not adopted: {waits}")
+        return cloud.request(
             context.tx,
             CloudRequest(
                 id=resource.id,
@@ -172,6 +199,24 @@ def outcome_of(current: CloudObject) -> Outcome:
     return Outcome(done=current.status is Status.COMPLETE, physical_id=current.external_id, reason=current.reason)
 
 
+def adoption_outcome(resource: Resource, current: CloudObject) -> Outcome:
+    """
+    Return the outcome of any action. A complete adoption also stores the name of the object, which it keeps.
+
+    Raises ResourceFailure if the action failed.
+    """
+    outcome = outcome_of(current)
+    name = current.external_id if current.kind is CloudKind.CONTAINER else current.observed.get("name")
+    if resource.action is not Action.ADOPT or not outcome.done or not name:
+        return outcome
+    return replace(outcome, data={**resource.data, ADOPTED_NAME: name})
+
+
+def is_owned(current: CloudObject) -> bool:
+    """Return whether the object belongs to its resource: one that was created does, an adopted one once it is taken."""
+    return current.action is not CloudAction.ADOPT or current.status is Status.COMPLETE
+
+
 def is_broken(current: CloudObject | None) -> bool:
     """Return whether the cloud represents the object as in error, so that only another object can replace it."""
     return current is not None and str(current.observed.get("status") or "").upper() in _BROKEN
@@ -181,6 +226,18 @@ def observe(context: Context, resource: Resource) -> Mapping[str, Any]:
     """Return the last representation of the resource's object; empty if there is no object."""
     current = context.env.cloud.find(context.tx, resource.id) if context.env.cloud else None
     return current.observed if current else {}
+
+
+def was_specified(context: Context, resource: Resource, member: str) -> bool:
+    """
+    Return whether an update has to empty this member if the template no longer has it.
+
+    The last specification decides, not the former properties: those of an update that failed lack the member already.
+    """
+    current = context.env.cloud.find(context.tx, resource.id) if context.env.cloud else None
+    if current is None or member not in current.specification:
+        return False
+    return bool(current.specification[member]) or current.status is not Status.COMPLETE
 
 
 def read_attribute(names: Mapping[str, str], context: Context, resource: Resource, name: str) -> Any:
@@ -226,6 +283,7 @@ def cloud_type(
             "delete_saved": functions.delete_saved,
             "retries": True,
             "needs_cloud": True,
+            "id_constraint": _ID_CONSTRAINTS.get(kind, ""),
             "attribute": partial(read_attribute, attributes),
             "show": observe,
             "actions": {action: partial(functions.act, requested) for action, requested in supported.items()},

@@ -235,6 +235,11 @@ def cancel(context: Context, resource: Resource) -> None:
         run_end.force_fail(context.tx, context.env.work, deployment, "Deployment cancelled.")
 
 
+def may_return(resource: Resource, replacement: Resource) -> bool:
+    """Return whether the replacement ran elsewhere: on the same server, only another run restores the server."""
+    return bool(resource.properties.get("server") != replacement.properties.get("server"))
+
+
 def deployment_type(name: str, description: str, properties: Mapping[str, Property] | None = None) -> ResourceType:
     """Return the type of a deployment. ``properties``: its own, in addition to those of all deployments."""
     return ResourceType(
@@ -254,6 +259,7 @@ def deployment_type(name: str, description: str, properties: Mapping[str, Proper
         adopt=adopt,
         exists=exists,
         retries=True,
+        may_return=may_return,
         agents_transport="signal_transport",
         reached_by=deployment_runs.reached_by,
         description=description,

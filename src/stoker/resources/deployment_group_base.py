@@ -77,9 +77,14 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
         every_member=_foreseen(one, shared),
         validate=label_groups.validate,
         retries=True,
+        may_return=_never,  # the replacement may have run on the same servers
         aliases=(alias,),
         description=description,
     )
+
+
+def _never(_resource: Resource, _replacement: Resource) -> bool:
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,11 +125,11 @@ class StackUsers(Protocol):
         """Request that everything that Keystone has for a tree of stacks is deleted."""
 
 
-class Trusts(Protocol):
-    """Trusts by which Stoker acts for the owners of stacks at a cloud."""
+class Delegations(Protocol):
+    """Trusts and application credentials by which Stoker acts for the owners of stacks at a cloud."""
 
     def drop_stack(self, tx: Tx, stack: Stack) -> None:
-        """Request the deletion of the trust of a deleted root stack."""
+        """Request that the delegation of a deleted root stack is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +147,17 @@ class RemoteHeats(Protocol):
     def problem(self, region: str | None) -> str | None:
         """Return why the region cannot be reached; None if it can. ``region`` None: this site."""
 
+    def remedy(self) -> str:
+        """Return which regions can be reached."""
+
     def is_local(self, region: str | None) -> bool:
         """Return whether the region is this site's."""
 
-    def ask(self, region: str | None, project_id: str, verb: str, path: str, body: Any = None) -> Answer:
+    def ask(self, region: str | None, project_id: str, root_id: str, verb: str, path: str, body: Any = None) -> Answer:
         """
-        Send a request to ``path`` below the project's root URL. Must not be called in a transaction.
+        Send a request to ``path`` below the project's root URL, for the owner of the stack ``root_id``.
+
+        Must not be called in a transaction.
 
         Raises ServiceUnavailable and ServiceRejected.
         """
@@ -180,6 +185,6 @@ class ResourceEnv:
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
     #: None unless Stoker acts for the owners of stacks.
-    trusts: Trusts | None = None
+    delegations: Delegations | None = None
     #: Receives the ends of runs.
     listeners: RunListeners = field(default_factory=RunListeners)

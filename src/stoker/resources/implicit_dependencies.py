@@ -19,7 +19,8 @@ Ref = str
 _NETWORK, _SUBNET, _PORT = "OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port"
 _ROUTER, _INTERFACE = "OS::Neutron::Router", "OS::Neutron::RouterInterface"
 _FLOATING_IP, _ASSOCIATION = "OS::Neutron::FloatingIP", "OS::Neutron::FloatingIPAssociation"
-_SERVER = "OS::Nova::Server"
+_GATEWAY, _ROUTES = "OS::Neutron::RouterGateway", "OS::Neutron::ExtraRouteSet"
+_FORWARDING, _SERVER = "OS::Neutron::FloatingIPPortForward", "OS::Nova::Server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +114,15 @@ def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]
 
 
 def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the routers to the floating IP's network, their interfaces, and the subnets of that network."""
+    """Yield the routers and gateways to the floating IP's network, interfaces, and the subnets of that network."""
     network = floating_ip.ref("floating_network", "floating_network_id")
     if network is None:
         return
     yield from _subnets_of(resources, {network})
     for name, resource in resources.items():
         if resource.type == _ROUTER and _gateway_of(resource) == network:
+            yield name
+        if resource.type == _GATEWAY and resource.ref("network", "network_id") == network:
             yield name
     if floating_ip.ref("port_id") is not None:
         yield from _interfaces(resources)
@@ -130,8 +133,23 @@ def _of_association(_: PlannedResource, resources: Mapping[str, PlannedResource]
     return _interfaces(resources)
 
 
-def _interfaces(resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    return (name for name, resource in resources.items() if resource.type == _INTERFACE)
+def _of_routes(routes: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
+    """Yield the interfaces of the router: the next hops are in their subnets."""
+    return _interfaces(resources, routes.ref("router"))
+
+
+def _of_gateway(gateway: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
+    """Yield the interfaces of the router, and the subnets of its external network."""
+    yield from _interfaces(resources, gateway.ref("router_id"))
+    network = gateway.ref("network", "network_id")
+    yield from _subnets_of(resources, {network} if network is not None else set())
+
+
+def _interfaces(resources: Mapping[str, PlannedResource], router: Ref | None = None) -> Iterator[str]:
+    """Yield the interfaces of one router, or of all (None)."""
+    for name, resource in resources.items():
+        if resource.type == _INTERFACE and router in (None, resource.ref("router", "router_id")):
+            yield name
 
 
 def _gateway_of(router: PlannedResource) -> Ref | None:
@@ -152,4 +170,7 @@ _RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], 
     _ROUTER: _of_router,
     _FLOATING_IP: _of_floating_ip,
     _ASSOCIATION: _of_association,
+    _FORWARDING: _of_association,
+    _ROUTES: _of_routes,
+    _GATEWAY: _of_gateway,
 }

@@ -15,7 +15,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.rollout import is_of_health
-from stoker.store import selectors, servers
+from stoker.store import selectors, server_lists
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -70,7 +70,7 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     selectors.lock(context.tx, context.project_id)
     selectors.put(context.tx, resource.id, context.project_id, selector)
-    selected = servers.find_by_selector(context.tx, context.project_id, selector)
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
     return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
 
 
@@ -85,7 +85,7 @@ def is_outdated(context: Context, resource: Resource) -> bool:
     selector = selector_of(resource.properties)
     if selector is None:
         return False
-    selected = servers.find_by_selector(context.tx, context.project_id, selector)
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
     return {server.id for server in selected} != set(members(resource, resource.properties).values())
 
 

@@ -153,7 +153,8 @@ def _provided_attribute(context: Context, resource: Resource, properties: Proper
     return NestedSpec(nested_sources.file(context, resource.type), properties)
 
 
-def _reference(context: Context, resource: Resource) -> Any:
+def reference(context: Context, resource: Resource) -> Any:
+    """Return the output ``OS::stack_id`` or the ARN of the nested stack; the resource's name if there is none."""
     return context.nested.reference(context, resource) or resource.name
 
 
@@ -181,7 +182,7 @@ TEMPLATE = ResourceType(
     is_stale=is_stale,
     actions=ACTIONS,
     attribute_at=_output,
-    reference=_reference,
+    reference=reference,
     retries=True,
     description="A nested stack of a template of one's own.",
 )

@@ -20,8 +20,13 @@ def file(context: Context, name: str) -> str:
     """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
     files = find_root(context).files
     if name not in files:
-        raise ResourceFailure(f"the template {name} is not among the files of the stack")
+        raise ResourceFailure(missing(name))
     return files[name]
+
+
+def missing(name: str) -> str:
+    """Return the error for a template that no file of the request provides."""
+    return f"the template {name} is not among the files of the stack: send its text in `files` under this name"
 
 
 def fingerprint(context: Context) -> str:

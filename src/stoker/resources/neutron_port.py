@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from stoker.model.cloud import CloudKind
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Properties
-from stoker.resources.cloud_base import cloud_type, observe
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
+from stoker.resources.cloud_base import CloudActions, cloud_type, observe
 from stoker.resources.cloud_properties import body, flag, text, texts
 from stoker.resources.neutron_base import (
     ADDRESS_PAIRS,
@@ -25,6 +26,9 @@ from stoker.resources.neutron_subnet import require_network
 from stoker.resources.properties import Property
 from stoker.store import cloud_objects
 
+#: Keys of a resource's data: the resources whose ports lose their addresses to this one, the latest last; the addresses
+#: that this one lost to its replacement.
+_OTHERS, _ADDRESSES = "takes_over_from", "fixed_ips"
 #: Attributes that combine several objects.
 _COMPOSED = {
     "network": "The network, as Neutron represents it.",
@@ -64,6 +68,41 @@ def specify(context: Context, resource: Resource, properties: Properties) -> dic
     if properties["fixed_ips"] is not None:
         members["fixed_ips"] = [_fixed_ip(entry) for entry in properties["fixed_ips"]]
     return {**members, **extra_members(properties)}
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Create the port. Raises Replace if an earlier attempt has created a broken one."""
+    return CloudActions(CloudKind.PORT, _specify_taking_addresses).create(context, resource, properties)
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Change the port, which no longer needs to know the addresses that it once lost."""
+    outcome = CloudActions(CloudKind.PORT, specify).update(context, resource, properties)
+    return replace(outcome, data={key: value for key, value in resource.data.items() if key != _ADDRESSES})
+
+
+def prepare_replacement(context: Context, resource: Resource) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Let the port's replacement take its addresses, as Heat does; the port remembers them for a rollback."""
+    cloud = context.env.cloud
+    others = [id for id in resource.data.get(_OTHERS, ()) if cloud is not None and cloud.find(context.tx, id)]
+    fixed_ips = [dict(address) for address in observe(context, resource).get("fixed_ips") or ()]
+    kept = {**resource.data, _ADDRESSES: fixed_ips} if fixed_ips else dict(resource.data)
+    return kept, {_OTHERS: [*others, resource.id]}
+
+
+def restore(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Take the addresses back from the port that was to replace this one. A retry after a failure is ``create``."""
+    return CloudActions(CloudKind.PORT, _specify_taking_addresses).update(context, resource, properties)
+
+
+def _specify_taking_addresses(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+    members = specify(context, resource, properties)
+    if others := [id for id in resource.data.get(_OTHERS, ()) if id != resource.id]:
+        members["stoker:takes_over_from"] = others
+    is_same = resource.properties.get("fixed_ips") == properties["fixed_ips"] and not properties["no_fixed_ips"]
+    if is_same and resource.data.get(_ADDRESSES):
+        members["fixed_ips"] = list(resource.data[_ADDRESSES])
+    return members
 
 
 def extra_members(properties: Properties) -> dict[str, Any]:
@@ -166,6 +205,10 @@ TYPE = cloud_type(
         **EXTRA_PROPERTIES,
     },
     specify=specify,
+    create=create,
+    update=update,
+    prepare_replacement=prepare_replacement,
+    restore=restore,
     attributes={**_ATTRIBUTES, **_COMPOSED},
     attribute=attribute,
     validate=validate,

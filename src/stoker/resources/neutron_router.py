@@ -8,7 +8,7 @@ from stoker.model.cloud import CloudKind
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
-from stoker.resources.cloud_base import cloud_type
+from stoker.resources.cloud_base import cloud_type, was_specified
 from stoker.resources.cloud_properties import body, flag, text, texts
 from stoker.resources.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS, named
 from stoker.resources.properties import Property
@@ -31,6 +31,8 @@ def specify(context: Context, resource: Resource, properties: Properties) -> dic
     gateway = properties["external_gateway_info"]
     if gateway is not None:
         members["external_gateway_info"] = _gateway(gateway)
+    elif was_specified(context, resource, "external_gateway_info"):
+        members["external_gateway_info"] = {}
     return members
 
 

@@ -8,7 +8,7 @@ from stoker.model.cloud import CloudKind
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
-from stoker.resources.cloud_base import cloud_type
+from stoker.resources.cloud_base import cloud_type, was_specified
 from stoker.resources.cloud_properties import flag, is_known, text, texts
 from stoker.resources.neutron_base import NAME, TAGS, TENANT_ID, VALUE_SPECS, named
 from stoker.resources.properties import Property
@@ -41,7 +41,7 @@ def specify(context: Context, resource: Resource, properties: Properties) -> dic
         members["gateway_ip"] = None  # as in Heat, an empty text means that the subnet has no gateway
     # As in Heat, an update that no longer has these properties empties them.
     for name, empty in (("gateway_ip", None), ("allocation_pools", [])):
-        if properties[name] is None and resource.properties.get(name) is not None:
+        if properties[name] is None and was_specified(context, resource, name):
             members[name] = empty
     return members
 

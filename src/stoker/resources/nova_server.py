@@ -21,6 +21,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources import nova_server_attributes, nova_server_request, server_base, server_policy
 from stoker.resources.base import (
+    ADOPTED_NAME,
     DONE,
     Context,
     NoSuchAttribute,
@@ -31,10 +32,17 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.cloud_base import NO_CLOUD, CloudActions, is_broken, observe, outcome_of, require_cloud
+from stoker.resources.cloud_base import (
+    NO_CLOUD,
+    CloudActions,
+    adoption_outcome,
+    is_broken,
+    observe,
+    require_cloud,
+)
 from stoker.resources.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE
 from stoker.servers.compute import Compute
-from stoker.store import documents, servers
+from stoker.store import documents, servers, stacks
 
 #: Nova's limit of a server name in characters.
 _NAME = 53
@@ -132,7 +140,7 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
     """Record the server under the id that Nova gave, once Nova has given one."""
     server_id = outcome.physical_id
     data = dict(resource.data if outcome.data is None else outcome.data)
-    if server_id is None or data.get(_REGISTERED):
+    if server_id is None or data.get(_REGISTERED) or (resource.action is Action.ADOPT and not outcome.done):
         return outcome
     present = servers.find(context.tx, server_id)
     if present is not None and present.project_id != context.project_id:
@@ -143,7 +151,7 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
             Server(
                 id=server_id,
                 project_id=context.project_id,
-                name=data.get("name") or resource.name,
+                name=data.get("name") or data.get(ADOPTED_NAME) or resource.name,
                 kind=Kind.DEPLOYED,
                 agent=resource.properties.get("agent"),
                 stack_id=context.stack_id,
@@ -165,14 +173,14 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     if context.env.compute is not None:
         outcome = server_base.adopt(context, resource, properties)
         if cloud is not None:
-            _request(context, resource, properties, CloudAction.ENSURE, external_id=resource.physical_id)
+            _request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
         return outcome
     had = server_base.open_transports(context, resource, properties, own_agent=False)
     data = {**resource.data, "transports": had, "enrolled": False}
     data.pop(_REGISTERED, None)
     acted = replace(resource, data=data, properties=properties)
-    outcome = _request(context, acted, properties, CloudAction.ENSURE, external_id=resource.physical_id)
-    return _registered(context, acted, replace(outcome, data=data))
+    outcome = _request(context, acted, properties, CloudAction.ADOPT, external_id=resource.physical_id)
+    return _registered(context, acted, replace(outcome, data={**data, **(outcome.data or {})}))
 
 
 def refer(context: Context, resource: Resource) -> Outcome:
@@ -229,12 +237,16 @@ def _request(
     """Send the specification to the cloud. A local server's process does not read user data."""
     is_local = context.env.compute is not None
     specification = nova_server_request.specify(
-        resource.data.get("name") or properties["name"] or resource.name,
+        resource.data.get("name") or properties["name"] or physical_name(context, resource, _NAME),
         properties,
         user_data="" if is_local else _user_data(context, resource, properties),
         rebuilds=resource.data.get(_REBUILDS, 0),
     )
-    return outcome_of(_ACTIONS.request(context, resource, action, specification, external_id=external_id))
+    if not is_local:
+        types = stacks.derive_from_source(context.tx, context.stack_id, nova_server_request.console_types)
+        specification["stoker:console_types"] = types
+    requested = _ACTIONS.request(context, resource, action, specification, external_id=external_id)
+    return adoption_outcome(resource, requested)
 
 
 def _user_data(context: Context, resource: Resource, properties: Properties) -> str:
@@ -282,6 +294,7 @@ TYPE = ResourceType(
     validate=validate,
     retries=True,
     needs_cloud=True,
+    id_constraint="nova.server",
     actions={
         Action.SUSPEND: partial(act, CloudAction.SUSPEND),
         Action.RESUME: partial(act, CloudAction.RESUME),

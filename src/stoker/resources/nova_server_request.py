@@ -7,12 +7,15 @@ from typing import Any
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Source
 from stoker.resources.base import Properties
 from stoker.resources.cloud_properties import body, is_known
 from stoker.resources.neutron_base import value_specs
 from stoker.resources.neutron_port import extra_members
 from stoker.resources.nova_server_schema import PRESERVE
 
+#: Heat's types of consoles.
+CONSOLES = ("novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial", "webmks")
 #: Properties of an entry of ``networks`` that say where the interface is.
 _PLACES = ("network", "uuid", "port", "subnet", "allocate_network")
 #: Properties of an entry of ``block_device_mapping_v2`` for the disk's content, and the type of the source.
@@ -50,6 +53,17 @@ def specify(name: str, properties: Properties, *, user_data: str = "", rebuilds:
         **({"stoker:rebuilds": rebuilds} if rebuilds else {}),
         "stoker:preserve_ephemeral": properties["image_update_policy"] == PRESERVE,
     }
+
+
+def console_types(source: Source) -> list[str]:
+    """
+    Return the types of consoles whose URLs a template reads with the attribute ``console_urls``: those that it names,
+    or all types if it reads the whole attribute.
+    """
+    text = str(source.template)
+    if "console_urls" not in text:
+        return []
+    return [name for name in CONSOLES if f"'{name}'" in text or f".{name}" in text] or list(CONSOLES)
 
 
 def boots_from_volume(properties: Properties) -> bool:

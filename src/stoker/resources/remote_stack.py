@@ -43,7 +43,7 @@ _CONTEXT = {
 def _task(context: Context, resource: Resource, action: Action, properties: Properties) -> Outcome:
     region = (properties.get("context") or {}).get("region_name")
     if (problem := context.env.remote_heats.problem(region)) is not None:
-        raise ResourceFailure(problem)
+        raise ResourceFailure(f"{problem}. {context.env.remote_heats.remedy()}")
     task = str(uuid4())
     context.env.work.defer_once(context.tx, REMOTE, resource.id, {"resource_id": resource.id, "task": task})
     wanted = {
@@ -128,6 +128,7 @@ TYPE = ResourceType(
     cancel=cancel,
     attribute_at=attribute,
     validate=validate,
+    acts_for_owner=True,
     actions={action: _act(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)},
     description="A stack of its own, here or at another Heat.",
 )

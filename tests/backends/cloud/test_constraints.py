@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import nullcontext
 
 import pytest
 
+from stoker.backends.cloud import constraints
 from support import fake_openstack
 from support.fake_openstack import IMAGE
 from support.http_stub import Said
@@ -106,6 +109,24 @@ def test_a_cloud_that_does_not_answer_checks_nothing_and_a_warning_says_so(site,
     assert "Values of nova.flavor were not checked: " in answer.headers["Warning"]
 
 
+def test_requests_of_cloudformation_are_checked_as_well(site):
+    def send(action, template, image):
+        values = {"Parameters.member.1.ParameterKey": "image", "Parameters.member.1.ParameterValue": image}
+        form = {"Action": action, "ContentType": "JSON", "TemplateBody": json.dumps(template), **values}
+        if action != "ValidateTemplate":
+            form["StackName"] = "s"
+        return site.client.post("/cfn/v1/", data=form, headers=site.headers)
+
+    wrong = _changed(flavor="huge")
+    for action in ("CreateStack", "ValidateTemplate"):
+        message = send(action, wrong, "nonesuch").text
+        assert _MISSING.format("nonesuch", "Image", "nonesuch") in message
+        assert _MISSING.format("huge", "Flavor", "huge") in message
+    assert send("CreateStack", TEMPLATE, IMAGE).status_code == 200
+    assert _MISSING.format("huge", "Flavor", "huge") in send("UpdateStack", wrong, IMAGE).text
+    assert send("UpdateStack", _changed(flavor="m1.large"), IMAGE).status_code == 200
+
+
 def test_parameters_and_properties_of_nested_templates_are_checked(site):
     inner = {**_changed(flavor="huge"), "outputs": {}}
     outer = {
@@ -118,3 +139,20 @@ def test_parameters_and_properties_of_nested_templates_are_checked(site):
     message = answer.json()["error"]["message"]
     assert "The Image (nonesuch) could not be found." in message
     assert "The Flavor (huge) could not be found." in message
+
+
+def test_checks_of_a_cloud_that_hangs_end_together(cloud, site, monkeypatch):
+    """The time of all checks of a request is limited, and the request is accepted with warnings."""
+    hanging = threading.Event()
+
+    def intercept(asked):
+        if asked.path.endswith("/flavors/m1.tiny") or "networks" in asked.path:
+            hanging.wait(60)
+        return _keypairs(asked)
+
+    cloud.intercept, cloud.lock = intercept, nullcontext()
+    monkeypatch.setattr(constraints, "_PATIENCE", 0.3)
+    answer = _send(site, "/validate")
+    hanging.set()
+    assert answer.status_code == 200
+    assert {warning.split()[2] for warning in answer.json()["Warnings"]} >= {"nova.flavor", "neutron.network"}

@@ -18,7 +18,7 @@ from stoker.model.cloud import CloudAction, CloudKind
 from stoker.model.status import Status
 from support import databases
 from support.cloud_sites import cloud_site, real_cloud
-from support.work import until
+from support.waiting import until
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900), pytest.mark.filterwarnings("ignore:Support for InfluxDB")]
 SERVER = {"imageRef": "tiny", "flavorRef": "m1.tiny", "networks": [{"uuid": "private"}]}
@@ -88,6 +88,49 @@ def test_a_server_with_its_network_address_and_volume(site, made):
     for action, state in ((CloudAction.SUSPEND, "SUSPENDED"), (CloudAction.RESUME, "ACTIVE")):
         site.request(CloudKind.SERVER, changed, action, server.id)
         assert site.complete(server.id).observed["status"] == state
+
+
+def test_settings_of_routers_floating_ips_and_volume_types(site, made):
+    network = made(CloudKind.NETWORK, {"name": "t-inner"})
+    subnet = {"name": "t-inner", "network_id": network.external_id, "ip_version": 4, "cidr": "10.92.0.0/24"}
+    made(CloudKind.SUBNET, subnet)
+    router = made(CloudKind.ROUTER, {"name": "t-inner"})
+    made(CloudKind.ROUTER_INTERFACE, {"router_id": "t-inner", "subnet_id": "t-inner"})
+    gateway = made(CloudKind.ROUTER_GATEWAY, {"router_id": "t-inner", "network_id": "public"})
+    assert gateway.external_id == f"{router.external_id}:{gateway.observed['network_id']}"
+    routes = [{"destination": f"10.93.{number}.0/24", "nexthop": "10.92.0.9"} for number in range(2)]
+    extra = made(CloudKind.EXTRA_ROUTE_SET, {"router_id": "t-inner", "routes": routes})
+    site.request(CloudKind.EXTRA_ROUTE_SET, {"router_id": "t-inner", "routes": routes[1:]}, id=extra.id)
+    assert site.complete(extra.id).observed["routes"] == routes[1:]
+    taken = site.end(site.request(CloudKind.EXTRA_ROUTE_SET, {"router_id": "t-inner", "routes": routes[1:]}))
+    assert taken.error_type == "PhysicalResourceExists"
+    site.delete(taken.id)
+    port = made(CloudKind.PORT, {"name": "t-inner", "network_id": network.external_id})
+    floating_ip = made(CloudKind.FLOATING_IP, {"floating_network_id": "public"})
+    forwarding = {
+        "floatingip_id": floating_ip.observed["floating_ip_address"],
+        "internal_port_id": "t-inner",
+        "internal_ip_address": port.observed["fixed_ips"][0]["ip_address"],
+        "internal_port": 80,
+        "external_port": 8080,
+        "protocol": "tcp",
+    }
+    forwarded = made(CloudKind.PORT_FORWARDING, forwarding)
+    site.request(CloudKind.PORT_FORWARDING, {**forwarding, "internal_port": 81}, id=forwarded.id)
+    assert site.complete(forwarded.id).observed["internal_port"] == 81
+
+    wanted = {"name": "t-type", "is_public": True, "extra_specs": {"a": "b", "c": 1}, "description": ""}
+    volume_type = made(CloudKind.VOLUME_TYPE, wanted)
+    encryption = {"provider": "luks", "key_size": 512, "control_location": "front-end", "volume_type": "t-type"}
+    encrypted = made(CloudKind.VOLUME_ENCRYPTION, {**encryption, "cipher": "aes-xts-plain64"})
+    assert encrypted.external_id == volume_type.external_id
+    site.request(CloudKind.VOLUME_ENCRYPTION, {**encryption, "key_size": 256, "cipher": None}, id=encrypted.id)
+    assert site.complete(encrypted.id).observed["key_size"] == 256
+    changed = {**wanted, "name": "t-other", "is_public": False, "extra_specs": {"a": "d"}, "description": "mine"}
+    site.request(CloudKind.VOLUME_TYPE, {**changed, "stoker:projects": ["demo"]}, id=volume_type.id)
+    after = site.complete(volume_type.id).observed
+    assert (after["name"], after["is_public"], after["description"]) == ("t-other", False, "mine")
+    assert after["extra_specs"] == {"a": "d"}
 
 
 def test_a_server_that_no_host_can_run_fails_with_novas_fault(site):

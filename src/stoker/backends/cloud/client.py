@@ -9,8 +9,10 @@ the endpoints and negotiates versions.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -47,6 +49,10 @@ NAMES: Mapping[str, str] = {
 }
 #: Seconds: timeouts of reading and of changing requests, and the pause between probes of an unreachable service.
 _READ_SECONDS, _CHANGE_SECONDS, _SPARED = 30.0, 120.0, 2.0
+#: Seconds until a login has failed that Keystone does not answer.
+LOGIN_SECONDS = 20.0
+#: The monotonic time at which all requests of the current thread end; None: each has its own timeout.
+_DEADLINE: ContextVar[float | None] = ContextVar("deadline", default=None)
 #: The kind of an error by its status, as the services' Python clients name it.
 _KINDS: Mapping[int, str] = {
     400: "BadRequest",
@@ -98,6 +104,8 @@ class CloudClient:
         self._open_access = open_access
         self._breakers = breakers
         self._lock = threading.Lock()
+        #: Held during a login, so that the threads that wait for it learn that Keystone does not answer.
+        self._login_lock = threading.Lock()
         self._access: Access | None = None
         self._adapters: dict[str, Adapter] = {}
 
@@ -113,7 +121,8 @@ class CloudClient:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Send a request and return the response. ``body`` is JSON; ``query`` is a mapping or a list of pairs."""
-        options: dict[str, Any] = {"timeout": _READ_SECONDS if verb in ("GET", "HEAD") else _CHANGE_SECONDS}
+        self._log_in()
+        options: dict[str, Any] = {"timeout": _timeout(_READ_SECONDS if verb in ("GET", "HEAD") else _CHANGE_SECONDS)}
         if microversion is not None:
             options["microversion"] = microversion
         if body is not None:
@@ -175,6 +184,24 @@ class CloudClient:
         """Return the session; it raises keystoneauth's errors."""
         return self._logged_in().session
 
+    def token(self) -> str:
+        """Return a valid token."""
+        self._log_in()
+        with self._converting_errors(IDENTITY):
+            return str(self._logged_in().session.get_token())
+
+    def forget_token(self) -> None:
+        """Log in again at the next request: a service has refused the token."""
+        with self._lock:
+            access = self._access
+        if access is not None:
+            access.session.invalidate()
+
+    def _log_in(self) -> None:
+        """Get a token, unless the present one is valid. Only one thread at a time asks Keystone."""
+        with self._login_lock, self._breakers.guard(IDENTITY), self._converting_errors(IDENTITY):
+            self._logged_in().session.get_token()
+
     def _adapter(self, service: str) -> Adapter:
         from keystoneauth1.adapter import Adapter
 
@@ -214,6 +241,27 @@ class CloudClient:
             raise self._refuse(ServiceRejected(message, error.http_status)) from None
         except (exceptions.ClientException, OSError) as error:
             raise ServiceUnavailable(f"{NAMES[service]} of the cloud {self.name} does not answer: {error}") from None
+
+
+@contextmanager
+def limit_time(seconds: float) -> Iterator[None]:
+    """Limit the time of all requests inside together. Those that begin too late raise ServiceUnavailable."""
+    token = _DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(token)
+
+
+def _timeout(seconds: float) -> float:
+    """Return the timeout of a request that may take ``seconds``."""
+    deadline = _DEADLINE.get()
+    if deadline is None:
+        return seconds
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise ServiceUnavailable("the cloud has not answered in time")
+    return min(seconds, left)
 
 
 class Breakers:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 
+from stoker.backends.cloud.client import limit_time
 from stoker.backends.cloud.credentials import CloudLogin
 from stoker.backends.cloud.errors import CloudFailure, RetryLater
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
@@ -19,13 +21,17 @@ _KINDS: Mapping[str, str] = {
     "neutron.port": "port",
     "neutron.router": "router",
     "neutron.security_group": "security_group",
+    "neutron.floatingip": "floating_ip",
     "neutron.qos_policy": "qos_policy",
     "cinder.volume": "volume",
     "cinder.snapshot": "snapshot",
     "cinder.backup": "backup",
     "cinder.vtype": "volume_type",
+    "keystone.project": "project",
 }
 _KEYPAIR = "nova.keypair"
+#: Seconds that all checks of one request may take together, so that the request is answered while the cloud hangs.
+_PATIENCE = 10.0
 #: The kinds of errors that say something about the value; all others leave the value unchecked.
 _PROBLEMS = ("EntityNotFound", "PhysicalResourceNameAmbiguity")
 
@@ -43,6 +49,7 @@ class CloudConstraints:
         self._login: CloudLogin | None = None
         self._results: dict[tuple[str, str], str | None] = {}
         self._unchecked: dict[str, str] = {}
+        self._seconds_left = _PATIENCE
 
     def find_problem(self, constraint: str, value: str) -> str | None:
         """Return why the cloud has no such object, in Heat's words; None if it has one or cannot say."""
@@ -51,11 +58,15 @@ class CloudConstraints:
             return None
         key = (constraint, value)
         if key not in self._results:
+            began = time.monotonic()
             try:
-                self._results[key] = self._look_up(constraint, value)
+                with limit_time(self._seconds_left):
+                    self._results[key] = self._look_up(constraint, value)
             except (CloudFailure, RetryLater, ServiceRejected, ServiceUnavailable) as error:
                 self._unchecked[constraint] = " ".join(str(error).split())
                 return None
+            finally:
+                self._seconds_left -= time.monotonic() - began
         return self._results[key]
 
     def warnings(self) -> list[str]:

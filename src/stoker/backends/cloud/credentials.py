@@ -1,11 +1,11 @@
-"""Credentials for a cloud: one entry of clouds.yaml for all projects, or the trusts of the owners of stacks."""
+"""Credentials for a cloud: one entry of clouds.yaml for all projects, or delegations of the owners of stacks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from stoker.backends.cloud.client import Access, Breakers, CloudClient
+from stoker.backends.cloud.client import LOGIN_SECONDS, Access, Breakers, CloudClient
 from stoker.backends.cloud.names import NameResolver
 from stoker.circuit_breaker import ServiceUnavailable
 from stoker.model.cloud import CloudObject
@@ -27,8 +27,8 @@ class Credentials(Protocol):
     #: Whether all projects share one login, and thereby one project of the cloud.
     is_shared: bool
 
-    def open(self, item: CloudObject) -> CloudLogin:
-        """Return the client for an object. Raises CloudFailure if there are no credentials."""
+    def open(self, root_id: str) -> CloudLogin:
+        """Return the client for the objects of a tree of stacks. Raises CloudFailure if there are no credentials."""
         ...
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
@@ -39,8 +39,8 @@ class Credentials(Protocol):
         """Return the key of the objects that are polled together."""
         ...
 
-    def object_deleted(self, tx: Tx, item: CloudObject) -> None:
-        """End credentials that no object needs any more; called after the row of the object is deleted."""
+    def end_unused(self, tx: Tx, root_id: str) -> None:
+        """End the credentials of a deleted tree of stacks without objects; called after something has ended."""
 
 
 class SiteCredentials:
@@ -52,7 +52,7 @@ class SiteCredentials:
         client = CloudClient(name, lambda: open_entry(name), Breakers(name))
         self._login = CloudLogin(client, NameResolver(client))
 
-    def open(self, item: CloudObject) -> CloudLogin:
+    def open(self, root_id: str) -> CloudLogin:
         return self._login
 
     def open_project(self, token: str, project_id: str) -> CloudLogin:
@@ -66,7 +66,7 @@ class SiteCredentials:
     def scope(self, item: CloudObject) -> str:
         return "site"
 
-    def object_deleted(self, tx: Tx, item: CloudObject) -> None:
+    def end_unused(self, tx: Tx, root_id: str) -> None:
         """Nothing to do: the login belongs to the site."""
 
 
@@ -102,6 +102,8 @@ def open_entry(name: str) -> Access:
         services = ("compute", "network", "block-storage", "image", "object-store", "key-manager", "identity")
         endpoints = {service: url for service in services if (url := entry.get_endpoint(service))}
         endpoints.pop("identity", None)
-        return Access(entry.get_session(), entry.config.get("region_name"), entry.get_interface(), endpoints)
+        session = entry.get_session()
+        session.timeout = session.timeout or LOGIN_SECONDS  # without one, a login waits for Keystone for ever
+        return Access(session, entry.config.get("region_name"), entry.get_interface(), endpoints)
     except SDKException as error:
         raise ServiceUnavailable(f"the entry {name} of clouds.yaml cannot be used: {error}") from None

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stoker.backends.cloud.controller import JOBS, POLL, CloudContext, CloudController, OnSettled
+from stoker.backends.cloud.controller import CloudController
 from stoker.backends.cloud.credentials import SiteCredentials, require_entry
+from stoker.backends.cloud.delegated_credentials import DelegatedCredentials
 from stoker.backends.cloud.drivers.base import Driver, Registry
 from stoker.backends.cloud.drivers.container import ContainerDriver
 from stoker.backends.cloud.drivers.image import ImageDriver
 from stoker.backends.cloud.drivers.keypair import KeypairDriver
 from stoker.backends.cloud.drivers.network import NEUTRON_KINDS, NeutronDriver
+from stoker.backends.cloud.drivers.port import PortDriver
+from stoker.backends.cloud.drivers.port_forward import PortForwardDriver
 from stoker.backends.cloud.drivers.relations import FloatingIpAssociationDriver, RouterInterfaceDriver
+from stoker.backends.cloud.drivers.router_settings import ExtraRouteSetDriver, RouterGatewayDriver
 from stoker.backends.cloud.drivers.secret import SecretDriver
 from stoker.backends.cloud.drivers.security_group import SecurityGroupDriver, SecurityGroupRuleDriver
 from stoker.backends.cloud.drivers.server import ServerDriver
 from stoker.backends.cloud.drivers.volume import VolumeDriver
 from stoker.backends.cloud.drivers.volume_attachment import VolumeAttachmentDriver
+from stoker.backends.cloud.drivers.volume_type import VolumeEncryptionDriver, VolumeTypeDriver
+from stoker.backends.cloud.late_objects import LATE_OBJECTS, LateObjects
 from stoker.backends.cloud.markers import site_id
 from stoker.backends.cloud.openstack_cloud import OpenStackCloud
 from stoker.backends.cloud.polling import StatePoller
-from stoker.backends.cloud.trusts import TrustCredentials
+from stoker.backends.cloud.recorder import JOBS, POLL, CloudContext, OnSettled
 from stoker.backends.reconciler import Reconciler
 from stoker.settings import Settings
 from stoker.store.open import Store
@@ -32,14 +38,14 @@ class OpenStack:
     """The provider: what resource types use, and what its jobs need."""
 
     cloud: OpenStackCloud
-    credentials: SiteCredentials | TrustCredentials
+    credentials: SiteCredentials | DelegatedCredentials
     registry: Registry
     site: str
 
     @property
-    def trusts(self) -> TrustCredentials | None:
-        """The trusts of stacks; None if all stacks share one login."""
-        return self.credentials if isinstance(self.credentials, TrustCredentials) else None
+    def delegations(self) -> DelegatedCredentials | None:
+        """The delegations of stacks; None if all stacks share one login."""
+        return self.credentials if isinstance(self.credentials, DelegatedCredentials) else None
 
 
 def create_openstack(settings: Settings, store: Store, work: Work, secret: bytes) -> OpenStack | None:
@@ -49,13 +55,13 @@ def create_openstack(settings: Settings, store: Store, work: Work, secret: bytes
     With users at a Keystone, each stack uses the cloud of that Keystone in its own project, unless ``cloud`` is set.
     Raises Invalid if clouds.yaml lacks the cloud.
     """
-    credentials: SiteCredentials | TrustCredentials
+    credentials: SiteCredentials | DelegatedCredentials
     if settings.cloud:
         require_entry(settings.cloud)
         credentials = SiteCredentials(settings.cloud)
     elif settings.at_keystone and not settings.local_servers_unsafe:
-        credentials = TrustCredentials(settings, store, work)
-        credentials.register()
+        credentials = DelegatedCredentials(settings, store, work, site_id(secret))
+        credentials.revoker.register(work)
     else:
         return None
     registry = create_registry()
@@ -68,12 +74,18 @@ def create_registry() -> Registry:
         ServerDriver(),
         KeypairDriver(),
         *(NeutronDriver(kind) for kind in NEUTRON_KINDS),
+        PortDriver(),
         RouterInterfaceDriver(),
+        RouterGatewayDriver(),
+        ExtraRouteSetDriver(),
         FloatingIpAssociationDriver(),
+        PortForwardDriver(),
         SecurityGroupDriver(),
         SecurityGroupRuleDriver(),
         VolumeDriver(),
         VolumeAttachmentDriver(),
+        VolumeTypeDriver(),
+        VolumeEncryptionDriver(),
         ImageDriver(),
         ContainerDriver(),
         SecretDriver(),
@@ -83,7 +95,10 @@ def create_registry() -> Registry:
 
 def start_openstack(openstack: OpenStack, store: Store, work: Work, on_settled: OnSettled) -> None:
     """Register and start the jobs. ``on_settled`` checks a resource whose object has changed."""
-    context = CloudContext(store, work, openstack.credentials, openstack.registry, openstack.site, on_settled)
+    credentials, site = openstack.credentials, openstack.site
+    late_objects = LateObjects(store, work, credentials, site)
+    work.register(LATE_OBJECTS, late_objects.delete, threads=1)
+    context = CloudContext(store, work, credentials, openstack.registry, site, on_settled, late_objects)
     controllers = {service: CloudController(context, service) for service in openstack.registry.services}
     Reconciler(store, work, controllers, JOBS).start()
     work.register(POLL, StatePoller(context).poll, threads=2)

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Keys of metadata.
-RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"
+from stoker.model.cloud import RESOURCE_KEY, SITE_KEY
+
 _PREFIX = "stoker"
 
 
@@ -53,8 +53,3 @@ def marker_of(item: Mapping[str, Any]) -> Marker | None:
         if len(parts) == 3 and parts[0] == _PREFIX:
             return Marker(parts[1], parts[2])
     return None
-
-
-def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """Return metadata without the marker."""
-    return {key: value for key, value in metadata.items() if key not in (RESOURCE_KEY, SITE_KEY)}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.backends.cloud.client import COMPUTE, IMAGE, NETWORK, VOLUME, CloudClient
+from stoker.backends.cloud.client import COMPUTE, IDENTITY, IMAGE, NETWORK, VOLUME, CloudClient
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused
 
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
@@ -29,6 +29,8 @@ class Noun:
     lists_all: bool = False
     #: Ids of this kind need not be UUIDs.
     has_plain_ids: bool = False
+    #: The member that serves as the name.
+    name_key: str = "name"
 
     @property
     def item_key(self) -> str:
@@ -47,11 +49,12 @@ NOUNS: Mapping[str, Noun] = {
     "port": Noun("Port", NETWORK, "/ports", "ports"),
     "router": Noun("Router", NETWORK, "/routers", "routers"),
     "security_group": Noun("SecurityGroup", NETWORK, "/security-groups", "security_groups"),
-    "floating_ip": Noun("Floatingip", NETWORK, "/floatingips", "floatingips"),
+    "floating_ip": Noun("Floatingip", NETWORK, "/floatingips", "floatingips", name_key="floating_ip_address"),
     "qos_policy": Noun("QosPolicy", NETWORK, "/qos/policies", "policies"),
     "volume": Noun("Volume", VOLUME, "/volumes", "volumes"),
     "snapshot": Noun("VolumeSnapshot", VOLUME, "/snapshots", "snapshots"),
     "backup": Noun("VolumeBackup", VOLUME, "/backups", "backups"),
+    "project": Noun("KeystoneProject", IDENTITY, "/projects", "projects"),
     "volume_type": Noun("VolumeType", VOLUME, "/types", "volume_types", lists_all=True),
 }
 
@@ -102,11 +105,12 @@ class NameResolver:
             match = self._get(noun, name)
             if match is not None:
                 return str(match["id"])
-        query: list[tuple[str, Any]] = [] if noun.lists_all else [("name", name)]
+        query: list[tuple[str, Any]] = [] if noun.lists_all else [(noun.name_key, name)]
         if noun.key == "servers":
             query = [("name", f"^{re.escape(name)}$")]
         path = "/flavors/detail" if noun.key == "flavors" else noun.path
-        matches = [item for item in self._client.list(noun.service, path, noun.key, query=query) if _has(item, name)]
+        listed = self._client.list(noun.service, path, noun.key, query=query)
+        matches = [item for item in listed if name in (item.get(noun.name_key), item.get("id"))]
         if not matches:
             raise not_found(noun.title, name)
         if len(matches) > 1:
@@ -122,7 +126,3 @@ class NameResolver:
             if error.status == 400:  # the id has another form
                 return None
             raise
-
-
-def _has(item: Mapping[str, Any], name: str) -> bool:
-    return name in (item.get("name"), item.get("id"))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stoker.backends.cloud.controller import JOBS
-from stoker.backends.cloud.drivers.base import ABANDONED, SENT_AT, Registry
+from stoker.backends.cloud.drivers.base import ABANDONED, GIVEN_UP, SENT_AT, Registry
+from stoker.backends.cloud.recorder import JOBS
 from stoker.backends.reconciler import request
 from stoker.model.cloud import CloudAction, CloudObject
 from stoker.model.errors import EntityNotFound
@@ -70,9 +70,9 @@ def _new(tx: Tx, request: CloudRequest) -> CloudObject:
 
 
 def _changed(current: CloudObject, request: CloudRequest) -> CloudObject:
-    # An interrupted create request remains known until its object is found, as does an unfinished snapshot until it is
-    # deleted.
-    progress = {key: current.progress[key] for key in (SENT_AT, ABANDONED) if key in current.progress}
+    # An interrupted create request remains known until its object is found or given up, as does an unfinished snapshot
+    # until it is deleted.
+    progress = {key: current.progress[key] for key in (SENT_AT, GIVEN_UP, ABANDONED) if key in current.progress}
     if current.action is CloudAction.SNAPSHOT and current.status is Status.IN_PROGRESS:
         progress[ABANDONED] = [*progress.get(ABANDONED, ()), current.desired_generation]
     return replace(

@@ -76,6 +76,10 @@ class Ports(PlainHandler):
 
     def ensure(self, project: Project, wanted: CloudObject) -> Mapping[str, Any]:
         members = _plain(wanted.specification)
+        for id in wanted.specification.get("stoker:takes_over_from", ()):
+            other = cloud_objects.find(project.tx, id)
+            if other is not None:
+                project.save(other, fixed_ips=[])
         network_id = project.resolve(CloudKind.NETWORK, members["network_id"])
         before = wanted.observed
         keeps = "fixed_ips" not in members and before.get("network_id") == network_id

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid5
 
 from stoker.model.cloud import CloudAction, CloudKind, CloudObject
+from stoker.model.errors import Invalid
 from stoker.model.status import Status
 from stoker.objects import Objects
 from stoker.store import cloud_objects
@@ -36,6 +37,13 @@ class Project:
         matches = matches or cloud_objects.of_name(self.tx, self.id, kind, ref)
         own = [match for match in matches if REFERS not in match.arguments]
         return own[0] if own else None
+
+    def require(self, kind: CloudKind, ref: str) -> CloudObject:
+        """Return the object with this id or name. Raises Invalid if no template has created it."""
+        match = self.find(kind, ref)
+        if match is None:
+            raise Invalid(f"{kind.replace('_', ' ').capitalize()} {ref} could not be found.")
+        return match
 
     def resolve(self, kind: CloudKind | str, ref: str) -> str:
         """Return the id of the object with this name or id. An object that no template creates gets a fixed id."""

@@ -10,7 +10,7 @@ from stoker.model.cloud import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.status import Status
 from stoker.objects import Objects
-from stoker.servers.local_cloud import machines, networks, routers, storage
+from stoker.servers.local_cloud import machines, networks, router_settings, routers, storage, volume_types
 from stoker.servers.local_cloud.project import REFERS, Handler, Project
 from stoker.store import cloud_objects, stacks
 from stoker.store.tx import Tx
@@ -24,12 +24,17 @@ _HANDLERS: Mapping[CloudKind, Handler] = {
     CloudKind.PORT: networks.Ports(),
     CloudKind.ROUTER: routers.Routers(),
     CloudKind.ROUTER_INTERFACE: routers.RouterInterfaces(),
+    CloudKind.ROUTER_GATEWAY: router_settings.RouterGateways(),
+    CloudKind.EXTRA_ROUTE_SET: router_settings.ExtraRouteSets(),
     CloudKind.SECURITY_GROUP: routers.SecurityGroups(),
     CloudKind.SECURITY_GROUP_RULE: routers.SecurityGroupRules(),
     CloudKind.FLOATING_IP: routers.FloatingIps(),
     CloudKind.FLOATING_IP_ASSOCIATION: routers.FloatingIpAssociations(),
+    CloudKind.PORT_FORWARDING: router_settings.PortForwardings(),
     CloudKind.VOLUME: storage.Volumes(),
     CloudKind.VOLUME_ATTACHMENT: storage.VolumeAttachments(),
+    CloudKind.VOLUME_TYPE: volume_types.VolumeTypes(),
+    CloudKind.VOLUME_ENCRYPTION: volume_types.VolumeEncryptions(),
     CloudKind.IMAGE: storage.Images(),
     CloudKind.CONTAINER: _CONTAINERS,
     CloudKind.SECRET: storage.Secrets(),
@@ -85,7 +90,7 @@ class LocalCloud:
         if request.external_id is not None and is_new:
             wanted = _take_over(project, request, wanted)
         match request.action:
-            case CloudAction.ENSURE:
+            case CloudAction.ENSURE | CloudAction.ADOPT:
                 if wanted.external_id is None or request.kind is CloudKind.FLOATING_IP_ASSOCIATION:
                     wanted = replace(wanted, external_id=handler.external_id(project, wanted))
                 return replace(wanted, observed=handler.ensure(project, wanted))
@@ -124,13 +129,13 @@ def _take_over(project: Project, request: CloudRequest, wanted: CloudObject) -> 
     """
     Return the object with the id and the representation of an existing one.
 
-    For ENSURE, the existing record, which no resource has any more, is deleted. Raises EntityNotFound.
+    For ADOPT, the existing record, which no resource has any more, is deleted. Raises EntityNotFound.
     """
     assert request.external_id is not None
     existing = project.find(request.kind, request.external_id)
     if existing is None:
         raise EntityNotFound(f"The {request.kind.replace('_', ' ')} ({request.external_id}) could not be found.")
-    if request.action is CloudAction.ENSURE:
+    if request.action is CloudAction.ADOPT:
         cloud_objects.delete(project.tx, existing.id)
         return replace(wanted, external_id=existing.external_id, observed=existing.observed)
     return replace(

@@ -7,9 +7,12 @@ from typing import Any
 
 from stoker.model.cloud import CloudKind, CloudObject
 from stoker.model.errors import Invalid
-from stoker.servers.local_cloud import addresses, machines, networks
+from stoker.servers.local_cloud import addresses, machines, networks, router_settings
 from stoker.servers.local_cloud.project import PlainHandler, Project, part_id
 from stoker.store import cloud_objects
+
+#: The network of addresses whose network no template names.
+_EXTERNAL_NETWORK = "public"
 
 
 class Routers(PlainHandler):
@@ -17,17 +20,17 @@ class Routers(PlainHandler):
 
     def ensure(self, project: Project, wanted: CloudObject) -> Mapping[str, Any]:
         gateway = wanted.specification.get("external_gateway_info")
-        if gateway is not None:
-            network_id = project.resolve(CloudKind.NETWORK, gateway["network_id"])
-            fixed_ips = gateway.get("external_fixed_ips") or [{"ip_address": addresses.loopback(wanted.id)}]
-            gateway = {"enable_snat": True, **gateway, "network_id": network_id, "external_fixed_ips": fixed_ips}
+        if gateway is None:  # a resource of its own may have set it
+            gateway = wanted.observed.get("external_gateway_info")
+        elif gateway:
+            gateway = router_settings.router_gateway(project, wanted.id, gateway)
         return {
             "id": wanted.external_id,
             "name": wanted.name,
             "admin_state_up": wanted.specification.get("admin_state_up", True),
             "status": "ACTIVE",
-            "external_gateway_info": gateway,
-            "routes": [],
+            "external_gateway_info": gateway or None,
+            "routes": wanted.observed.get("routes", []),
             "tags": wanted.specification.get("tags", []),
             "tenant_id": project.id,
             "project_id": project.id,
@@ -73,15 +76,17 @@ class FloatingIps(PlainHandler):
 
     def ensure(self, project: Project, wanted: CloudObject) -> Mapping[str, Any]:
         before, members = wanted.observed, wanted.specification
-        port_id = members.get("port_id") or before.get("port_id")
+        port_id = _port_of(project, members) or before.get("port_id")
+        network = members.get("floating_network_id") or _EXTERNAL_NETWORK
         observed = {
             "id": wanted.external_id,
-            "floating_network_id": project.resolve(CloudKind.NETWORK, members["floating_network_id"]),
+            "floating_network_id": project.resolve(CloudKind.NETWORK, network),
             "floating_ip_address": members.get("floating_ip_address") or addresses.loopback(wanted.id),
             "router_id": None,
             "status": "ACTIVE" if port_id else "DOWN",
             "dns_name": members.get("dns_name", ""),
             "dns_domain": members.get("dns_domain", ""),
+            "port_forwardings": before.get("port_forwardings", []),
             "tenant_id": project.id,
             "project_id": project.id,
             **_target(project, port_id, members.get("fixed_ip_address") or before.get("fixed_ip_address")),
@@ -97,14 +102,12 @@ class FloatingIpAssociations:
     """Connections of floating IPs to ports."""
 
     def ensure(self, project: Project, wanted: CloudObject) -> Mapping[str, Any]:
-        floating_ip = project.find(CloudKind.FLOATING_IP, wanted.specification["floatingip_id"])
-        if floating_ip is None:
-            raise Invalid(f"Floating IP {wanted.specification['floatingip_id']} could not be found.")
+        floating_ip = _floating_ip_of(project, wanted.specification)
         before = floating_ip.observed.get("port_id")
         former = wanted.observed.get("id")
         if former and former != floating_ip.external_id:
             self._end(project, former, wanted.observed.get("port_id"))
-        target = _target(project, wanted.specification["port_id"], wanted.specification.get("fixed_ip_address"))
+        target = _target(project, _port_of(project, wanted.specification), wanted.specification.get("fixed_ip_address"))
         changed = project.save(floating_ip, **target, status="ACTIVE")
         _refresh(project, changed, changed.observed, target["port_id"], before)
         return {"id": floating_ip.external_id, **target}
@@ -119,8 +122,8 @@ class FloatingIpAssociations:
             _refresh(project, changed, changed.observed, port_id)
 
     def external_id(self, project: Project, wanted: CloudObject) -> str:
-        floating_ip = project.resolve(CloudKind.FLOATING_IP, wanted.specification["floatingip_id"])
-        return f"{floating_ip}:{project.resolve(CloudKind.PORT, wanted.specification['port_id'])}"
+        floating_ip = _floating_ip_of(project, wanted.specification).external_id
+        return f"{floating_ip}:{project.resolve(CloudKind.PORT, _port_of(project, wanted.specification) or '')}"
 
 
 class SecurityGroups(PlainHandler):
@@ -153,6 +156,31 @@ class SecurityGroupRules(PlainHandler):
     def ensure(self, project: Project, wanted: CloudObject) -> Mapping[str, Any]:
         group = project.resolve(CloudKind.SECURITY_GROUP, wanted.specification["security_group_id"])
         return {**wanted.specification, "id": wanted.external_id, "security_group_id": group, "project_id": project.id}
+
+
+def _port_of(project: Project, members: Mapping[str, Any]) -> str | None:
+    """Return the port that a specification names, or the first port of the server that it names. Raises Invalid."""
+    server_id = members.get("stoker:server_id")
+    if not server_id:
+        return members.get("port_id")
+    server = project.find(CloudKind.SERVER, server_id)
+    ports = (server.observed.get("stoker:ports") or {}) if server is not None else {}
+    if not ports:
+        raise Invalid(f"The server {server_id} has no port.")
+    return str(next(iter(ports)))
+
+
+def _floating_ip_of(project: Project, members: Mapping[str, Any]) -> CloudObject:
+    """Return the floating IP that a specification names by id or by address. Raises Invalid."""
+    address = members.get("stoker:address")
+    if address:
+        stored = cloud_objects.of_kind(project.tx, project.id, CloudKind.FLOATING_IP)
+        match = next((item for item in stored if item.observed.get("floating_ip_address") == address), None)
+    else:
+        match = project.find(CloudKind.FLOATING_IP, members["floatingip_id"])
+    if match is None:
+        raise Invalid(f"Floating IP {address or members['floatingip_id']} could not be found.")
+    return match
 
 
 def _target(project: Project, port_id: str | None, fixed_ip: str | None) -> dict[str, str | None]:

@@ -8,6 +8,7 @@ from typing import Any
 from stoker.model.cloud import CloudKind, CloudObject
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.objects import container_operations
+from stoker.servers.local_cloud import volume_types
 from stoker.servers.local_cloud.project import PlainHandler, Project
 from stoker.store import rows
 
@@ -28,13 +29,12 @@ class Volumes(PlainHandler):
             "description": members.get("description"),
             "size": members.get("size") or (source.observed["size"] if source else before.get("size", _SIZE)),
             "status": before.get("status", "available"),
-            "volume_type": members.get("volume_type"),
+            **volume_types.describe(project, members.get("volume_type")),
             "metadata": members.get("metadata", {}),
             "attachments": before.get("attachments", []),
             "availability_zone": members.get("availability_zone", "nova"),
             "bootable": "true" if "imageRef" in members else "false",
             "created_at": before.get("created_at", rows.heat_time(project.tx.now)),
-            "encrypted": False,
             "multiattach": members.get("multiattach", False),
             "snapshot_id": members.get("snapshot_id"),
             "source_volid": source.external_id if source else members.get("source_volid"),

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.backends.cloud.client import CloudClient
@@ -23,6 +23,9 @@ from stoker.model.cloud import CloudAction, CloudKind, CloudObject
 #: Keys of ``CloudObject.progress``: when a create request was sent whose answer is not stored yet; since when the
 #: service refuses a request because of the state of the object.
 SENT_AT, CONFLICT_SINCE = "sent_at", "conflict_since"
+#: Key of ``CloudObject.progress``, which outlasts the action: when the result of a create request was given up. The
+#: service may still carry the request out.
+GIVEN_UP = "given_up"
 #: Key of ``CloudObject.progress``: the generations of superseded snapshots, whose results are to be deleted.
 ABANDONED = "abandoned_snapshots"
 #: How long a create request without an answer may take until its object is visible.
@@ -68,6 +71,8 @@ class Run:
     marker: Marker
     #: Stores a change of the row at once: (external id or None, observed or None, progress).
     store: Callable[[str | None, Mapping[str, Any] | None, Mapping[str, Any]], CloudObject]
+    #: Returns the site's time.
+    now: Callable[[], datetime]
 
     @property
     def specification(self) -> Mapping[str, Any]:
@@ -126,12 +131,21 @@ class Driver(ABC):
             return self.ensure(run)
         if action is CloudAction.DELETE:
             return self.remove(run)
+        if action is CloudAction.ADOPT:
+            return self.adopt(run)
         observed = self.read(run) if run.object.external_id else None
         if observed is None:
             raise not_found(self.title, run.object.external_id or run.object.name)
         if action is CloudAction.CHECK:
             return self.check(run, observed)
         return self.carry_out(run, observed, action)
+
+    def adopt(self, run: Run) -> Result:
+        """Take over the object with the external id. Sends no request that changes the object."""
+        observed = self.read(run)
+        if observed is None:
+            raise not_found(self.title, run.external_id)
+        return self.check(run, observed)
 
     def ensure(self, run: Run) -> Result:
         """Create the object, or change it to its specification."""
@@ -140,16 +154,19 @@ class Driver(ABC):
             observed = self.read(run)
             if observed is None and run.object.observed_generation > 0:
                 raise not_found(self.title, run.object.external_id)
-        elif SENT_AT in run.progress:
+        if observed is None and SENT_AT in run.progress:
             observed = self._find_sent(run)
         if observed is None:
-            run.note(**{SENT_AT: datetime.now(UTC).isoformat()})
+            now = run.now().isoformat()
+            run.note(**{SENT_AT: now, **({GIVEN_UP: now} if SENT_AT in run.progress else {})})
             return self.create(run)
         return self.update(run, observed)
 
     def remove(self, run: Run) -> Result:
         """Delete the object; done when the cloud no longer has it."""
-        if run.object.external_id is None and (SENT_AT not in run.progress or self._find_sent(run) is None):
+        if SENT_AT in run.progress and self._find_sent(run) is None:
+            run.note(**{SENT_AT: None, GIVEN_UP: run.now().isoformat()})
+        if run.object.external_id is None:
             return Done(is_gone=True)
         try:
             return self.delete(run)
@@ -171,7 +188,7 @@ class Driver(ABC):
             run.record_created(str(match["id"]), match)
             return match
         sent_at = datetime.fromisoformat(run.progress[SENT_AT])
-        if datetime.now(UTC) - sent_at < _SETTLING:
+        if run.now() - sent_at < _SETTLING:
             raise RetryLater("Waiting for the result of an interrupted request", 2.0)
         return None
 
@@ -187,7 +204,7 @@ class Driver(ABC):
         """Return what is stored of a service's representation."""
         return observed
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         """
         Decide, without requests, what the state of an object in the polled list means; None: the list lacks it.
 
@@ -243,7 +260,7 @@ def await_state(run: Run, error: CloudRefused) -> None:
 
     Raises RetryLater; raises ``error`` if the service has refused the request for two minutes.
     """
-    now = datetime.now(UTC)
+    now = run.now()
     since = run.progress.get(CONFLICT_SINCE)
     if since is None:
         run.note(**{CONFLICT_SINCE: now.isoformat()})

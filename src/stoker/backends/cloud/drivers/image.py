@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from stoker.backends.cloud.client import IMAGE
@@ -10,7 +11,6 @@ from stoker.backends.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
     Done,
-    Driver,
     Judgement,
     Result,
     Run,
@@ -18,9 +18,9 @@ from stoker.backends.cloud.drivers.base import (
     body_of,
     is_same,
 )
+from stoker.backends.cloud.drivers.stated import StatedDriver
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused
-from stoker.backends.cloud.markers import RESOURCE_KEY, SITE_KEY
-from stoker.model.cloud import CloudKind, CloudObject
+from stoker.model.cloud import RESOURCE_KEY, SITE_KEY, CloudKind, CloudObject
 
 _IMAGES, _PATCH = "images", {"Content-Type": "application/openstack-images-v2.1-json-patch"}
 _BROKEN = ("killed", "deleted", "pending_delete")
@@ -28,7 +28,7 @@ _BROKEN = ("killed", "deleted", "pending_delete")
 _IMPORTED = "imported"
 
 
-class ImageDriver(Driver):
+class ImageDriver(StatedDriver):
     """The driver of images."""
 
     kind, service, title = CloudKind.IMAGE, IMAGE, "Image"
@@ -48,7 +48,7 @@ class ImageDriver(Driver):
         return self._download(run)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        _refuse_broken(observed)
+        self.refuse_broken(observed)
         if observed["status"] == "queued" and run.specification.get("stoker:location"):
             return Wait(_IMAGES, observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
         if observed["status"] in ("importing", "saving", "uploading"):
@@ -70,14 +70,16 @@ class ImageDriver(Driver):
         run.client.request(IMAGE, "DELETE", f"/images/{run.external_id}")
         return Done(is_gone=True)
 
-    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        _refuse_broken(observed)
-        return Done(observed)
+    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
+        if observed["status"] in _BROKEN:
+            raise CloudFailure(
+                f'Went to status {observed["status"]} due to "Unknown"', "ResourceInError", observed=observed
+            )
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if observed is None:
             return DUE
-        _refuse_broken(observed)
+        self.refuse_broken(observed)
         failure = observed.get("os_glance_failed_import")
         if observed["status"] == "queued" and failure:
             raise CloudFailure(f"Glance cannot download the image: the store {failure} failed", "ResourceInError")
@@ -95,11 +97,6 @@ class ImageDriver(Driver):
 
 def _members(run: Run) -> dict[str, Any]:
     return {key: value for key, value in body_of(run.specification).items() if value is not None}
-
-
-def _refuse_broken(image: Mapping[str, Any]) -> None:
-    if image["status"] in _BROKEN:
-        raise CloudFailure(f'Went to status {image["status"]} due to "Unknown"', "ResourceInError", observed=image)
 
 
 def _set_members(run: Run, image: Mapping[str, Any]) -> None:

@@ -4,42 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from stoker.backends.cloud.client import NETWORK
+from stoker.backends.cloud.drivers.agents import assign_agents
 from stoker.backends.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
     Done,
-    Driver,
     Judgement,
     Result,
     Run,
     Wait,
-    body_of,
     is_same,
 )
+from stoker.backends.cloud.drivers.references import resolve_body
+from stoker.backends.cloud.drivers.stated import StatedDriver
 from stoker.backends.cloud.errors import CloudFailure
-from stoker.backends.cloud.markers import marker_of
-from stoker.backends.cloud.names import NameResolver
+from stoker.backends.cloud.markers import Marker, marker_of
 from stoker.model.cloud import CloudKind, CloudObject
-
-#: The kind of object (``names.NOUNS``) that a key of a body names.
-_REFERENCES: Mapping[str, str] = {
-    "network_id": "network",
-    "floating_network_id": "network",
-    "subnet_id": "subnet",
-    "subnetpool_id": "subnetpool",
-    "port_id": "port",
-    "router_id": "router",
-    "security_groups": "security_group",
-    "security_group_id": "security_group",
-    "remote_group_id": "security_group",
-    "qos_policy_id": "qos_policy",
-    "floatingip_id": "floating_ip",
-}
-#: Keys whose value holds further references.
-_NESTED = ("external_gateway_info", "fixed_ips", "external_fixed_ips")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +63,6 @@ NEUTRON_KINDS = (
             }
         ),
     ),
-    NeutronKind(CloudKind.PORT, "Port", "port", "/ports", frozenset({"network_id", "tenant_id", "project_id"})),
     NeutronKind(CloudKind.ROUTER, "Router", "router", "/routers", frozenset({"tenant_id", "project_id", "ha"})),
     NeutronKind(
         CloudKind.FLOATING_IP,
@@ -102,7 +85,7 @@ NEUTRON_KINDS = (
 _BUILDING, _BROKEN = ("BUILD", "PENDING_CREATE", "PENDING_UPDATE"), "ERROR"
 
 
-class NeutronDriver(Driver):
+class NeutronDriver(StatedDriver):
     """The driver of one of NEUTRON_KINDS."""
 
     service = NETWORK
@@ -116,9 +99,10 @@ class NeutronDriver(Driver):
         return run.client.find(NETWORK, f"{self._neutron.path}/{run.external_id}", self._neutron.key)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return find_marked(run, self._neutron.path, self._neutron.list_key)
+        return find_marked(run, run.marker, self._neutron.path, self._neutron.list_key)
 
     def create(self, run: Run) -> Result:
+        self.prepare(run)
         body = self._resolve(run)
         body.pop("tags", None)
         body["description"] = run.marker.text  # the description of the user follows when the object has its tag
@@ -126,6 +110,9 @@ class NeutronDriver(Driver):
         created = answer.json()[self._neutron.key]
         run.record_created(created["id"], created, resolved=True)
         return self.update(run, created)
+
+    def prepare(self, run: Run) -> None:
+        """Send requests that must precede the creation of the object."""
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         path = f"{self._neutron.path}/{run.external_id}"
@@ -144,48 +131,31 @@ class NeutronDriver(Driver):
         if changes:
             answer = run.client.request(NETWORK, "PUT", path, {self._neutron.key: changes})
             observed = answer.json()[self._neutron.key]
+        assign_agents(run)
         return self._result(observed)
 
     def delete(self, run: Run) -> Result:
         run.client.request(NETWORK, "DELETE", f"{self._neutron.path}/{run.external_id}")
         return Done(is_gone=True)
 
-    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        _refuse_broken(observed)
-        return Done(observed)
+    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
+        if observed.get("status") == _BROKEN:
+            raise CloudFailure('Went to status ERROR due to "Unknown"', "ResourceInError", observed=observed)
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if observed is None:
             return DUE
-        _refuse_broken(observed)
+        self.refuse_broken(observed)
         return STILL_WAITING if observed.get("status") in _BUILDING else Judgement(Done(observed))
 
     def _result(self, observed: Mapping[str, Any]) -> Result:
-        _refuse_broken(observed)
+        self.refuse_broken(observed)
         if observed.get("status") in _BUILDING:
             return Wait(self._neutron.list_key, observed=observed)
         return Done(observed)
 
     def _resolve(self, run: Run) -> dict[str, Any]:
-        return resolve_references(run.names, body_of(run.specification))
-
-
-def resolve_references(names: NameResolver, body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a body of Neutron with ids in place of names. Raises CloudFailure for names without an object."""
-    resolved: dict[str, Any] = {}
-    for key, value in body.items():
-        kind = _REFERENCES.get(key)
-        if kind and isinstance(value, str) and value:
-            resolved[key] = names.resolve(kind, value)
-        elif kind and isinstance(value, (list, tuple)):
-            resolved[key] = [names.resolve(kind, str(item)) for item in value]
-        elif key in _NESTED and isinstance(value, Mapping):
-            resolved[key] = resolve_references(names, value)
-        elif key in _NESTED and isinstance(value, (list, tuple)):
-            resolved[key] = [resolve_references(names, item) for item in value]
-        else:
-            resolved[key] = value
-    return resolved
+        return resolve_body(run)
 
 
 def desired_tags(run: Run) -> list[str]:
@@ -194,15 +164,10 @@ def desired_tags(run: Run) -> list[str]:
     return [*tags, run.marker.text] if run.specification.get("description") else tags
 
 
-def find_marked(run: Run, path: str, key: str) -> Mapping[str, Any] | None:
-    """Return the object with the marker of the run in its description or tags."""
-    for query in ({"description": run.marker.text}, {"tags": run.marker.text}):
+def find_marked(run: Run, marker: Marker, path: str, key: str) -> Mapping[str, Any] | None:
+    """Return the object with the marker in its description or tags."""
+    for query in ({"description": marker.text}, {"tags": marker.text}):
         for item in run.client.list(NETWORK, path, key, query=query):
-            if marker_of(item) == run.marker:
+            if marker_of(item) == marker:
                 return item
     return None
-
-
-def _refuse_broken(observed: Mapping[str, Any]) -> None:
-    if observed.get("status") == _BROKEN:
-        raise CloudFailure('Went to status ERROR due to "Unknown"', "ResourceInError", observed=observed)

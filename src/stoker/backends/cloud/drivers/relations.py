@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.backends.cloud.client import NETWORK
-from stoker.backends.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
-from stoker.backends.cloud.drivers.network import resolve_references
+from stoker.backends.cloud.drivers.base import Done, Driver, Result, Run, is_same
+from stoker.backends.cloud.drivers.references import resolve_body
 from stoker.backends.cloud.errors import CloudRefused
+from stoker.backends.cloud.names import not_found
 from stoker.model.cloud import CloudKind
 
 
@@ -46,7 +47,7 @@ class RouterInterfaceDriver(Driver):
         return Done(is_gone=True)
 
     def _resolve(self, run: Run) -> tuple[str, str, str]:
-        body = resolve_references(run.names, body_of(run.specification))
+        body = resolve_body(run)
         key = "port_id" if body.get("port_id") else "subnet_id"
         return body["router_id"], key, body[key]
 
@@ -56,6 +57,16 @@ class FloatingIpAssociationDriver(Driver):
 
     kind, service, title = CloudKind.FLOATING_IP_ASSOCIATION, NETWORK, "FloatingIPAssociation"
 
+    def adopt(self, run: Run) -> Result:
+        # Heat gives associations ids of its own, so the id follows from the specification.
+        body = resolve_body(run)
+        floating_ip, port = body["floatingip_id"], body["port_id"]
+        observed = run.client.find(NETWORK, f"/floatingips/{floating_ip}", "floatingip")
+        if observed is None or observed["port_id"] != port:
+            raise not_found(self.title, f"{floating_ip}:{port}")
+        run.record_created(f"{floating_ip}:{port}", observed)
+        return Done(observed)
+
     def read(self, run: Run) -> Mapping[str, Any] | None:
         floating_ip = run.external_id.partition(":")[0]
         return run.client.find(NETWORK, f"/floatingips/{floating_ip}", "floatingip")
@@ -64,7 +75,7 @@ class FloatingIpAssociationDriver(Driver):
         return None  # the request can be repeated
 
     def create(self, run: Run) -> Result:
-        body = resolve_references(run.names, body_of(run.specification))
+        body = resolve_body(run)
         floating_ip = body.pop("floatingip_id")
         answer = run.client.request(NETWORK, "PUT", f"/floatingips/{floating_ip}", {"floatingip": body})
         observed = answer.json()["floatingip"]
@@ -72,7 +83,7 @@ class FloatingIpAssociationDriver(Driver):
         return Done(observed)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        body = resolve_references(run.names, body_of(run.specification))
+        body = resolve_body(run)
         former = run.external_id.partition(":")[0]
         if body["floatingip_id"] == former and is_same({**body, "floatingip_id": None}, observed):
             return Done(observed)

@@ -7,7 +7,8 @@ from typing import Any
 
 from stoker.backends.cloud.client import NETWORK
 from stoker.backends.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
-from stoker.backends.cloud.drivers.network import NeutronDriver, NeutronKind, find_marked, resolve_references
+from stoker.backends.cloud.drivers.network import NeutronDriver, NeutronKind, find_marked
+from stoker.backends.cloud.drivers.references import resolve_references
 from stoker.backends.cloud.errors import CloudRefused
 from stoker.model.cloud import CloudKind
 
@@ -51,7 +52,7 @@ class SecurityGroupRuleDriver(Driver):
         return run.client.find(NETWORK, f"{_RULES}/{run.external_id}", "security_group_rule")
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return find_marked(run, _RULES, "security_group_rules")
+        return find_marked(run, run.marker, _RULES, "security_group_rules")
 
     def create(self, run: Run) -> Result:
         body = resolve_references(run.names, body_of(run.specification))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.backends.cloud.client import COMPUTE, NETWORK
@@ -21,7 +22,9 @@ from stoker.backends.cloud.drivers.base import (
 )
 from stoker.backends.cloud.drivers.server_changes import REBUILDS
 from stoker.backends.cloud.drivers.server_request import (
+    ADOPTED_PORTS,
     MICROVERSION,
+    adopted_ports,
     create_body,
     delete_own_ports,
     microversion,
@@ -36,6 +39,10 @@ PORTS = "stoker:ports"
 SERVERS = "servers"
 #: Notes: the server is as its create request specified; an action was requested.
 CREATED, REQUESTED = "created", "requested"
+#: Notes: how often the deletion of the server was requested, and when it was last.
+_DELETIONS, _DELETE_SENT = "deletions", "delete_sent"
+#: How often a deletion is requested that Nova cannot carry out, for example without Neutron, and the pause between.
+_MOST_DELETIONS, _DELETE_PAUSE = 18, timedelta(seconds=10)
 #: States that pass, as in Heat's ``deferred_server_statuses``.
 _TRANSIENT = frozenset(
     {"BUILD", "HARD_REBOOT", "PASSWORD", "REBOOT", "RESCUE", "RESIZE", "REVERT_RESIZE", "REBUILD", "MIGRATING"}
@@ -54,6 +61,13 @@ class ServerDriver(Driver):
     def act(self, run: Run) -> Result:
         server_images.delete_abandoned(run)
         return super().act(run)
+
+    def adopt(self, run: Run) -> Result:
+        result = super().adopt(run)
+        if not isinstance(result, Done) or result.observed is None:
+            return result
+        ports = adopted_ports(run, result.observed[PORTS])
+        return Done({**result.observed, **({ADOPTED_PORTS: ports} if ports else {})})
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         return run.client.find(COMPUTE, f"/servers/{run.external_id}", "server", microversion=MICROVERSION)
@@ -94,7 +108,9 @@ class ServerDriver(Driver):
         if run.object.arguments.get("snapshot"):
             run.note(**{REQUESTED: True})
         run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
-        return Wait(SERVERS)
+        earlier = int(run.progress.get(_DELETIONS, 0))
+        run.note(**{_DELETIONS: earlier + 1, _DELETE_SENT: run.now().isoformat()})
+        return Wait(SERVERS, "Nova could not delete the server; the deletion was requested again" if earlier else "")
 
     def remove(self, run: Run) -> Result:
         result = super().remove(run)
@@ -127,15 +143,11 @@ class ServerDriver(Driver):
     def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if item.awaits == server_images.IMAGES:  # also before a deletion
             return server_images.judge(observed)
         if item.action is CloudAction.DELETE:
-            is_deleted = observed is None or observed["status"] in ("DELETED", "SOFT_DELETED")
-            if not is_deleted and observed is not None and observed["status"] == "ERROR" and not is_transient(observed):
-                raise CloudFailure(f"Server {item.name} delete failed: {fault_of(observed)}", "ResourceInError")
-            is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
-            return DUE if is_deleted or is_stored else STILL_WAITING
+            return _judge_deletion(item, observed, now)
         if observed is None:
             return DUE
         refuse_broken(observed)
@@ -178,6 +190,24 @@ class ServerDriver(Driver):
         if run.specification.get(REBUILDS):
             extras[REBUILDS] = run.specification[REBUILDS]
         return {**run.object.observed, **observed, **extras}
+
+
+def _judge_deletion(item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    """
+    Decide what the state of a server that is being deleted means.
+
+    A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
+    """
+    if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
+        return DUE
+    if server["status"] != "ERROR" or is_transient(server):
+        is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
+        return DUE if is_stored else STILL_WAITING
+    if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
+        raise CloudFailure(f"Server {item.name} delete failed: {fault_of(server)}", "ResourceInError")
+    sent = item.progress.get(_DELETE_SENT)
+    is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
+    return STILL_WAITING if is_recent else DUE
 
 
 def is_transient(server: Mapping[str, Any]) -> bool:

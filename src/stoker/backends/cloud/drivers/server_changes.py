@@ -18,7 +18,7 @@ from stoker.backends.cloud.drivers.server_request import (
     send_action,
 )
 from stoker.backends.cloud.errors import CloudRefused, RetryLater
-from stoker.backends.cloud.markers import own_metadata
+from stoker.model.cloud import own_metadata
 
 _DETACHING = "detaching"
 #: Note: Nova confirms a resize. Note and key of ``observed``: the number of rebuilds for changed user data.

@@ -9,7 +9,7 @@ from typing import Any
 
 from stoker.backends.cloud.client import COMPUTE, NETWORK
 from stoker.backends.cloud.drivers.base import Run, body_of
-from stoker.backends.cloud.drivers.network import resolve_references
+from stoker.backends.cloud.drivers.references import resolve_references
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused
 from stoker.backends.cloud.markers import marker_of
 
@@ -18,6 +18,8 @@ MICROVERSION = "2.42"
 #: Versions for the requests that need another one: without networks, with personality, with types of volumes.
 _WITHOUT_NETWORKS, _VOLUME_TYPES = "2.36", "2.67"
 _HINTS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
+#: Key of ``observed``: the ids of the ports that another Heat created for a server alone, before its adoption.
+ADOPTED_PORTS = "stoker:adopted_ports"
 #: Members of an entry of ``networks`` for the driver.
 _OWN_MEMBERS = ("subnet", "port_extra_properties", "floating_ip")
 
@@ -115,7 +117,37 @@ def own_port_name(run: Run, index: int) -> str:
 def own_ports(run: Run) -> list[Mapping[str, Any]]:
     """Return the ports that belong to the server alone."""
     ports = run.client.list(NETWORK, "/ports", "ports", query={"description": run.marker.text})
-    return [port for port in ports if marker_of(port) == run.marker]
+    adopted = [("id", id) for id in run.object.observed.get(ADOPTED_PORTS) or ()]
+    if adopted:
+        ports = [*ports, *run.client.list(NETWORK, "/ports", "ports", query=adopted)]
+    return [port for port in ports if _is_own(run, port)]
+
+
+def adopted_ports(run: Run, attached: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """
+    Return the ids of the ports that another Heat created for the server alone. ``attached``: its ports by id.
+
+    Heat names such a port by the index of its entry. Nova's own ports, which Nova deletes, have no name. A user may
+    have attached a port with such a name, and the result is deleted with the server: of several ports, only the one at
+    the place of the entry counts, and none if that is not clear.
+    """
+    networks = run.specification.get("networks") or ()
+    if isinstance(networks, str) or not has_own_ports(run.specification):
+        return []
+    named = {run.names.resolve("port", str(entry["port"])) for entry in networks if entry.get("port")}
+    others = [port for id, port in attached.items() if id not in named]
+    adopted: list[str] = []
+    for index, entry in enumerate(networks):
+        if needs_own_port(entry):
+            matches = [port for port in others if str(port["name"]).endswith(f"-port-{index}")]
+            if len(matches) > 1:
+                matches = [port for port in matches if _is_at(run, port, entry)]
+            adopted += [str(port["id"]) for port in matches] if len(matches) == 1 else []
+    return adopted
+
+
+def _is_own(run: Run, port: Mapping[str, Any]) -> bool:
+    return marker_of(port) == run.marker or port["id"] in (run.object.observed.get(ADOPTED_PORTS) or ())
 
 
 def _present_ports(run: Run) -> list[Mapping[str, Any]]:
@@ -149,10 +181,13 @@ def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list
 
 
 def _suits(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
+    """Return whether a port can serve an entry."""
+    return _is_at(run, port, entry) and (not entry.get("port_extra_properties") or _is_own(run, port))
+
+
+def _is_at(run: Run, port: Mapping[str, Any], entry: Mapping[str, Any]) -> bool:
     """Return whether a port has the network, the subnet and the address of an entry."""
     if entry.get("uuid") and port["network_id"] != run.names.resolve("network", str(entry["uuid"])):
-        return False
-    if entry.get("port_extra_properties") and marker_of(port) != run.marker:
         return False
     subnet = run.names.resolve("subnet", str(entry["subnet"])) if entry.get("subnet") else None
     addresses = port.get("fixed_ips") or ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from stoker.backends.cloud.client import VOLUME
@@ -20,13 +21,15 @@ from stoker.backends.cloud.drivers.base import (
     body_of,
 )
 from stoker.backends.cloud.errors import CloudFailure, CloudRefused
-from stoker.backends.cloud.markers import marker_of, own_metadata
-from stoker.model.cloud import CloudAction, CloudKind, CloudObject
+from stoker.backends.cloud.markers import marker_of
+from stoker.model.cloud import CloudAction, CloudKind, CloudObject, own_metadata
 
 VOLUMES = "volumes"
-#: States in which a volume stays until somebody changes it.
+#: States in which a volume stays until a user changes it.
 _SETTLED = frozenset({"available", "in-use"})
 _REFERENCES: Mapping[str, str] = {"imageRef": "image", "snapshot_id": "snapshot", "source_volid": "volume"}
+#: Note: the id of the type to which Cinder was asked to change the volume.
+_RETYPED = "retyped"
 #: Microversions: extending a volume in use; all others.
 _EXTEND_VERSION, _VERSION = "volume 3.42", "volume 3.0"
 #: Members of the specification that updates of a volume compare by themselves.
@@ -102,7 +105,7 @@ class VolumeDriver(Driver):
             return volume_backups.restore(run, observed)
         return Done(observed)  # volumes need no suspension
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if item.awaits == volume_backups.BACKUPS:
             return volume_backups.judge(observed)
         if item.action is CloudAction.DELETE:
@@ -130,6 +133,8 @@ class VolumeDriver(Driver):
         is_read_only = wanted.get("stoker:read_only")
         if is_read_only is not None and is_read_only != (observed["metadata"].get("readonly") == "True"):
             _send(run, {"os-update_readonly_flag": {"readonly": bool(is_read_only)}})
+        if wanted.get("volume_type") and wanted["volume_type"] != observed["volume_type"] and _retype(run, observed):
+            return True
         if wanted.get("size") and int(wanted["size"]) > int(observed["size"]):
             version = _EXTEND_VERSION if observed["status"] == "in-use" else _VERSION
             _send(run, {"os-extend": {"new_size": int(wanted["size"])}}, version)
@@ -141,6 +146,24 @@ def refuse_broken(volume: Mapping[str, Any]) -> None:
     """Raise CloudFailure with Heat's text for a volume in a state of error."""
     if str(volume["status"]).startswith("error"):
         raise CloudFailure(f'Went to status {volume["status"]} due to "Unknown"', "ResourceInError", observed=volume)
+
+
+def _retype(run: Run, observed: Mapping[str, Any]) -> bool:
+    """
+    Request the type of the specification; return whether Cinder now changes the volume.
+
+    Raises CloudFailure if Cinder has not changed the type: a volume then returns to its former state.
+    """
+    wanted = run.names.resolve("volume_type", str(run.specification["volume_type"]))
+    present = observed["volume_type"]
+    if present and run.names.resolve("volume_type", str(present)) == wanted:
+        return False
+    if run.progress.get(_RETYPED) == wanted:
+        name = run.specification["volume_type"]
+        raise CloudFailure(f"Volume retype failed: the volume has the type {present}, not {name}", "ResourceInError")
+    _send(run, {"os-retype": {"new_type": wanted, "migration_policy": "on-demand"}})
+    run.note(**{_RETYPED: wanted})
+    return True
 
 
 def _send(run: Run, action: Mapping[str, Any], version: str = _VERSION) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from stoker.backends.cloud.client import COMPUTE, VOLUME
@@ -23,7 +24,7 @@ from stoker.backends.cloud.errors import CloudFailure, CloudRefused
 from stoker.model.cloud import CloudAction, CloudKind, CloudObject
 
 #: States of the volume that pass.
-_TRANSIENT = ("attaching", "reserved", "detaching", "creating", "downloading", "extending", "backing-up")
+_TRANSIENT = ("attaching", "reserved", "detaching", "creating", "downloading", "extending", "backing-up", "retyping")
 
 
 class VolumeAttachmentDriver(Driver):
@@ -74,7 +75,7 @@ class VolumeAttachmentDriver(Driver):
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         return self._settle(run, observed)
 
-    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         """Decide by the volume's state; ``observed`` is the volume."""
         if observed is None:
             return DUE
