@@ -18,13 +18,14 @@ def read_pages(
     wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None, *, id_key: str = "id"
 ) -> list[Any]:
     """Return the first ``limit`` entries of the list under ``key``, or all. ``id_key`` is the key of their ids."""
-    return list(islice(_entries(wire, path, key, query, limit, id_key), limit))
-
-
-def _entries(
-    wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None, id_key: str
-) -> Iterator[Any]:
     size = PAGE if limit is None else min(limit, PAGE)
+    return list(islice(iterate_pages(wire, path, key, query, size, id_key=id_key), limit))
+
+
+def iterate_pages(
+    wire: Wire, path: str, key: str, query: Mapping[str, Any], size: int, *, id_key: str = "id"
+) -> Iterator[Any]:
+    """Yield all entries of the list under ``key``, which is read in pages of ``size`` entries."""
     marker = None
     while True:
         page = part(wire.get(path, {**query, "limit": size, "marker": marker}), key)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import NotFound
+from stoker_client.pagination import iterate_pages, read_pages
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_prefix
 from stoker_client.shapes import AgentUpgrade, Enrolled, Server
@@ -15,6 +17,8 @@ if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
 Answer = TypeVar("Answer")
+#: Servers that the service loads for one answer.
+_PAGE = 1000
 
 
 class Servers:
@@ -25,7 +29,28 @@ class Servers:
 
     def all(self, selector: str | None = None) -> list[Server]:
         """Return the servers of the project, or those that ``selector`` selects."""
-        return cast(list[Server], part(self._wire.get("/servers", {"selector": selector}), "servers"))
+        return list(self.iterate(selector))
+
+    def iterate(
+        self, selector: str | None = None, *, status: str | None = None, limit: int | None = None
+    ) -> Iterator[Server]:
+        """
+        Yield the servers of the project, or those that ``selector`` selects, page by page, oldest first.
+
+        ``status`` leaves out servers with another one. ``limit``: at most this number of servers.
+        """
+        servers = self._read_pages(selector, limit if status is None else None)
+        return islice((server for server in servers if status in (None, server["status"])), limit)
+
+    def _read_pages(self, selector: str | None, limit: int | None) -> Iterator[Server]:
+        """Yield the servers. ``limit``: the number that the caller needs at most."""
+        yielded: set[str] = set()
+        query = {} if selector is None else {"selector": selector}
+        for server in iterate_pages(self._wire, "/servers", "servers", query, min(limit or _PAGE, _PAGE)):
+            # The list begins again if the last server of a page was deleted before the next page was read.
+            if server["id"] not in yielded:
+                yielded.add(server["id"])
+                yield cast(Server, server)
 
     def show(self, ref: str) -> Server:
         """Return one server."""
@@ -70,7 +95,7 @@ class Servers:
 
     def upgrades(self) -> list[AgentUpgrade]:
         """Return the last upgrade of each server's agent."""
-        return cast(list[AgentUpgrade], part(self._wire.get("/agent_upgrades"), "agent_upgrades"))
+        return read_pages(self._wire, "/agent_upgrades", "agent_upgrades", {}, id_key="server_id")
 
     def cancel_upgrade(self, ref: str) -> None:
         """Cancel the upgrade of a server's agent that has not begun."""

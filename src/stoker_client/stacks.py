@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.heat_import.agent_configs import ServerConfig, read_configs
+from stoker_client.heat_import.agent_configs import ServerConfig, read_configs, walk_resources
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
 from stoker_client.shapes import Event, Output, Resource, ServerPreview, Stack, UpdatePreview
@@ -82,6 +82,11 @@ class Stacks:
     def server_configs(self, ref: str) -> list[ServerConfig]:
         """Return the configurations of the agents of all servers of a stack and its nested stacks."""
         return read_configs(self._wire, self.canonical(ref))
+
+    def object_ids(self, ref: str) -> dict[str, str]:
+        """Return the physical ids of a stack's resources and those of its nested stacks, by path."""
+        walked = walk_resources(self._wire, self.canonical(ref))
+        return {name: entry["physical_resource_id"] for name, _, entry in walked if entry.get("physical_resource_id")}
 
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""

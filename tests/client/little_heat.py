@@ -379,7 +379,9 @@ class LittleHeat(Extensions):
         texts = query["selector"].split(" and ") if "selector" in query else ()
         wanted = {tuple(each.split("=")) for each in texts}
         found = [s for s in self.servers.values() if wanted <= set((s.get("labels") or {}).items())]
-        return {"servers": found}
+        ids = [server["id"] for server in found]  # an unknown marker is ignored
+        start = ids.index(query["marker"]) + 1 if query.get("marker") in ids else 0
+        return {"servers": found[start:][: int(query.get("limit", len(found)))]}
 
     def change_server(self, id_: str, body: Any, **_: Any) -> Any:
         server = self.show_server(id_)["server"]

@@ -66,6 +66,25 @@ def test_names_are_relative_to_the_file_that_holds_them(write, tmp_path, monkeyp
     assert bundle.files == {"sub/part.yaml": with_file("part.sh"), "part.sh": "echo"}
 
 
+def test_the_templates_of_nested_stacks_of_cloudformation_are_sent(write, tmp_path):
+    def outer(**words):
+        type_, properties = words["names"]
+        resource = {type_: "AWS::CloudFormation::Stack", properties: {"TemplateURL": "inner.yaml"}}
+        return json.dumps({words["version"]: "2012-12-12", words["resources"]: {"r": resource}})
+
+    hot = outer(version="heat_template_version", resources="resources", names=("type", "properties"))
+    cfn = outer(version="AWSTemplateFormatVersion", resources="Resources", names=("Type", "Properties"))
+    write(a__hot_yaml=hot, a__inner_yaml=cfn.replace("inner.yaml", "leaf.sh"), a__leaf_sh="leaf")
+    write(main_yaml=nested("a/hot.yaml", "b/hot.yaml"), b__hot_yaml=cfn, b__inner_yaml="other")
+
+    assert set(collect("a/hot.yaml").files) == {"inner.yaml", "leaf.sh"}
+    base = tmp_path.as_uri()
+    files = collect("main.yaml").files  # the names are ambiguous
+    for name, texts in ((f"{base}/a/inner.yaml", "leaf.sh"), (f"{base}/b/inner.yaml", "other")):
+        assert texts in files[name]
+        assert name in files[f"{name.rpartition('/')[0]}/hot.yaml"]
+
+
 def test_equal_files_may_share_a_name(write):
     write(
         web_yaml=nested("a/part.yaml", "b/part.yaml"),

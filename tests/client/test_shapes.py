@@ -7,11 +7,10 @@ from typing import Any, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import pytest
 
-from stoker.http.openapi.document import document
-from stoker.http.openapi.routes import DESCRIBED
 from stoker_client import shapes
+from support.openapi import openapi_document
 
-SCHEMAS = document(DESCRIBED, "")["components"]["schemas"]
+SCHEMAS = openapi_document()["components"]["schemas"]
 #: The server's types of which the client has a part. A list omits members of some objects.
 SERVER_TYPES = {
     "Output": ["StackOutput"],

@@ -7,6 +7,7 @@ import time
 import pytest
 
 from client.little_heat import TIME, Script
+from stoker_client import servers
 
 pytestmark = pytest.mark.slow
 
@@ -264,6 +265,30 @@ def test_enrolling_a_used_name_is_an_error(heat, stoker):
     heat.add_server("web1")
 
     assert stoker("server", "enroll", "web1").err == "stoker: A server named web1 exists.\n"
+
+
+def test_servers_are_read_in_pages(heat, stoker, client, monkeypatch):
+    monkeypatch.setattr(servers, "_PAGE", 2)
+    states = {"d": "ONLINE", "c": "OFFLINE", "b": "ONLINE", "a": "OFFLINE", "e": "OFFLINE"}
+    ids = {name: heat.add_server(name, status)["id"] for name, status in states.items()}
+
+    def listed(*flags: str) -> tuple[list[str], int]:
+        """The names, and the number of requests for servers."""
+        before = len(heat.calls)
+        names = stoker("server", "list", "-o", "name", *flags).out.split()
+        return names, sum(path.startswith("/servers") for _, path in heat.calls[before:])
+
+    assert listed() == (["a", "b", "c", "d", "e"], 3)
+    assert listed("--status", "offline") == (["a", "c", "e"], 3)
+    assert listed("--limit", "2") == (["d", "c"], 1)
+    assert listed("--limit", "1", "--status", "OFFLINE") == (["c"], 1)
+    assert listed("--limit", "2", "--sort", "name:desc") == (["e", "d"], 3)
+    assert heat.calls[-1] == ("GET", f"/servers?limit=2&marker={ids['a']}")
+
+    read = client.servers.iterate()
+    assert [next(read)["name"], next(read)["name"]] == ["d", "c"]
+    del heat.servers[ids["c"]]  # the marker of the next page
+    assert [server["name"] for server in read] == ["b", "a", "e"]
 
 
 def test_server_list_show_delete(heat, stoker):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -26,6 +26,19 @@ pytestmark = pytest.mark.slow
 
 CLOUD = os.environ.get("STOKER_TEST_HEAT_CLOUD", "")
 TEMPLATE = Path(__file__).parents[1] / "data" / "imported_stack.yaml"
+CLOUD_TEMPLATE = Path(__file__).parents[1] / "data" / "imported_cloud" / "stack.yaml"
+#: Lists of a cloud: the service, the path and the key.
+LISTS = (
+    ("compute", "/servers/detail", "servers"),
+    ("compute", "/os-keypairs", "keypairs"),
+    ("network", "/networks", "networks"),
+    ("network", "/subnets", "subnets"),
+    ("network", "/ports", "ports"),
+    ("network", "/routers", "routers"),
+    ("network", "/security-groups", "security_groups"),
+    ("network", "/floatingips", "floatingips"),
+    ("block-storage", "/volumes/detail", "volumes"),
+)
 
 
 @pytest.fixture
@@ -125,3 +138,90 @@ def _check_taken_over(stoker: Served, name: str, before: dict[str, Any], ids: di
     }
     deployment = stoker.heat("GET", f"/software_deployments/{ids['deployment']}").body["software_deployment"]
     assert (deployment["status"], deployment["server_id"]) == ("COMPLETE", ids["server"])
+
+
+@pytest.fixture
+def cloud_stack(other) -> Iterator[dict[str, Any]]:
+    """A stack of the real Heat with servers, networks and volumes, whose deployment was signalled."""
+    if "nova" not in str(other.get("/resource_types")).lower():
+        pytest.skip("the real Heat has no Nova")
+    name = f"import-{uuid4().hex[:8]}"
+    files = {"member.yaml": CLOUD_TEMPLATE.with_name("member.yaml").read_text()}
+    body = {"stack_name": name, "template": CLOUD_TEMPLATE.read_text(), "files": files, "timeout_mins": 10}
+    path = f"/stacks/{name}/{other.send('POST', '/stacks', body)['stack']['id']}"
+    deployment = f"{path}/resources/deployment"
+    await_it(lambda: _status(other, deployment) == "CREATE_IN_PROGRESS")
+    await_it(lambda: other.get(deployment)["resource"]["physical_resource_id"])
+    other.send("POST", f"{deployment}/signal", {"answer": "fortytwo", "deploy_status_code": 0})
+    await_it(lambda: "PROGRESS" not in other.get(path)["stack"]["stack_status"])
+    stack = other.get(path)["stack"]
+    assert stack["stack_status"] == "CREATE_COMPLETE", stack["stack_status_reason"]
+    yield stack
+    if _exists(other, path):
+        other.send("DELETE", path)
+
+
+def _exists(wire: Wire, path: str) -> bool:
+    try:
+        return wire.get(path)["stack"]["stack_status"] != "DELETE_COMPLETE"
+    except NotFound:
+        return False
+
+
+def _objects(ids: Collection[str]) -> dict[str, Any]:
+    """Return the objects of the cloud with these ids, with what changes when somebody touches them."""
+    import openstack
+
+    connection = openstack.connect(cloud=CLOUD)
+    members = ("name", "updated", "updated_at", "revision_number", "metadata", "description", "device_id")
+    objects = {}
+    for service, path, key in LISTS:
+        for item in getattr(connection, service.replace("-", "_")).get(path).json()[key]:
+            item = item.get("keypair", item)
+            id_ = item.get("id") or item["name"]
+            if id_ in ids:
+                objects[f"{key}/{id_}"] = {name: item.get(name) for name in members}
+    return objects
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore:Support for InfluxDB", "ignore:The 'service_type' parameter")
+def test_servers_networks_and_volumes_are_taken_over_untouched(other, cloud_stack, tmp_path, database_url):
+    name, path = cloud_stack["stack_name"], f"/stacks/{cloud_stack['stack_name']}/{cloud_stack['id']}"
+    listed = other.get(f"{path}/resources?nested_depth=5")["resources"]
+    ids = {entry["physical_resource_id"] for entry in listed}
+    before, then = _objects(ids), outputs(cloud_stack)
+    assert len(before) > 10
+    clouds = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
+    clouds.parent.mkdir(parents=True)
+    clouds.write_text(Path(os.environ["OS_CLIENT_CONFIG_FILE"]).read_text())
+    words = ("import", "heat", name, "--os-cloud", CLOUD, "--agent-timeout", "0")
+    with served(tmp_path, "--cloud", CLOUD, database=database_url) as stoker:
+        stoker.environment["OS_CLIENT_CONFIG_FILE"] = os.environ["OS_CLIENT_CONFIG_FILE"]
+        stoker.run(*words)
+        found = outputs(stoker.json("stack", "show", name))
+        assert {key: found[key] for key in then if then[key] is not None} == {
+            key: value for key, value in then.items() if value is not None
+        }
+        stoker.run("stack", "update", name, "-t", str(CLOUD_TEMPLATE), "--wait")
+        again = stoker.run(*words, "--name", f"{name}-2", check=False)
+        assert "because other stacks have its objects: " in again.stderr
+        stoker.run(*words, "--repoint")
+        for server in ("server", "members/0/server"):
+            metadata = other.get(_nested(other, path, server))["metadata"]
+            assert stoker.url in str(metadata["os-collect-config"])
+        stoker.run(*words, "--abandon")
+        assert not _exists(other, path)
+        assert _objects(ids) == before
+        stoker.run("stack", "delete", name, "--yes", "--wait")
+    assert _objects(ids) == {}
+
+
+def _nested(wire: Wire, path: str, resource: str) -> str:
+    """Return the path of the metadata of a resource in nested stacks."""
+    *outer, name = resource.split("/")
+    for step in outer:
+        links = wire.get(f"{path}/resources/{step}")["resource"]["links"]
+        (href,) = [link["href"] for link in links if link["rel"] == "nested"]
+        path = f"/stacks/{href.partition('/stacks/')[2]}"
+    return f"{path}/resources/{name}/metadata"

@@ -38,9 +38,7 @@ CHANGES = [{"item": "/etc/motd", "outcome": "changed", "diff": "-a\n+b"}]
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    set_clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-    monkeypatch.setattr("stoker.store.tx.datetime", set_clock)
-    return set_clock
+    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 @dataclass

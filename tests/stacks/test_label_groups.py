@@ -331,8 +331,7 @@ def test_a_member_that_never_reports_fails_after_the_timeout(heat):
 
 
 def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch):
-    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-    monkeypatch.setattr("stoker.store.tx.datetime", clock)
+    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
     enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat)

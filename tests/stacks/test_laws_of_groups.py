@@ -18,6 +18,8 @@ from support.search import examples
 from support.stacks import World, world
 from support.templates import config, server, template
 
+pytestmark = pytest.mark.slow
+
 SERVERS = "abcdefg"
 _worlds = itertools.count()
 

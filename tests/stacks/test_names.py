@@ -12,6 +12,9 @@ from stoker.store import configs, stacks
 from support.stacks import world
 from support.templates import config, deployment, server, template
 
+#: Names are computed.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 SHORT_ID = "[a-z2-7]{12}"
 
 

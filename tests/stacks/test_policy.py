@@ -52,9 +52,7 @@ resources:
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    told = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-    monkeypatch.setattr("stoker.store.tx.datetime", told)
-    return told
+    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 def governed(policy: Any = None, **more: Any) -> dict[str, Any]:

@@ -143,6 +143,46 @@ def test_an_update_awaits_unchanged_runs_in_progress(heat):
     assert heat.signal(stack, "e").status == "COMPLETE"
 
 
+def test_a_rollback_returns_to_the_resources_that_the_update_replaced_or_removed(heat):
+    value = {"type": "OS::Heat::RandomString", "properties": {"length": 10}}
+    user = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["replaced", "value"]}}}
+    before = complete(heat, {"replaced": value, "removed": value, "user": user})
+    kept = heat.resources(before)
+    failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "user"}
+    longer = {"type": "OS::Heat::RandomString", "properties": {"length": 20}}
+    changed = template({"replaced": longer, "user": user, "failing": failing})
+    stack = heat.update(before, changed, Options(disable_rollback=False))
+
+    assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
+    after = heat.resources(stack)
+    assert {name: item.id for name, item in after.items()} == {name: item.id for name, item in kept.items()}
+    assert after["removed"].data == kept["removed"].data
+    assert after["user"].data == kept["user"].data
+    assert heat.leftovers(stack) == []
+
+
+@pytest.mark.parametrize("is_same_server", [False, True])
+def test_a_rollback_runs_a_replaced_deployment_again_if_its_replacement_ran_on_the_same_server(heat, is_same_server):
+    resources = {**BASE, "other": server("second")}
+    before = complete(heat, {**resources, "d": deployment(signal_transport="CFN_SIGNAL")})
+    kept = heat.resources(before)["d"]
+    change = {"signal_transport": "HEAT_SIGNAL"} if is_same_server else {"server": "other"}
+    changed = {**resources, "config": config("other"), "d": deployment(**{"signal_transport": "CFN_SIGNAL", **change})}
+    stack = heat.update(before, template(changed), Options(disable_rollback=False))
+    replacement = heat.resources(stack)["d"]
+    assert replacement.id != kept.id
+    stack = heat.signal(stack, "d", deploy_status_code=1)
+
+    assert stack.action == "ROLLBACK"
+    returned = heat.resources(stack)["d"]
+    assert (returned.id == kept.id) is not is_same_server
+    assert stack.status == ("IN_PROGRESS" if is_same_server else "COMPLETE")
+    stack = heat.signal_all(stack)
+    assert (stack.action, stack.status) == ("ROLLBACK", "COMPLETE")
+    assert heat.leftovers(stack) == []
+    assert [item.id for item in heat.deployments()] == [returned.physical_id]
+
+
 def test_a_failed_update_is_rolled_back_on_request(heat):
     stack = complete(heat, BASE)
     changed = template({**BASE, "config": config("broken"), "e": deployment(after=("d",))})

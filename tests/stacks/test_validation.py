@@ -13,6 +13,9 @@ from stoker.stacks.templates.validation import describe_template
 from support.stacks import world
 from support.templates import VERSION, template
 
+#: Refused before anything is stored.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 WRONG = f"""\
 heat_template_version: {VERSION}
 parameters:
@@ -169,10 +172,10 @@ REMOTE = "OS::Heat::Stack"
     ("properties", "words"),
     [
         ({"context": {"region_name": "Nowhere"}, "template": "x"}, 'Cannot establish connection to Heat endpoint at region "Nowhere" due to "'),
-        ({"template": "nonsense: ["}, 'Failed validating stack template using Heat endpoint at region "None" due to "Template not in valid format'),
-        ({"template": f"heat_template_version: {VERSION}\nresources: {{a: {{type: No::Such}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Resource Type (No::Such) could not be found.'),
-        ({"template": f"heat_template_version: {VERSION}\n", "parameters": {"p": 1}}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Parameter (p) was not defined in template.'),
-        ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "The Parameter (p) was not provided'),
+        ({"template": "nonsense: ["}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: Template not in valid format'),
+        ({"template": f"heat_template_version: {VERSION}\nresources: {{a: {{type: No::Such}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Resource Type (No::Such) could not be found.'),
+        ({"template": f"heat_template_version: {VERSION}\n", "parameters": {"p": 1}}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Parameter (p) was not defined in template.'),
+        ({"template": f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"}, 'Failed validating stack template using Heat endpoint at region "None" due to "ERROR: The Parameter (p) was not provided'),
     ],
 )  # fmt: skip
 def test_an_invalid_remote_stack_is_refused_before_the_create(store, properties, words):

@@ -67,8 +67,14 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
     return new
 
 
-def is_placeholder(resource: Resource) -> bool:
-    """Return whether the resource is a placeholder for an adoption."""
+def is_unfinished(resource: Resource, *, needs_cloud: bool) -> bool:
+    """
+    Return whether the next action on the resource is its adoption, because it is a placeholder or the adoption failed.
+
+    ``needs_cloud``: whether the object belongs to a cloud. For other types, a later update creates another object.
+    """
+    if resource.action is Action.ADOPT:
+        return needs_cloud and resource.status is Status.FAILED
     return resource.action is Action.INIT and _TAKES in resource.data
 
 
@@ -76,8 +82,11 @@ def with_what_it_takes(resource: Resource, *, with_metadata: bool) -> Resource:
     """
     Return the resource with the data to take over, for its type to check. Store it only after the type has agreed.
 
-    ``with_metadata``: whether it takes the metadata over, which has the signals of a handle.
+    A resource whose type agreed before has the data already. ``with_metadata``: whether the resource takes the metadata
+    over, which has the signals of a handle.
     """
+    if _TAKES not in resource.data:
+        return resource
     takes = resource.data[_TAKES]
     metadata = {**takes["metadata"], **resource.metadata} if with_metadata else resource.metadata
     return replace(resource, physical_id=takes["physical_id"], data=takes["data"], metadata=metadata)

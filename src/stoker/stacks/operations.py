@@ -13,9 +13,9 @@ from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceed
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.rules import Tree
-from stoker.stacks import hook_precheck, policy_precheck
+from stoker.stacks import adoption_precheck, hook_precheck, policy_precheck
 from stoker.stacks.adoption import placeholders
-from stoker.stacks.engine import Engine, phases
+from stoker.stacks.engine import Engine, ownership, phases
 from stoker.stacks.engine.advance import advance
 from stoker.stacks.engine.commit import commit
 from stoker.stacks.engine.session import StackSession
@@ -58,6 +58,8 @@ def create(
     create before that. Raises StackExists, RequestLimitExceeded, DeploymentRefused, Conflict.
     """
     check_limit(tx, engine, identity.project_id)
+    if adopt is not None:
+        adoption_precheck.refuse_owned(tx, engine.types, adopt, identity.project_id)
     if imported is not None:
         add_objects(tx, engine.env, imported, project_id=identity.project_id, requested_by=username)
     stack = new_stack(
@@ -210,10 +212,16 @@ def refuse_update(stack: Stack) -> None:
 
 
 def delete(tx: Tx, engine: Engine, stack_id: str, *, notify_parent: bool = True) -> Stack:
-    """Delete a stack. Any other operation in progress is superseded; a deletion in progress continues."""
+    """
+    Delete a stack. Any other operation in progress is superseded; a deletion in progress continues.
+
+    If the stack's adoption is not complete, the adopted objects of a cloud stay.
+    """
     stack = stacks.get(tx, stack_id, for_update=True)
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
+    if stack.action is Action.ADOPT and stack.status is not Status.COMPLETE:
+        ownership.keep_adopted(tx, stack)
     session = StackSession(tx, engine, stack)
     phases.begin_delete(session)
     return _run(session, notify_parent=notify_parent)

@@ -10,8 +10,9 @@ from typing import Any
 import structlog
 
 from stoker.backoff import backoff
-from stoker.circuit_breaker import ServiceUnavailable
-from stoker.model.stack import Resource
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.hot import Environment
+from stoker.model.stack import Resource, Stack
 from stoker.resources.env import Answer
 from stoker.resources.remote_stack import REMOTE
 from stoker.stacks.engine import Engine
@@ -44,12 +45,14 @@ class RemoteStacks:
         with self._store.read() as tx:
             resource = resources.find(tx, args["resource_id"])
             stack = stacks.find(tx, resource.stack_id) if resource else None
+            inputs = _inputs(tx, stack) if stack is not None and not args.get("sent") else {}
         wanted = resource.data.get("wanted") if resource else None
         if resource is None or stack is None or not wanted or wanted["task"] != args["task"]:
             return  # superseded or deleted
         try:
-            ended = self._poll(resource, wanted, stack.project_id, sent=bool(args.get("sent")))
-        except Refused as error:
+            request = {**wanted, "body": {**wanted["body"], **inputs}}
+            ended = self._poll(resource, request, stack, sent=bool(args.get("sent")))
+        except (Refused, ServiceRejected) as error:
             self._tell(resource, wanted, {}, str(error))
             return
         except ServiceUnavailable as error:
@@ -62,12 +65,14 @@ class RemoteStacks:
             self._tell(resource, wanted, *ended)
 
     def _poll(
-        self, resource: Resource, wanted: Mapping[str, Any], project_id: str, *, sent: bool
+        self, resource: Resource, wanted: Mapping[str, Any], stack: Stack, *, sent: bool
     ) -> tuple[Mapping[str, Any], str | None] | None:
         """Return the values to store and the failure, if any; None while the operation continues. Raises Refused."""
 
         def ask(verb: str, path: str, body: Any = None) -> Answer:
-            return self._engine.env.remote_heats.ask(wanted["region"], project_id, verb, path, body)
+            return self._engine.env.remote_heats.ask(
+                wanted["region"], stack.project_id, stack.root_id, verb, path, body
+            )
 
         answer = ask("GET", f"/stacks/{wanted['name']}")
         action = wanted["action"]
@@ -79,18 +84,18 @@ class RemoteStacks:
             _check_status(ask("POST", "/stacks", {"stack_name": wanted["name"], **wanted["body"]}), 201)
             return None
         _check_status(answer, 200)
-        stack = answer.body["stack"]
-        path = f"/stacks/{wanted['name']}/{stack['id']}"
+        remote = answer.body["stack"]
+        path = f"/stacks/{wanted['name']}/{remote['id']}"
         if not sent and action != "CREATE":
             self._send(ask, action, path, wanted["body"])
             return None
-        status = stack["stack_status"]
+        status = remote["stack_status"]
         if status.endswith("_IN_PROGRESS") or not status.startswith(action):
             return None  # a Heat may report the start of the action with a delay
         if status.endswith("_FAILED"):
-            return {"physical_id": stack["id"]}, f"{status}: {stack['stack_status_reason']}"
-        outputs = {output["output_key"]: output.get("output_value") for output in stack.get("outputs", ())}
-        return {"physical_id": stack["id"], "outputs": outputs}, None
+            return {"physical_id": remote["id"]}, f"{status}: {remote['stack_status_reason']}"
+        outputs = {output["output_key"]: output.get("output_value") for output in remote.get("outputs", ())}
+        return {"physical_id": remote["id"], "outputs": outputs}, None
 
     @staticmethod
     def _send(ask: Any, action: str, path: str, body: Mapping[str, Any]) -> None:
@@ -124,6 +129,13 @@ class RemoteStacks:
             commit(session)
 
         self._store.write(do)
+
+
+def _inputs(tx: Tx, stack: Stack) -> Mapping[str, Any]:
+    """Return the files and the environment of a stack, with which its remote stacks are created and updated."""
+    environment = Environment.parse(stacks.source(tx, stack.id).environment)
+    inherited = replace(environment, parameters={}, parameter_merge_strategies={}).to_json()
+    return {"files": dict(stacks.source(tx, stack.root_id).files), "environment": inherited}
 
 
 def _check_status(answer: Answer, *statuses: int) -> None:

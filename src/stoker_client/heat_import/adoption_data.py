@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker_client.errors import BadInput
@@ -31,13 +31,18 @@ _DEPLOYMENT = (
 )
 
 
-def adoption_data(source: SourceStack, parameters: Mapping[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:
+def adoption_data(
+    source: SourceStack,
+    parameters: Mapping[str, Any],
+    replaced: Mapping[str, Any],
+    refusals: Sequence[str] = (),
+) -> dict[str, Any]:
     """
     Return the ``adopt_stack_data`` of a create request.
 
     ``parameters``: values that replace those of the stack. ``replaced``: a template with its files and environment that
-    takes the place of the stack's, in the form of a create request. Raises BadInput if the value of a hidden parameter
-    is missing.
+    takes the place of the stack's, in the form of a create request. ``refusals``: other reasons against the import.
+    Raises BadInput with all reasons why the stack cannot be imported, such as a hidden parameter without a value.
     """
     template = replaced.get("template") or source.template
     environment = {name: source.environment[name] for name in _SECTIONS if source.environment.get(name)}
@@ -45,7 +50,7 @@ def adoption_data(source: SourceStack, parameters: Mapping[str, Any], replaced: 
     environment["parameters"] = {**environment.get("parameters", {}), **parameters}
     if replaced.get("template"):
         environment["parameters"] = _declared(environment["parameters"], replaced)
-    _refuse_hidden(source, environment["parameters"])
+    refuse([*source.problems, *refusals, *_hidden(source, environment["parameters"])])
     return {
         "name": source.stack["stack_name"],
         "id": source.stack["id"],
@@ -86,7 +91,7 @@ def _stand_in(resource: SourceResource) -> str | None:
 
 def _servers(source: SourceStack) -> dict[str, dict[str, str]]:
     """Return the servers by id: the deployed ones, and others that deployments run on."""
-    named = {resource.physical_id: resource for resource in source.walk() if resource.type in SERVER_TYPES}
+    named = {resource.physical_id: resource for _, resource in source.walk() if resource.type in SERVER_TYPES}
     targets = {deployment["server_id"] for deployment in source.deployments}
     return {
         id_: {"id": id_, "name": str(resource.attributes.get("name") or resource.name)}
@@ -95,11 +100,17 @@ def _servers(source: SourceStack) -> dict[str, dict[str, str]]:
     }
 
 
-def _refuse_hidden(source: SourceStack, parameters: Mapping[str, Any]) -> None:
+def refuse(problems: Sequence[str]) -> None:
+    """Raise BadInput with all problems if there are any."""
+    if problems:
+        raise BadInput(problems[0] if len(problems) == 1 else "\n".join(["the stack cannot be imported:", *problems]))
+
+
+def _hidden(source: SourceStack, parameters: Mapping[str, Any]) -> list[str]:
     names = sorted(name for name, value in parameters.items() if value == _HIDDEN)
-    if names:
-        options = " ".join(f"-P {name}=…" for name in names)
-        raise BadInput(f"Heat does not show hidden parameters of {source.stack['stack_name']}: add {options}")
+    options = " ".join(f"-P {name}=…" for name in names)
+    text = f"Heat does not show hidden parameters of {source.stack['stack_name']}: add {options}"
+    return [text] if names else []
 
 
 def _declared(parameters: Mapping[str, Any], replaced: Mapping[str, Any]) -> dict[str, Any]:

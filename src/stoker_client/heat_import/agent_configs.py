@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker_client.errors import BadInput
+from stoker_client.heat_import.polling import poll
 from stoker_client.heat_import.source_stack import SERVER_TYPES, SourceStack
 from stoker_client.parts import part, segment
 
@@ -27,9 +29,14 @@ class ServerConfig:
     config: Mapping[str, Any]
 
     @property
-    def is_nested(self) -> bool:
-        """Whether the resource belongs to a nested stack, whose template the update of a stack does not contain."""
-        return "/" in self.path
+    def stack(self) -> str:
+        """The path of the resource that represents the server's stack; empty for the outermost stack."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the resource in its stack."""
+        return self.path.rpartition("/")[2]
 
     def ini(self) -> str:
         """Return the configuration as the file ``os-collect-config.conf``."""
@@ -44,43 +51,72 @@ class ServerConfig:
 
 def read_configs(wire: Wire, ref: str) -> list[ServerConfig]:
     """Return the configurations of all servers of the imported stack, from Stoker. ``ref``: its ``name/id``."""
-    return _read_configs(wire, f"/stacks/{'/'.join(map(segment, ref.split('/')))}", "")
-
-
-def _read_configs(wire: Wire, path: str, prefix: str) -> list[ServerConfig]:
     configs = []
-    for entry in part(wire.get(f"{path}/resources"), "resources"):
-        name = prefix + entry["resource_name"]
-        nested = [link["href"] for link in entry.get("links", ()) if link.get("rel") == "nested"]
-        if nested:
-            configs += _read_configs(wire, "/stacks/" + nested[0].partition("/stacks/")[2], f"{name}/")
-        elif entry["resource_type"] in SERVER_TYPES and entry.get("physical_resource_id"):
-            answer = wire.get(f"{path}/resources/{segment(entry['resource_name'])}/metadata")
-            config = part(answer, "metadata").get(SECTION) or {}
+    for name, path, entry in walk_resources(wire, ref):
+        if entry["resource_type"] in SERVER_TYPES and entry.get("physical_resource_id"):
+            config = part(wire.get(f"{path}/metadata"), "metadata").get(SECTION) or {}
             configs.append(ServerConfig(name, entry["physical_resource_id"], config))
     return configs
 
 
-def repoint(wire: Wire, source: SourceStack, configs: list[ServerConfig]) -> list[ServerConfig]:
+def walk_resources(wire: Wire, ref: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
     """
-    Update the stack at the other Heat: put the configurations into the metadata of its servers.
+    Yield the resources of the imported stack, from Stoker: the path of names, the URL path, and the entry of the list.
 
-    Returns the servers of nested stacks, which the update cannot reach. Agents that read the metadata there follow the
-    new configuration. The stack's other resources do not change.
+    Resources that represent nested stacks are replaced by those of the nested stacks.
     """
-    template: Any = copy.deepcopy(source.template)
-    reached = [config for config in configs if not config.is_nested]
-    for config in reached:
-        definition = template["resources"][config.path]
-        metadata = definition.get("metadata") if isinstance(definition.get("metadata"), dict) else {}
-        definition["metadata"] = {**metadata, SECTION: dict(config.config)}
-    if reached:
-        path = f"/stacks/{segment(source.stack['stack_name'])}/{segment(source.stack['id'])}"
-        wire.send("PATCH", path, {"template": template, "files": dict(source.files), "environment": {}})
-    return [config for config in configs if config.is_nested]
+    return _walk_resources(wire, f"/stacks/{'/'.join(map(segment, ref.split('/')))}", "")
 
 
-def abandon(wire: Wire, source: SourceStack) -> None:
-    """Remove the stack at the other Heat without its resources. Raises Refused if that Heat does not permit it."""
-    path = f"/stacks/{segment(source.stack['stack_name'])}/{segment(source.stack['id'])}"
-    wire.send("DELETE", f"{path}/abandon")
+def _walk_resources(wire: Wire, path: str, above: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for entry in part(wire.get(f"{path}/resources"), "resources"):
+        name = above + entry["resource_name"]
+        nested = [link["href"] for link in entry.get("links", ()) if link.get("rel") == "nested"]
+        if nested:
+            yield from _walk_resources(wire, "/stacks/" + nested[0].partition("/stacks/")[2], f"{name}/")
+        else:
+            yield name, f"{path}/resources/{segment(entry['resource_name'])}", entry
+
+
+def repoint(wire: Wire, source: SourceStack, configs: list[ServerConfig]) -> None:
+    """
+    Put the configurations into the metadata of the servers at the other Heat.
+
+    Agents that read the metadata there follow the new configuration. Updates the stacks with these servers, one after
+    the other: a nested stack is updated directly, because its siblings may share its template. No other resource
+    changes, and a stack whose servers have their configurations already is not updated.
+
+    Raises BadInput if an update fails.
+    """
+    paths = {path: resource.nested for path, resource in source.walk()}
+    for above in dict.fromkeys(config.stack for config in configs):
+        stack_path = paths[above] if above else source.path
+        outdated = [item for item in configs if item.stack == above and _is_outdated(wire, stack_path, item)]
+        if outdated:
+            _put_configs(wire, stack_path, outdated)
+
+
+def _is_outdated(wire: Wire, stack_path: str, config: ServerConfig) -> bool:
+    present = part(wire.get(f"{stack_path}/resources/{segment(config.name)}/metadata"), "metadata").get(SECTION)
+    return bool(present != dict(config.config))
+
+
+def _put_configs(wire: Wire, stack_path: str, configs: list[ServerConfig]) -> None:
+    template: Any = copy.deepcopy(wire.get(f"{stack_path}/template"))
+    resources = template["resources" if "resources" in template else "Resources"]
+    for config in configs:
+        definition = resources[config.name]
+        key = "Metadata" if "Type" in definition else "metadata"
+        metadata = definition.get(key) if isinstance(definition.get(key), dict) else {}
+        definition[key] = {**metadata, SECTION: dict(config.config)}
+    files = wire.get(f"{stack_path}/files") or {}
+    wire.send("PATCH", stack_path, {"template": template, "files": files, "environment": {}})
+    stack = poll(lambda: _ended(wire, stack_path))
+    if not stack["stack_status"].endswith("_COMPLETE"):
+        reason = stack["stack_status_reason"]
+        raise BadInput(f"the update of the stack {stack['stack_name']} at the other Heat failed: {reason}")
+
+
+def _ended(wire: Wire, stack_path: str) -> Mapping[str, Any] | None:
+    stack: Mapping[str, Any] = part(wire.get(stack_path), "stack")
+    return None if stack["stack_status"].endswith("_IN_PROGRESS") else stack

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.errors import BadInput, NotFound
+from stoker_client.errors import NotFound
 from stoker_client.parts import part, segment
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeploym
 #: Types whose metadata has the signals that arrived.
 _HANDLES = ("OS::Heat::WaitConditionHandle", "AWS::CloudFormation::WaitConditionHandle")
 SERVER = "OS::Heat::DeployedServer"
-SERVER_TYPES = (SERVER, "OS::Nova::Server")
+SERVER_TYPES = (SERVER, "OS::Nova::Server", "AWS::EC2::Instance")
 #: Types whose attributes are their data.
 _WITH_DATA = ("OS::Heat::RandomString", *SERVER_TYPES)
 
@@ -41,12 +41,15 @@ class SourceResource:
     metadata: Mapping[str, Any]
     #: None if the resource represents no nested stack.
     members: tuple[SourceResource, ...] | None
+    #: Path of the nested stack below the project's endpoint; empty without one.
+    nested: str = ""
 
-    def walk(self) -> Iterator[SourceResource]:
-        """Yield this resource, and those of its nested stacks."""
-        yield self
+    def walk(self, above: str = "") -> Iterator[tuple[str, SourceResource]]:
+        """Yield this resource and those of its nested stacks, each with its path, such as ``group/0``."""
+        path = above + self.name
+        yield path, self
         for member in self.members or ():
-            yield from member.walk()
+            yield from member.walk(f"{path}/")
 
 
 @dataclass(frozen=True)
@@ -60,26 +63,32 @@ class SourceStack:
     resources: tuple[SourceResource, ...]
     configs: tuple[Mapping[str, Any], ...]
     deployments: tuple[Mapping[str, Any], ...]
+    #: Why the stack cannot be imported at present, one sentence for each reason.
+    problems: tuple[str, ...] = ()
 
-    def walk(self) -> Iterator[SourceResource]:
-        """Yield all resources, including those of nested stacks."""
+    @property
+    def path(self) -> str:
+        """The path of the stack below the project's endpoint."""
+        return f"/stacks/{segment(self.stack['stack_name'])}/{segment(self.stack['id'])}"
+
+    def walk(self) -> Iterator[tuple[str, SourceResource]]:
+        """Yield all resources, including those of nested stacks, each with its path."""
         for resource in self.resources:
             yield from resource.walk()
 
+    def object_ids(self) -> dict[str, str]:
+        """Return the physical ids by path, without those of nested stacks, which an import does not keep."""
+        return {path: item.physical_id for path, item in self.walk() if item.physical_id and item.members is None}
+
 
 def read_stack(wire: Wire, ref: str) -> SourceStack:
-    """
-    Read the stack called ``ref``, a name or an id.
-
-    Raises BadInput if an operation of the stack is in progress or has failed, and NotFound.
-    """
+    """Read the stack called ``ref``, a name or an id. Raises NotFound, also for a deleted stack."""
     stack = part(wire.get(f"/stacks/{segment(ref)}"), "stack")
+    if stack["stack_status"] == "DELETE_COMPLETE":  # Heat shows deleted stacks for some time
+        raise NotFound(f"the stack {stack['stack_name']} is deleted there", 404)
     path = f"/stacks/{segment(stack['stack_name'])}/{segment(stack['id'])}"
-    status = stack["stack_status"]
-    if not status.endswith("_COMPLETE") or status.startswith("DELETE"):
-        raise BadInput(f"the stack {stack['stack_name']} is {status} there: only a complete stack can be imported")
     resources = _read_resources(wire, path)
-    everything = [inner for resource in resources for inner in resource.walk()]
+    everything = [inner for resource in resources for _, inner in resource.walk()]
     deployments = [_read_deployment(wire, resource) for resource in everything if resource.type in DEPLOYMENT_TYPES]
     present = tuple(deployment for deployment in deployments if deployment is not None)
     ids = [resource.physical_id for resource in everything if resource.type in CONFIG_TYPES and resource.physical_id]
@@ -92,7 +101,24 @@ def read_stack(wire: Wire, ref: str) -> SourceStack:
         resources=resources,
         configs=tuple(_read_config(wire, id_) for id_ in dict.fromkeys(ids)),
         deployments=present,
+        problems=(*_stack_problems(stack), *_deployment_problems(everything, present)),
     )
+
+
+def _stack_problems(stack: Mapping[str, Any]) -> list[str]:
+    status = stack["stack_status"]
+    if status.endswith("_COMPLETE") and not status.startswith("DELETE"):
+        return []
+    return [f"the stack {stack['stack_name']} is {status} there: only a complete stack can be imported"]
+
+
+def _deployment_problems(resources: list[SourceResource], deployments: tuple[Mapping[str, Any], ...]) -> list[str]:
+    names = {resource.physical_id: resource.name for resource in resources}
+    return [
+        f"the deployment {names[item['id']]} ({item['id']}) is {item['status']} there: wait until it ends"
+        for item in deployments
+        if item["status"] not in ("COMPLETE", "FAILED")
+    ]
 
 
 def _read_resources(wire: Wire, path: str) -> tuple[SourceResource, ...]:
@@ -118,6 +144,7 @@ def _read_resource(wire: Wire, path: str, entry: Mapping[str, Any]) -> SourceRes
         attributes=attributes,
         metadata=metadata,
         members=_read_resources(wire, _path_of(nested[0])) if nested else None,
+        nested=_path_of(nested[0]) if nested else "",
     )
 
 
@@ -134,10 +161,6 @@ def _read_deployment(wire: Wire, resource: SourceResource) -> Mapping[str, Any] 
         deployment = part(wire.get(f"/software_deployments/{segment(resource.physical_id)}"), "software_deployment")
     except NotFound:
         return None
-    if deployment["status"] not in ("COMPLETE", "FAILED"):
-        raise BadInput(
-            f"the deployment {resource.name} ({deployment['id']}) is {deployment['status']} there: wait until it ends"
-        )
     return dict(deployment)
 
 

@@ -9,11 +9,18 @@ from stoker_client.templates import locations
 Visit = Callable[[str, str], str]
 
 NESTED = (".yaml", ".template")
+#: The type whose property names a template, and the keys of a resource in HOT and in CloudFormation's syntax.
+_NESTED_STACK, _TEMPLATE_URL = "AWS::CloudFormation::Stack", "TemplateURL"
+_SYNTAXES = (("type", "properties"), ("Type", "Properties"))
 NOT_FILES = ("base_url", "hooks", "restricted_actions")
 
 
 def in_template(data: Any, base: str, visit: Visit) -> Any:
-    """Return ``data`` with each file name (``get_file: NAME``, ``type: NAME.yaml``) replaced by ``visit``'s result."""
+    """
+    Return ``data`` with each name of a file replaced by ``visit``'s result.
+
+    ``get_file``, types such as ``x.yaml``, and the ``TemplateURL`` of a nested stack name files.
+    """
     return _Walk(base, visit).copy(data)
 
 
@@ -34,6 +41,7 @@ class _Walk:
                 mapping: dict[Any, Any] = {}
                 self._done[id(node)] = mapping
                 mapping.update({key: self._value(key, value) for key, value in node.items()})
+                self._visit_nested_url(mapping)
             else:
                 items: list[Any] = []
                 self._done[id(node)] = items
@@ -42,6 +50,15 @@ class _Walk:
 
     def _value(self, key: Any, value: Any) -> Any:
         return self._visit(value, self._base) if _names_a_file(key, value) else self.copy(value)
+
+    def _visit_nested_url(self, resource: dict[Any, Any]) -> None:
+        """Replace the name of the template in the properties of an AWS::CloudFormation::Stack."""
+        for type_key, properties_key in _SYNTAXES:
+            properties = resource.get(properties_key)
+            if resource.get(type_key) == _NESTED_STACK and isinstance(properties, dict):
+                url = properties.get(_TEMPLATE_URL)
+                if isinstance(url, str):
+                    resource[properties_key] = {**properties, _TEMPLATE_URL: self._visit(url, self._base)}
 
 
 def _names_a_file(key: Any, value: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from stoker.resources import properties as schemas
 from stoker.resources.base import Outcome, Replace, ResourceFailure, ResourceType
 from stoker.resources.properties import PropertyError
 from stoker.stacks import adoption
-from stoker.stacks.engine import breakpoints
+from stoker.stacks.engine import breakpoints, reinstatement
 from stoker.stacks.engine.changes import ResourceChange, decide
 from stoker.stacks.engine.resource_actions import begin, fail, finish_action, refuse
 from stoker.stacks.engine.session import StackSession
@@ -53,8 +54,12 @@ def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> 
         return False
     if definition.external_id is not None:
         return _take_external(session, kind, definition, resource, properties)
+    if session.stack.action is Action.ROLLBACK:
+        resource, must_restore = reinstatement.reinstate(session, kind, definition, resource, properties)
+    else:
+        must_restore = False
     stale = resource is not None and resource.action is not Action.INIT and kind.is_stale(session.context, resource)
-    deed = decide(resource, kind, definition, properties, stale=stale)
+    deed = ResourceChange.RESTORE if must_restore else decide(resource, kind, definition, properties, stale=stale)
     if not past_hook and deed is not ResourceChange.AWAIT and _must_wait(session, definition, deed, resource):
         return False
     if deed in (ResourceChange.NOOP, ResourceChange.AWAIT) and resource is not None:
@@ -150,17 +155,22 @@ def _act(
     properties: dict[str, Any],
     metadata: dict[str, Any],
 ) -> bool:
+    data: Mapping[str, Any] = {}
     if change is ResourceChange.REPLACE and resource is not None:
-        session.resources.retire(resource)
+        data = reinstatement.retire(session, kind, resource)
         resource = None
     before = resource
-    if change is ResourceChange.UPDATE:
+    if change is ResourceChange.RESTORE:
+        assert kind.restore is not None
+        action, do = Action.UPDATE, kind.restore
+    elif change is ResourceChange.UPDATE:
         action, do = Action.UPDATE, kind.update
-    elif resource is not None and adoption.is_placeholder(resource):
+    elif resource is not None and adoption.is_unfinished(resource, needs_cloud=kind.needs_cloud):
         action, do = Action.ADOPT, kind.adopt
     else:
         action, do = Action.CREATE, kind.create
     began = replace(begin(session, resource, definition, action), metadata=metadata)
+    began = replace(began, data={**began.data, **data})
     acted = began
     if action is Action.ADOPT:
         acted = adoption.with_what_it_takes(began, with_metadata=not kind.has_live_metadata)

@@ -27,6 +27,8 @@ class ResourceChange(Enum):
     #: The resource failed, and its type can retry in place.
     RETRY = auto()
     REPLACE = auto()
+    #: A rollback has returned to the resource that another one had replaced: the resource takes back what it gave up.
+    RESTORE = auto()
 
 
 def decide(

@@ -32,7 +32,7 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
     phases.set_deadline(session)
     stack = session.stack
     if stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
-        for grants in (session.engine.env.stack_users, session.engine.env.trusts):
+        for grants in (session.engine.env.stack_users, session.engine.env.delegations):
             if grants is not None:
                 grants.drop_stack(session.tx, stack)
     if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
-from stoker.resources.base import WAKE
+from stoker.resources.base import KEEPS_OBJECT, WAKE
 from stoker.stacks.engine import Engine, phases
 from stoker.stacks.engine.session import StackSession
 from stoker.store import deployments, resources, selectors, servers, stacks
@@ -18,6 +20,17 @@ def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
     if resource.physical_id:
         deployments.disown(tx, resource.physical_id, resource.id)
         servers.disown(tx, resource.physical_id, resource.id)
+
+
+def keep_adopted(tx: Tx, root: Stack) -> None:
+    """
+    Keep the objects that a stack and its nested stacks adopted, for a deletion before the adoption is complete.
+
+    The stack that had the objects before may still use them.
+    """
+    for member in stacks.tree(tx, root.id):
+        adopted = [resource for resource in resources.of_stack(tx, member.id) if resource.action is Action.ADOPT]
+        resources.save_all(tx, [replace(item, data={**item.data, KEEPS_OBJECT: True}) for item in adopted])
 
 
 def retain(session: StackSession, resource: Resource) -> None:

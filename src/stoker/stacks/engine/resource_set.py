@@ -71,6 +71,22 @@ class ResourceSet:
         self._by_name[resource.name] = None
         self.change(replace(resource, current=False))
 
+    def find_retired(self, name: str) -> list[Resource]:
+        """Return the incarnations of the resource called ``name`` that are no longer current, the latest first."""
+        if self._is_complete:
+            incarnations = sorted(self._by_id.values(), key=lambda resource: resource.created_at)
+        else:
+            stored = resources.retired(self._tx, self._stack_id, name)
+            incarnations = [self._by_id.get(resource.id, resource) for resource in stored]
+        retired = [item for item in incarnations if item.name == name and not item.current]
+        return [item for item in reversed(retired) if item.id not in self._dropped]
+
+    def reinstate(self, resource: Resource) -> Resource:
+        """Make a retired resource the current one again. The name must be free."""
+        reinstated = replace(resource, current=True)
+        self.change(reinstated)
+        return reinstated
+
     def drop(self, resource: Resource) -> None:
         """Remove a resource."""
         self._changed.pop(resource.id, None)

@@ -51,10 +51,12 @@ class Checker:
         flaws: Flaws,
         *,
         every_member: bool = False,
+        remote_depth: int = 0,
         constraints: Constraints | None = None,
     ) -> None:
         """
-        ``every_member``: check all members of groups instead of one of each.
+        ``every_member``: check all members of groups instead of one of each. ``remote_depth``: number of stacks of
+        OS::Heat::Stack around the template.
 
         ``constraints``: the cloud's checks of names, outside of transactions only.
         """
@@ -65,6 +67,7 @@ class Checker:
         self._report = FlawReport(flaws)
         self._types = TemplateTypes(engine.types, files, self._report, has_cloud=_has_cloud(engine))
         self._every_member = every_member
+        self._remote_depth = remote_depth
         #: The checked resources of the outermost template.
         self.outline: Mapping[str, OutlinedResource] = {}
         #: Values of the outermost template's outputs.
@@ -136,6 +139,8 @@ class Checker:
             )
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties(types[name], definition, scope, flawed)
+            if types[name].name == remote_templates.TYPE.name:
+                self._check_remote(name, values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
             outline[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
@@ -204,10 +209,15 @@ class Checker:
             self._report.add_property_error(error, (*place, "update_policy"))
         with self._report.collect((*place, "properties")):
             kind.validate(checked)
-        if kind.name == remote_templates.TYPE.name:
-            with self._report.collect((*place, "properties"), named_already=True):
-                remote_templates.check(self._engine, checked, self._budget)
         return checked, metadata
+
+    def _check_remote(self, name: str, properties: Properties, environment: Environment) -> None:
+        """Check the template of an OS::Heat::Stack."""
+        if self._remote_depth >= MAX_DEPTH:
+            raise RequestLimitExceeded(f"Recursion depth of OS::Heat::Stack exceeds {MAX_DEPTH}.")
+        around = remote_templates.Around(self._engine, self._files, environment, self._budget, self._remote_depth)
+        with self._report.collect(("resources", name, "properties"), named_already=True):
+            remote_templates.check(around, properties)
 
     def _values(self, properties: Any, place: Path, scope: StaticScope, flawed: set[Path]) -> Any:
         """Evaluate the properties. A property with an error is UNKNOWN."""
@@ -243,15 +253,26 @@ class Checker:
         """Check the resources inside a resource: those of its template, or a group's members."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         if is_template_name(kind.name):
-            template = self._types.parse(kind.name)
-            bound = self._bind(name, template, properties, below)
-            inner = self._deeper(name, kind.name, template, bound, below, depth)
-            return InnerOutline(resources=inner, template=template)
+            return self._inside_file(name, kind.name, properties, below, depth)
+        if named := kind.template_file(properties):
+            place: Path = ("resources", name, "properties")
+            with self._report.collect(place):
+                values = self._types.check_parameters(named, below, place)
+                return self._inside_file(name, named[1], values, below, depth)
+            return None
         members: dict[str, OutlinedResource] = {}
         for member, type_name, member_properties in self._members(kind, properties):
             definition = Definition(name=member, type=type_name, properties=hot.literal(member_properties))
             members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(definition), {}, below, depth)
         return InnerOutline(resources=members) if members else None
+
+    def _inside_file(
+        self, name: str, file: str, properties: Properties, below: Environment, depth: int
+    ) -> InnerOutline:
+        template = self._types.parse(file)
+        bound = self._bind(name, template, properties, below)
+        inner = self._deeper(name, file, template, bound, below, depth)
+        return InnerOutline(resources=inner, template=template)
 
     def _members(self, kind: ResourceType, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
         if not self._every_member or kind.every_member is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stoker import hot
@@ -16,10 +17,21 @@ from stoker.resources.base import Properties
 from stoker.resources.remote_stack import TYPE
 from stoker.stacks.engine import Engine
 
-__all__ = ["TYPE", "check"]
+__all__ = ["TYPE", "Around", "check"]
 
 
-def check(engine: Engine, properties: Properties, budget: Budget) -> None:
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The template with the OS::Heat::Stack, whose files and environment the remote stack gets."""
+
+    engine: Engine
+    files: Mapping[str, str]
+    environment: Environment
+    budget: Budget
+    remote_depth: int
+
+
+def check(around: Around, properties: Properties) -> None:
     """
     Check the properties of an OS::Heat::Stack.
 
@@ -30,23 +42,26 @@ def check(engine: Engine, properties: Properties, budget: Budget) -> None:
     region = context.get("region_name") if isinstance(context, Mapping) else context
     if region is UNKNOWN:
         return
+    engine = around.engine
     if (problem := engine.env.remote_heats.problem(region)) is not None:
         raise StackValidationFailed(
-            f'Cannot establish connection to Heat endpoint at region "{region}" due to "{problem}"'
+            f'Cannot establish connection to Heat endpoint at region "{region}" due to "{problem}".'
+            f" {engine.env.remote_heats.remedy()}"
         )
     text = properties["template"]
     if text is UNKNOWN:
         return
     try:
         if engine.env.remote_heats.is_local(region):
-            _check(engine, text, properties["parameters"], budget)
+            _check(around, text, properties["parameters"])
         else:
             _read(text)
     except RequestLimitExceeded:
         raise
     except StokerError as error:
         raise StackValidationFailed(
-            f'Failed validating stack template using Heat endpoint at region "{region}" due to "{clip(error.message)}"'
+            f'Failed validating stack template using Heat endpoint at region "{region}"'
+            f' due to "ERROR: {clip(error.message)}"'
         ) from None
 
 
@@ -56,15 +71,16 @@ def _read(text: str) -> None:
         raise StackValidationFailed("Template format version not found.")
 
 
-def _check(engine: Engine, text: str, parameters: Any, budget: Budget) -> None:
+def _check(around: Around, text: str, parameters: Any) -> None:
     from stoker.stacks.templates.check import Checker  # check.py imports this module
 
     flaws = Flaws(text)
-    template = hot.parse(text, {}, flaws)
+    environment = replace(around.environment, parameters={})
+    template = hot.parse(text, around.files, flaws)
     supplied = parameters if isinstance(parameters, Mapping) else {}
     resolved = {name: value for name, value in supplied.items() if not hot.weigh(value)[1]}
     own = Flaws()
-    bound = hot.bind(template, Environment(), supplied=resolved, pseudo={}, flaws=own)
+    bound = hot.bind(template, environment, supplied=resolved, pseudo={}, flaws=own)
     for flaw in own:
         # A value that is not yet known counts as missing in ``bind``.
         is_unknown = parameters is UNKNOWN or (
@@ -73,6 +89,7 @@ def _check(engine: Engine, text: str, parameters: Any, budget: Budget) -> None:
         if not is_unknown:
             flaws.add(flaw)
     values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}
-    decided = hot.decide(template, values, {}, budget, flaws)
-    Checker(engine, {}, budget, flaws).check(decided, values, Environment())
+    decided = hot.decide(template, values, around.files, around.budget, flaws)
+    checker = Checker(around.engine, around.files, around.budget, flaws, remote_depth=around.remote_depth + 1)
+    checker.check(decided, values, environment)
     flaws.raise_any()

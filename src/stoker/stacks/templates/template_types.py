@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from typing import Any
 
 from stoker import hot
-from stoker.hot import Definition, Environment, Template
+from stoker.hot import UNKNOWN, Definition, Environment, Template
 from stoker.hot.paths import Path
-from stoker.model.errors import StokerError
+from stoker.model.errors import StackValidationFailed, StokerError
+from stoker.resources import nested_sources
 from stoker.resources import properties as schemas
-from stoker.resources.base import ResourceType
+from stoker.resources.base import Properties, ResourceType
 from stoker.resources.nested_base import TEMPLATE, is_template_name
-from stoker.resources.properties import Property
+from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.templates.flaw_report import FlawReport
 from stoker.stacks.templates.unknown_types import UnknownTypes
 
@@ -74,6 +76,24 @@ class TemplateTypes:
         except StokerError as error:
             self._unreadable[name] = type(error)(f"{name}: {error.message}")
             raise self._unreadable[name] from None
+
+    def check_parameters(self, named: tuple[str, str, Any], environment: Environment, place: Path) -> Properties:
+        """
+        Return the values for the parameters of a template file; see ``ResourceType.template_file``.
+
+        ``place``: the path of the resource's properties. Raises Invalid if there is no such file.
+        """
+        key, file, values = named
+        if file not in self._files:
+            raise StackValidationFailed(f"{key}: {nested_sources.missing(file)}")
+        schema = self._provide(file, environment).properties or {}
+        if values is UNKNOWN:
+            return dict.fromkeys(schema, UNKNOWN)
+        errors: list[PropertyError] = []
+        checked = schemas.check(schema, values or {}, errors=errors)
+        for error in errors:
+            self._report.add_property_error(error, place)
+        return checked
 
     def report_unknown(self) -> None:
         """Report the unknown types of all templates: one error for each type."""

@@ -1,6 +1,7 @@
 """Take a stack of another Heat over, with the ids of its objects.
 
-The stack at the other Heat stays as it is, unless --repoint or --abandon changes it. Agents repeat no run.
+The stack at the other Heat stays as it is, unless --repoint or --abandon changes it. Agents repeat no run. Repeat an
+interrupted command: it continues where it stopped.
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ import click
 from stoker_client.cli._output import Output, echo, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import merge, pair
+from stoker_client.errors import ClientError, NotFound
 
 if TYPE_CHECKING:
     from stoker_client.heat_import.agent_configs import ServerConfig
@@ -30,6 +32,10 @@ if TYPE_CHECKING:
     "--repoint", is_flag=True, help="Update the stack at the other Heat, so that its agents change to Stoker."
 )
 @click.option("--abandon", "is_abandoned", is_flag=True, help="Then remove the stack, without its resources, there.")
+@click.option(
+    "--agent-timeout", type=click.IntRange(0), default=300, show_default=True, metavar="SECONDS",
+    help="How long --abandon waits for agents to change to Stoker; 0 does not wait.",
+)  # fmt: skip
 @output_option
 @click.pass_obj
 def command(
@@ -42,29 +48,64 @@ def command(
     parameters: tuple[tuple[str, str], ...],
     repoint: bool,
     is_abandoned: bool,
+    agent_timeout: int,
     output: Output,
 ) -> None:
     # imported here because keystoneauth and rich are slow, and usage errors do not need them
-    from stoker_client.cli._stack_wait import emit_result, wait_for
+    from stoker_client.cli._stack_wait import emit_result
     from stoker_client.connection import open_wire
-    from stoker_client.heat_import import agent_configs
-    from stoker_client.heat_import.adoption_data import adoption_data
+    from stoker_client.heat_import import abandonment, agent_configs
+    from stoker_client.heat_import.adoption_data import adoption_data, refuse
+    from stoker_client.heat_import.earlier_import import find_finished, find_import
     from stoker_client.heat_import.source_stack import read_stack
     from stoker_client.templates.bundle import collect
 
     other = open_wire(cloud)
     click.get_current_context().call_on_close(other.close)
-    source = read_stack(other, stack)
-    replaced = collect(template, environments).body() if template or environments else {}
-    data = adoption_data(source, merge(parameters, (), "--parameter"), replaced)
-    ref = session.client.stacks.create(_request(name, source.stack, data))
-    wait_for(session.client, ref, "ADOPT")
+    try:
+        source = read_stack(other, stack)
+    except NotFound:
+        if not (is_abandoned and (finished := find_finished(session.client, name or stack))):
+            raise
+        emit_result(output, finished, outputs=True)  # an earlier command has abandoned the source
+        return
+    ref = find_import(session.client, name or source.stack["stack_name"], source)
+    refusals = abandonment.find_refusals(other) if is_abandoned else []
+    if ref is None:
+        replaced = collect(template, environments).body() if template or environments else {}
+        data = adoption_data(source, merge(parameters, (), "--parameter"), replaced, refusals)
+        ref = session.client.stacks.create(_request(name, source.stack, data))
+    else:
+        refuse([*source.problems, *refusals])
+    _await_adoption(session, ref)
     configs = session.client.stacks.server_configs(ref)
-    left = agent_configs.repoint(other, source, configs) if repoint else configs
+    if repoint:
+        agent_configs.repoint(other, source, configs)
     if is_abandoned:
-        agent_configs.abandon(other, source)
+        abandonment.await_agents(session.client, source, agent_timeout)
+        abandonment.abandon(other, source)
     emit_result(output, session.client.stacks.show(ref), outputs=True)
-    _explain(left, is_repointed=repoint)
+    if not repoint:
+        _explain(configs)
+
+
+def _await_adoption(session: Session, ref: str) -> None:
+    """Wait until the stack has adopted everything. Raises ClientError with a remedy if it could not."""
+    from stoker_client.cli._stack_wait import wait_for
+
+    status = session.client.stacks.show(ref, outputs=False)["stack_status"]
+    if status.endswith("_COMPLETE"):  # of an earlier command
+        return
+    try:
+        wait_for(session.client, ref, "ADOPT")
+    except ClientError as error:
+        if session.client.stacks.show(ref)["stack_status"] != "ADOPT_FAILED":
+            raise
+        name = ref.partition("/")[0]
+        raise ClientError(
+            f"{error}\nNothing has changed at the other Heat. Mend the cause, and remove the stack with `stoker stack"
+            f" delete {name}`, which leaves all objects that it adopted. Then repeat the command"
+        ) from None
 
 
 def _request(name: str | None, stack: Any, data: dict[str, Any]) -> dict[str, Any]:
@@ -77,11 +118,13 @@ def _request(name: str | None, stack: Any, data: dict[str, Any]) -> dict[str, An
     }
 
 
-def _explain(configs: "Sequence[ServerConfig]", *, is_repointed: bool) -> None:
+def _explain(configs: "Sequence[ServerConfig]") -> None:
     """Print what the user has to do on servers whose agents still use the other Heat."""
     if not configs:
         return
-    reason = "the update of the other stack does not reach nested stacks" if is_repointed else "--repoint was not used"
-    echo(f"\nThese agents still use the other Heat ({reason}). Write to /etc/os-collect-config.conf:", err=True)
+    echo(
+        "\nThese agents still use the other Heat (--repoint was not used). Write to /etc/os-collect-config.conf:",
+        err=True,
+    )
     for config in configs:
         echo(f"\n# {config.path} ({config.server_id})\n{config.ini()}", nl=False, err=True)

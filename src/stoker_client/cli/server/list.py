@@ -1,4 +1,7 @@
-"""List the servers of the project."""
+"""List the servers of the project, sorted by name.
+
+With --limit, and without a selector and --sort, the oldest servers are listed, in the order of their creation.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,9 +25,10 @@ STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 @list_options()
 @click.pass_obj
 def command(session: Session, selectors: Sequence[str], status: str | None, output: Output) -> None:
-    selected = session.client.servers.all(join(selectors))
-    servers = [server for server in selected if status in (None, server["status"])]
-    emit_list(output, servers, COLUMNS, wide=WIDE, order="name", cells=_cells)
+    servers = list(session.client.servers.iterate(join(selectors), status=status, limit=output.first))
+    # With --limit, the service reads no more servers than the first ones, which are the oldest.
+    order = "name" if output.first is None else None
+    emit_list(output, servers, COLUMNS, wide=WIDE, order=order, cells=_cells)
 
 
 def _cells(server: Mapping[str, Any]) -> dict[str, str]:
