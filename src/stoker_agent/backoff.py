@@ -14,11 +14,20 @@ class Backoff:
         self._longest = max(SHORTEST, longest)
         self._next = SHORTEST
 
-    def next(self) -> float:
-        """Return the next pause in seconds, multiplied by a random factor of 0.5 to 1."""
+    def next(self, retry_after: float = 0.0) -> float:
+        """
+        Return the next pause in seconds, multiplied by a random factor of 0.5 to 1.
+
+        ``retry_after``: the seconds that the service asks to wait. The pause is then not shorter, and up to a quarter
+        longer than they are.
+        """
         pause, self._next = self._next, min(self._next * 2, self._longest)
-        return pause * random.uniform(0.5, 1.0)  # noqa: S311 — the value only spreads the retries
+        return max(_spread(pause, 0.5, 1.0), _spread(retry_after, 1.0, 1.25))
 
     def reset(self) -> None:
         """Start again with the shortest pause."""
         self._next = SHORTEST
+
+
+def _spread(seconds: float, least: float, most: float) -> float:
+    return seconds * random.uniform(least, most)  # noqa: S311 — the value only spreads the retries

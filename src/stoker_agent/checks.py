@@ -213,7 +213,8 @@ class Checks:
             try:
                 self._send(id, report)
             except Unreachable as error:
-                pause = _REFUSED_SECONDS if isinstance(error, Refused) else self._backoff.next()
+                is_refused = isinstance(error, Refused)
+                pause = _REFUSED_SECONDS if is_refused else self._backoff.next(error.retry_after)
                 _log.warning("check.not_sent: cannot report the check of %s: %s", id, error)
                 self._send_at = time.monotonic() + pause
                 return

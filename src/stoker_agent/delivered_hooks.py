@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple, Optional
 
+from stoker_agent.backoff import Backoff
 from stoker_agent.config import Config
 from stoker_agent.files import write
 from stoker_agent.programs import CannotRun, group_name, inputs, parse_seconds
@@ -26,7 +27,7 @@ LONGEST = 16 * 1024 * 1024
 MOST = 32
 #: Time limit of one request, and of all attempts if the run has no timeout.
 _REQUEST_SECONDS, _FETCH_SECONDS = 60.0, 300.0
-_PAUSE_SECONDS, _LONGEST_PAUSE = 1.0, 15.0
+_LONGEST_PAUSE = 15.0
 _DIGEST = re.compile("[0-9a-f]{64}")
 
 
@@ -81,7 +82,7 @@ class DeliveredHooks:
     def _fetch(self, hook: Hook, entry: Mapping[str, Any], folder: Path, control: Control) -> Optional[bytes]:
         """Fetch and verify the hook; None if the run is to stop. Raises CannotRun."""
         seconds = parse_seconds(inputs(entry).get("deploy_timeout")) or _FETCH_SECONDS
-        until, pause, attempt = time.monotonic() + seconds, _PAUSE_SECONDS, 0
+        until, backoff, attempt = time.monotonic() + seconds, Backoff(_LONGEST_PAUSE), 0
         while control.why is None:
             attempt += 1
             _report(folder, f"fetching the hook {hook.url}" + (f", attempt {attempt}" if attempt > 1 else ""))
@@ -90,12 +91,11 @@ class DeliveredHooks:
             except Refused as error:
                 raise CannotRun(f"The hook {hook.url} cannot be fetched: {error}") from None
             except Unreachable as error:
-                problem = str(error)
+                problem, pause = str(error), backoff.next(error.retry_after)
             if time.monotonic() + pause >= until:
                 raise CannotRun(f"The hook {hook.url} cannot be fetched: {problem} ({attempt} attempts, {seconds:g} s)")
             _report(folder, f"the hook {hook.url} cannot be fetched: {problem}")
             control.wait(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
         return None
 
     def _fetch_once(self, hook: Hook, seconds: float) -> bytes:

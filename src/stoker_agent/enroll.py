@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import getpass
 import json
+import logging
 import os
 import socket
 import sys
+import time
 from pathlib import Path
 
 from stoker_agent import __version__, proxy
+from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable, keep
 from stoker_agent.machine import cloud_id, identity
 from stoker_agent.programs import available
 from stoker_agent.web import Answer, Unreachable
+
+#: Seconds of pauses that a busy server may ask for in total.
+_PATIENCE_SECONDS = 300.0
+_log = logging.getLogger("stoker-agent")
 
 
 def read_token(file: str | None) -> str:
@@ -44,7 +51,8 @@ def enroll(
     Enroll this server at ``url`` (POST /agent/v1/enroll), store the key and return the enrollment.
 
     ``proxy_url`` and ``no_proxy`` are stored, and used for the call; None uses the environment's.
-    A repetition with the same token is safe. Raises Unusable if Stoker is unreachable or rejects the token.
+    Waits up to five minutes if Stoker asks for later requests. A repetition with the same token is safe. Raises
+    Unusable if Stoker is unreachable or rejects the token.
     """
     # absolute: later starts may have another working directory
     ca_file = str(Path(ca_file).absolute()) if ca_file else None
@@ -58,11 +66,7 @@ def enroll(
         "agent": {"version": __version__, "hooks": available(paths.hooks)},
     }
     try:
-        channel = Channel(Config(url, "", "", ca_file))
-        answer = channel.call(
-            "POST", "/agent/v1/enroll", json.dumps(body).encode(), {"Content-Type": "application/json"}
-        )
-        channel.close()
+        answer = _send(Channel(Config(url, "", "", ca_file)), json.dumps(body).encode())
         if answer.status != 201:
             raise Unusable(f"cannot enroll at {url}: {_refusal(answer)}")
         answered = answer.json()
@@ -74,6 +78,22 @@ def enroll(
         raise Unusable(f"cannot enroll at {url}: that is no Stoker's answer") from None
     keep(paths.config, config)
     return config
+
+
+def _send(channel: Channel, body: bytes) -> Answer:
+    """Send the request, and again after each pause that the server asks for. Raises Unreachable."""
+    backoff, until = Backoff(), time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        try:
+            return channel.call("POST", "/agent/v1/enroll", body, {"Content-Type": "application/json"})
+        except Unreachable as error:
+            pause = backoff.next(error.retry_after)
+            if not error.retry_after or time.monotonic() + pause > until:
+                raise
+            _log.warning("enrollment.postponed: %s; the next attempt is in %.0f s", error, pause)
+        finally:
+            channel.close()
+        time.sleep(pause)
 
 
 def _refusal(answer: Answer) -> str:

@@ -106,7 +106,7 @@ class FactsReporter:
         try:
             self._send(body, digest)
         except Unreachable as error:
-            pause = self._backoff.next()
+            pause = self._backoff.next(error.retry_after)
             _log.debug("facts.not_sent: cannot send facts, the next attempt is in %.0f s: %s", pause, error)
             return pause
         self._backoff.reset()

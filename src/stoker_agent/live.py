@@ -8,11 +8,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping
 
+from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.limits import to_character
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.progress import ProgressFile
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Answer, Busy, Unreachable
 
 _FIRST_WORD_SECONDS = 0.05
 _EVERY_SECONDS = 0.2
@@ -45,6 +46,9 @@ class Live:
         #: By stream: the offset after which the server has received everything.
         self._whole_from: Dict[str, int] = {name: 0 for name in streams}
         self._sent_at = 0.0
+        self._backoff = Backoff()
+        #: When the server, which has asked for a pause, gets requests again.
+        self._resume_at = 0.0
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="live", daemon=True)
         self._thread.start()
@@ -115,12 +119,7 @@ class Live:
             return False
         if start > self._offsets[name]:
             word = "&gap=1"  # the bytes before ``start`` will not follow
-        answer = self._channel.call(
-            "POST",
-            f"{self._path}/logs?stream={name}&offset={start}{word}",
-            part,
-            {"Content-Type": "application/octet-stream"},
-        )
+        answer = self._post(f"/logs?stream={name}&offset={start}{word}", part, "application/octet-stream")
         if answer.status != 200:
             return False
         self._sent_at = time.monotonic()
@@ -132,8 +131,17 @@ class Live:
     def _say(self, body: Dict[str, Any]) -> None:
         self._sent_at = time.monotonic()
         try:
-            self._channel.call(
-                "POST", f"{self._path}/progress", json.dumps(body).encode(), {"Content-Type": "application/json"}
-            )
+            self._post("/progress", json.dumps(body).encode(), "application/json")
         except Unreachable:
             return
+
+    def _post(self, path: str, body: bytes, media_type: str) -> Answer:
+        """Send a request. Raises Unreachable, also during a pause that the server has requested."""
+        if time.monotonic() < self._resume_at:
+            raise Busy("the server has asked for a pause")
+        try:
+            return self._channel.call("POST", self._path + path, body, {"Content-Type": media_type})
+        except Busy as error:
+            if error.retry_after:
+                self._resume_at = time.monotonic() + self._backoff.next(error.retry_after)
+            raise

@@ -121,7 +121,7 @@ class Poller:
             self._record_failure(way, error, _REFUSED_SECONDS)
             way.failures += TRIES
         except Unreachable as error:
-            self._record_failure(way, error, way.backoff.next())
+            self._record_failure(way, error, way.backoff.next(error.retry_after))
         except Exception as error:  # no answer may end the polling thread
             self._record_failure(way, Unreachable(f"{type(error).__name__}: {error}"), way.backoff.next())
 

@@ -25,8 +25,8 @@ class _Later:
         self._backoff = Backoff(longest)
         self.due = 0.0
 
-    def put_off(self, seconds: float = 0.0) -> None:
-        self.due = time.monotonic() + max(seconds, self._backoff.next())
+    def put_off(self, seconds: float, retry_after: float) -> None:
+        self.due = time.monotonic() + max(seconds, self._backoff.next(retry_after))
 
 
 class Reporter:
@@ -125,9 +125,9 @@ class Reporter:
             if sender is not None:
                 self._send(sender, id, self._held.get(id) or self._runs.result(id))
         except Busy as error:
-            # The target may fail for this result only, so others are still sent.
+            # Without Retry-After, the target may fail for this result only, so others are still sent.
             _log.warning("result.not_sent: cannot report %s: %s", id, error)
-            self._put_off(_run(id))
+            self._put_off(_place(sender) if error.retry_after else _run(id), retry_after=error.retry_after)
             return False
         except Unreachable as error:
             _log.warning("result.not_sent: cannot report %s to %s: %s", id, _place(sender), error)
@@ -169,8 +169,8 @@ class Reporter:
     def _waits(self, name: str) -> bool:
         return name in self._later and self._later[name].due > self._started
 
-    def _put_off(self, name: str, seconds: float = 0.0) -> None:
-        self._later.setdefault(name, _Later(self._longest)).put_off(seconds)
+    def _put_off(self, name: str, seconds: float = 0.0, retry_after: float = 0.0) -> None:
+        self._later.setdefault(name, _Later(self._longest)).put_off(seconds, retry_after)
 
     def _note(self, id: str) -> None:
         try:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
 import stoker_agent
+from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.drain import Drain
@@ -172,8 +173,9 @@ class Updater:
 
     def _download(self, sha256: str) -> bytes:
         """Return the program. Raises UpdateFailed if it does not come, or has another digest."""
-        reason = ""
+        reason, backoff = "", Backoff()
         for _ in range(_TRIES):
+            pause = _RETRY_SECONDS
             channel = Channel(self._config)
             try:
                 answer = channel.call("GET", _PATH, seconds=60.0)
@@ -182,9 +184,10 @@ class Updater:
                 reason = "its digest is another one than the offer's" if answer.status == 200 else answer.summary()
             except Unreachable as error:
                 reason = str(error)
+                pause = max(pause, backoff.next(error.retry_after))
             finally:
                 channel.close()
-            threading.Event().wait(_RETRY_SECONDS)
+            threading.Event().wait(pause)
         raise UpdateFailed(f"cannot download the program: {reason}")
 
     def _test(self, fresh: Path, id: str) -> None:

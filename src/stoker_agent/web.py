@@ -29,16 +29,26 @@ _SECRET = ("authorization", "x-auth-token", "url-signature")
 class Unreachable(Exception):
     """The service gave no answer, or asks for a later retry."""
 
+    #: Seconds that the service asks to wait before the next request; 0 without a request.
+    retry_after = 0.0
+
 
 class Busy(Unreachable):
     """The service is reachable and asks for a later retry."""
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
 
 
 class Refused(Unreachable):
     """The service rejects the agent; an early retry is pointless."""
 
 
-_LONGEST_PAUSE = 3600.0
+#: The longest pause in seconds that a service may request, before its jitter.
+_LONGEST_PAUSE = 240.0
+#: Statuses whose Retry-After is a request to send less.
+_OVERLOADED = (429, 503)
 
 
 class Answer(NamedTuple):
@@ -56,7 +66,7 @@ class Answer(NamedTuple):
 
     @property
     def retry_after(self) -> float:
-        """Seconds that the server asks to wait, at most an hour; 0 without a request."""
+        """Seconds that the server asks to wait, at most four minutes; 0 without a request."""
         value = self.headers.get("retry-after", "")
         return min(float(value), _LONGEST_PAUSE) if value.isascii() and value.isdecimal() else 0.0
 
@@ -98,8 +108,8 @@ class Web:
         Send a request and return the answer, whatever its status below 500. Redirects are followed for GET and HEAD.
 
         ``seconds`` limits the wait for the answer, and with ``most``, which limits the bytes of its body, the time of
-        the whole answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx, and Refused for a longer
-        body.
+        the whole answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx (with the Retry-After of 429
+        and 503), and Refused for a longer body.
         """
         sent = dict(headers or {})
         for _ in range(_REDIRECTS + 1):
@@ -143,7 +153,8 @@ class Web:
             # The server may have closed an idle connection, so the request is repeated on a new one.
             return self._call(verb, url, body, headers, seconds, most)
         if answer.status >= 500 or answer.status in (408, 429):
-            raise Busy(f"the server answered {answer.status}")
+            retry_after = answer.retry_after if answer.status in _OVERLOADED else 0.0
+            raise Busy(f"the server answered {answer.status}", retry_after)
         return answer
 
     def _exchange(

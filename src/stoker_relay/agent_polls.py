@@ -38,6 +38,10 @@ class AgentPolls:
         """The number of open polls."""
         return sum(member.is_waiting for member in self._members.values())
 
+    def count_agents(self) -> int:
+        """Return the number of agents that have polled lately."""
+        return len(self._members)
+
     async def poll(self, key: str, etag: str | None, agent: str, wait: int) -> Answer:
         """
         Return the agent's document as soon as it differs from ``etag``, or 304 after ``wait`` seconds.
@@ -73,6 +77,7 @@ class AgentPolls:
         member = self._members.get(key)
         if member is not None:
             member.is_active = False
+            self._batches.change(member)
 
     async def run(self) -> None:
         """Forget agents that no longer poll, until cancelled."""
@@ -80,9 +85,12 @@ class AgentPolls:
             await asyncio.sleep(_SWEEP_SECONDS)
             now = time.monotonic()
             for key, member in list(self._members.items()):
+                was_active = member.is_active
                 if member.expire(now):
                     del self._members[key]
                     self._batches.remove(member)
+                elif was_active and not member.is_active:
+                    self._batches.change(member)
 
     def close(self) -> None:
         """Answer all polls with 503, because the relay stops."""

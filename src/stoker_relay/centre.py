@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import httpx2
 import structlog
@@ -36,6 +37,29 @@ class Answer:
     body: bytes = b""
 
 
+class Polls:
+    """
+    The connections for the shared polls of one batch, of which two are in use at a time.
+
+    The central Stoker may be several processes behind one address, of which one has the batch's session. A process that
+    does not know the session closes the connection, so all that stay open lead to the one that does.
+    """
+
+    def __init__(
+        self, client: httpx2.AsyncClient, poll: Callable[[httpx2.AsyncClient, bytes, int], Awaitable[Answer]]
+    ) -> None:
+        self._client = client
+        self._poll = poll
+
+    async def poll(self, body: bytes, wait: int) -> Answer:
+        """Send a shared poll, with the relay's key. Raises CentreAway."""
+        return await self._poll(self._client, body, wait)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._client.aclose()
+
+
 class Centre:
     """Sends requests to the central Stoker."""
 
@@ -47,9 +71,11 @@ class Centre:
         bounded = httpx2.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
         base = settings.centre.rstrip("/")
         self._client = httpx2.AsyncClient(base_url=base, verify=verify, timeout=timeout, limits=bounded)
-        # Held polls must not take the connections of results.
-        unbounded = httpx2.Limits(max_connections=None, max_keepalive_connections=None)
-        self._poll_client = httpx2.AsyncClient(base_url=base, verify=verify, timeout=timeout, limits=unbounded)
+        # Held polls must not take the connections of results. The server closes connections that it no longer wants.
+        unbounded = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=None)
+        self._create_poll_client = partial(
+            httpx2.AsyncClient, base_url=base, verify=verify, timeout=timeout, limits=unbounded
+        )
 
     async def send(self, verb: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         """Send the request of an agent, with the agent's own headers. Raises CentreAway."""
@@ -59,16 +85,24 @@ class Centre:
         """Send a request of the relay itself, with its key. Raises CentreAway."""
         return await self.send(verb, target, {**headers, "Authorization": f"Bearer {self._key}"})
 
-    async def poll(self, body: bytes, wait: int) -> Answer:
-        """Send a shared poll, with the relay's key. Raises CentreAway."""
-        headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+    def open_polls(self) -> Polls:
+        """Return new connections for the shared polls of one batch."""
+        return Polls(self._create_poll_client(), self._poll)
+
+    async def _poll(self, client: httpx2.AsyncClient, body: bytes, wait: int) -> Answer:
         target = f"/relay/v1/polls?wait={wait}"
-        return await self._call(self._poll_client, "POST", target, headers, body, wait + _ANSWER_SECONDS)
+        return await self._call(client, "POST", target, self._headers(), body, wait + _ANSWER_SECONDS)
+
+    async def send_results(self, body: bytes) -> Answer:
+        """Send results of several agents, with the relay's key. Raises CentreAway."""
+        return await self._call(self._client, "POST", "/relay/v1/results", self._headers(), body, _ANSWER_SECONDS)
+
+    def _headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections other than those of ``open_polls``."""
         await self._client.aclose()
-        await self._poll_client.aclose()
 
     async def _call(
         self,

@@ -16,7 +16,9 @@ CREATE TABLE IF NOT EXISTS entries (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     agent TEXT NOT NULL,
     kind TEXT NOT NULL,
-    request BLOB NOT NULL
+    request BLOB NOT NULL,
+    -- Running time of the relay when the request was stored, in seconds: the computer's clock may jump.
+    stored_at INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS ix_entries_agent ON entries (agent, seq);
 CREATE TABLE IF NOT EXISTS known_keys (digest TEXT PRIMARY KEY);

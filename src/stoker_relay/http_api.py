@@ -1,5 +1,5 @@
 """
-The relay's HTTP API: Stoker's agent API (/agent/v1), and /healthz.
+The relay's HTTP API: Stoker's agent API (/agent/v1), /healthz and /metrics.
 
 Polls of documents are answered by shared polls, downloads from the cache, and reports are spooled while the central
 Stoker is away. All other requests of agents are passed on.
@@ -14,6 +14,7 @@ import sqlite3
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hmac import compare_digest
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -24,6 +25,8 @@ from stoker_relay.agent_polls import AWAY, AgentPolls
 from stoker_relay.centre import Answer, Centre, CentreAway
 from stoker_relay.downloads import Downloads
 from stoker_relay.known_keys import KnownKeys, digest_of
+from stoker_relay.metrics import Metrics
+from stoker_relay.results import Results
 from stoker_relay.spool import Spool, SpooledRequest, SpoolFull
 
 _log = structlog.get_logger("stoker_relay")
@@ -53,9 +56,12 @@ class RelayApp:
 
     centre: Centre
     polls: AgentPolls
+    results: Results
     spool: Spool
     known_keys: KnownKeys
     downloads: Downloads
+    metrics: Metrics
+    metrics_token: str
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -71,6 +77,7 @@ class RelayApp:
         except Exception:
             _log.exception("request.failed", method=request.method, path=scope["path"])
             answer = _error(500, "The relay cannot process the request; its log says why.")
+        self.metrics.count_request(_kind(request.method, scope["path"]), answer.status)
         await Response(answer.body, answer.status, dict(answer.headers))(scope, receive, send)
 
     async def _answer(self, request: Request) -> Answer:
@@ -78,6 +85,8 @@ class RelayApp:
         verb, path = request.method, request.scope["path"]
         if path == "/healthz":
             return self._health()
+        if path == "/metrics":
+            return self._metrics(request)
         if not path.startswith("/agent/v1/"):
             return _error(404, "A relay serves /agent/v1 only: send this request to the central Stoker.")
         return await (self._get(request, path) if verb == "GET" else self._change(request, verb, path))
@@ -97,7 +106,7 @@ class RelayApp:
         body = await _read(request)
         if body is None:
             return _error(413, f"The body is longer than {_BODY_BYTES} bytes.")
-        kind = next((kind for method, form, kind in _SPOOLED if method == verb and form.fullmatch(path)), None)
+        kind = _spooled_kind(verb, path)
         if kind is not None:
             return await self._report(request, kind, body)
         return await self._pass(request, body)
@@ -111,6 +120,13 @@ class RelayApp:
             "spooled_bytes": self.spool.size,
         }
         return Answer(200, {"content-type": "application/json"}, json.dumps(health).encode())
+
+    def _metrics(self, request: Request) -> Answer:
+        is_local = request.client is not None and request.client.host in ("127.0.0.1", "::1")
+        token = (_key(request) or "").encode("utf-8", "surrogateescape")
+        if not is_local and not (self.metrics_token and compare_digest(token, self.metrics_token.encode())):
+            return _error(401, "Metrics need the token in the file that --metrics-token-file names.")
+        return Answer(200, {"content-type": self.metrics.content_type}, self.metrics.render())
 
     async def _document(self, request: Request) -> Answer:
         key, etag = _key(request), request.headers.get("if-none-match")
@@ -162,7 +178,7 @@ class RelayApp:
         agent = digest_of(_key(request) or "")
         if not self.spool.has(agent):
             try:
-                return await self._pass(request, body)
+                return await (self._result(request, body) if kind == "result" else self._pass(request, body))
             except CentreAway:
                 pass
         if not self.known_keys.has(agent):
@@ -177,6 +193,15 @@ class RelayApp:
             return _FULL
         return _acknowledge(request, kind, len(body))
 
+    async def _result(self, request: Request, body: bytes) -> Answer:
+        """Send a result together with those of other agents. Raises CentreAway."""
+        key, config_id = _key(request), request.scope["path"].split("/")[-2]
+        answer = await self.results.send(key, config_id, body) if key is not None and len(key) <= 255 else None
+        if answer is None:
+            return await self._pass(request, body)
+        self._note_key(key, answer)
+        return answer
+
     async def _pass(self, request: Request, body: bytes) -> Answer:
         """Pass a request on. Raises CentreAway."""
         return await self._send(request.method, _target(request), _headers(request), body)
@@ -184,15 +209,29 @@ class RelayApp:
     async def _send(self, verb: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Answer:
         """Send an agent's request, and note whether the central Stoker accepts the key. Raises CentreAway."""
         answer = await self.centre.send(verb, target, headers, body)
-        key = _key_of(headers)
+        self._note_key(_key_of(headers), answer)
+        return answer
+
+    def _note_key(self, key: str | None, answer: Answer) -> None:
         if key is not None and answer.status == 401:
             self.known_keys.remove(digest_of(key))
         elif key is not None and (answer.status < 300 or answer.status == 304):
             self.known_keys.add(digest_of(key))
-        return answer
 
     def _is_known(self, request: Request) -> bool:
         return self.known_keys.has(digest_of(_key(request) or ""))
+
+
+def _spooled_kind(verb: str, path: str) -> str | None:
+    """Return the kind of a request that may wait for the central Stoker, or None."""
+    return next((kind for method, form, kind in _SPOOLED if method == verb and form.fullmatch(path)), None)
+
+
+def _kind(verb: str, path: str) -> str:
+    """Return the kind of a request, for metrics."""
+    if path == "/agent/v1/document":
+        return "poll"
+    return _spooled_kind(verb, path) or "other"
 
 
 def _acknowledge(request: Request, kind: str, size: int) -> Answer:

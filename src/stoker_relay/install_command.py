@@ -16,7 +16,8 @@ from stoker_relay.options import relay_options, to_settings
 from stoker_relay.settings import RelaySettings, Unusable, check_settings
 
 _NAME = "stoker-relay"
-_KEY, _UNIT = "etc/stoker-relay/key", f"etc/systemd/system/{_NAME}.service"
+_KEY, _TOKEN = "etc/stoker-relay/key", "etc/stoker-relay/metrics-token"
+_UNIT = f"etc/systemd/system/{_NAME}.service"
 #: The state directory is systemd's, and the service has a user of its own that owns nothing else.
 _STATE = Path("/var/lib/stoker-relay")
 #: Where systemd puts the files of LoadCredential; the specifier %d needs a newer systemd.
@@ -59,6 +60,8 @@ def install(root: Path, **options: Any) -> None:
         settings = to_settings(options, _STATE)
         check_settings(settings)
         _write(root / _KEY, f"{settings.key}\n", 0o600)
+        if settings.metrics_token:
+            _write(root / _TOKEN, f"{settings.metrics_token}\n", 0o600)
         _write(root / _UNIT, unit(settings), 0o644)
         if root == Path("/"):
             _start()
@@ -71,8 +74,12 @@ def unit(settings: RelaySettings) -> str:
     """Return the text of the unit. Files that only root may read reach the service as credentials."""
     words = [_program(), "relay", "run", "--centre", settings.centre, "--key-file", f"{_CREDENTIALS}/key"]
     words += ["--state-dir", str(_STATE), "--host", settings.host, "--port", str(settings.port)]
-    words += ["--spool-mb", str(settings.spool_bytes // 1024 // 1024), "--connections", str(settings.connections)]
+    words += ["--spool-mb", str(settings.spool_bytes // 1024 // 1024), "--spool-days", str(settings.spool_days)]
+    words += ["--connections", str(settings.connections)]
     credentials = ""
+    if settings.metrics_token:
+        credentials = f"LoadCredential=metrics-token:/{_TOKEN}\n"
+        words += ["--metrics-token-file", f"{_CREDENTIALS}/metrics-token"]
     for name, path in (("ca-file", settings.ca_file), ("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
         if path is not None:
             credentials += f"LoadCredential={name}:{path.absolute()}\n"

@@ -23,6 +23,10 @@ class Member:
     key: str
     etag: str | None = None
     agent: str = ""
+    #: The agent's number in its session.
+    number: int = 0
+    #: The ETag and the header that the session at the central Stoker has; None: the session does not have the agent.
+    known_poll: tuple[str | None, str] | None = None
     #: Whether shared polls include the agent.
     is_active: bool = False
     #: The answer that the agent's open poll waits for.
@@ -40,9 +44,10 @@ class Member:
 
     def deliver(self, answer: Answer) -> None:
         """Answer the open poll, or else the next one."""
-        self.is_active = False
         if answer.status == 200:
             self.document = answer
+        else:
+            self.is_active = False
         if self.waiting is not None and not self.waiting.done():
             self.waiting.set_result(answer)
         else:

@@ -38,6 +38,19 @@ _OPTIONS = (
         help="Megabytes of reports that may wait for the central Stoker.",
     ),
     click.option(
+        "--spool-days",
+        type=click.IntRange(1, 3650),
+        default=30,
+        show_default=True,
+        help="Days after which a report is deleted that the central Stoker has not accepted.",
+    ),
+    click.option(
+        "--metrics-token-file",
+        type=_FILE,
+        metavar="FILE",
+        help="The file with a token that admits other machines to /metrics (default: this machine only).",
+    ),
+    click.option(
         "--connections",
         type=click.IntRange(1, 1000),
         default=16,
@@ -55,7 +68,8 @@ def relay_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def to_settings(options: dict[str, Any], state_dir: Path) -> RelaySettings:
-    """Return the settings that the options say. Raises Unusable if the key file cannot be read."""
+    """Return the settings that the options say. Raises Unusable if a file cannot be read."""
+    token_file = options["metrics_token_file"]
     return RelaySettings(
         centre=options["centre"],
         key=read_file(options["key_file"], "--key-file").strip(),
@@ -67,5 +81,7 @@ def to_settings(options: dict[str, Any], state_dir: Path) -> RelaySettings:
         tls_key=options["tls_key"],
         insecure_http=options["insecure_http"],
         spool_bytes=options["spool_mb"] * 1024 * 1024,
+        spool_days=options["spool_days"],
+        metrics_token=read_file(token_file, "--metrics-token-file").strip() if token_file else "",
         connections=options["connections"],
     )

@@ -16,11 +16,14 @@ import uvicorn
 
 from stoker_relay.agent_polls import AgentPolls
 from stoker_relay.centre import Centre
+from stoker_relay.certificate import Certificate
 from stoker_relay.database import Database
 from stoker_relay.delivery import Delivery
 from stoker_relay.downloads import Downloads
 from stoker_relay.http_api import RelayApp
 from stoker_relay.known_keys import KnownKeys
+from stoker_relay.metrics import Metrics
+from stoker_relay.results import Results
 from stoker_relay.settings import RelaySettings, Unusable
 from stoker_relay.shared_polls import Batch, Batches
 from stoker_relay.spool import Spool
@@ -49,22 +52,30 @@ def run(settings: RelaySettings, on_ready: Callable[[], None]) -> None:
     _raise_descriptor_limit()
     listening = _listen(settings)
     with contextlib.closing(listening), contextlib.closing(Database(settings.state_dir / "relay.db")) as database:
-        spool = Spool(database, settings.key, settings.spool_bytes)
+        metrics = Metrics()
+        spool = Spool(database, settings.key, settings.spool_bytes, metrics)
         uvicorn.config.LOGGING_CONFIG = {"version": 1, "disable_existing_loggers": False}
-        asyncio.run(_run(settings, database, spool, listening, on_ready))
+        asyncio.run(_run(settings, database, spool, metrics, listening, on_ready))
 
 
 async def _run(
     settings: RelaySettings,
     database: Database,
     spool: Spool,
+    metrics: Metrics,
     listening: socket.socket,
     on_ready: Callable[[], None],
 ) -> None:
+    certificate = None
+    if settings.tls_cert is not None and settings.tls_key is not None:
+        certificate = Certificate(settings.tls_cert, settings.tls_key)
     centre, known_keys = Centre(settings), KnownKeys(database)
-    batches = Batches(lambda: Batch(centre, known_keys), settings.batch)
+    batches = Batches(lambda: Batch(centre, known_keys, metrics), settings.batch)
     polls = AgentPolls(centre, known_keys, batches)
-    app = RelayApp(centre, polls, spool, known_keys, Downloads(settings.state_dir / "downloads"))
+    downloads = Downloads(settings.state_dir / "downloads")
+    app = RelayApp(centre, polls, Results(centre), spool, known_keys, downloads, metrics, settings.metrics_token)
+    _watch(metrics, centre, polls, spool)
+    delivery = Delivery(centre, spool, metrics, settings.spool_days * 86400)
     config = uvicorn.Config(
         app,
         lifespan="off",
@@ -78,7 +89,10 @@ async def _run(
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
     )
-    tasks = [asyncio.create_task(polls.run()), asyncio.create_task(Delivery(centre, spool).run())]
+    if certificate is not None:
+        config.load()
+        config.ssl = certificate.context
+    tasks = [asyncio.create_task(work) for work in (polls.run(), delivery.run(), delivery.run_expiry())]
     try:
         on_ready()
         await _Server(config, polls).serve(sockets=[listening])
@@ -88,6 +102,14 @@ async def _run(
         await asyncio.gather(*tasks, return_exceptions=True)
         await batches.close()
         await centre.close()
+
+
+def _watch(metrics: Metrics, centre: Centre, polls: AgentPolls, spool: Spool) -> None:
+    metrics.watch("centre_up", "Whether the central Stoker answered the last request.", lambda: centre.is_reachable)
+    metrics.watch("held_polls", "Open polls of agents.", lambda: len(polls))
+    metrics.watch("agents", "Agents that polled within the last minutes.", polls.count_agents)
+    metrics.watch("spool_requests", "Requests that wait for the central Stoker.", lambda: len(spool))
+    metrics.watch("spool_bytes", "Bytes of these requests.", lambda: spool.size)
 
 
 def _listen(settings: RelaySettings) -> socket.socket:

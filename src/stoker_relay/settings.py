@@ -31,6 +31,10 @@ class RelaySettings:
     insecure_http: bool = False
     #: Maximum bytes of requests that wait for the central Stoker.
     spool_bytes: int = 1024 * 1024 * 1024
+    #: Days of the relay's running time after which a request that waits is deleted.
+    spool_days: int = 30
+    #: The token that admits other machines to /metrics; empty: none.
+    metrics_token: str = ""
     #: Agents in one shared poll. Each shared poll holds one connection to the central Stoker.
     batch: int = 500
     #: Maximum connections to the central Stoker besides those of shared polls.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sqlite3
+import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -19,12 +20,15 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from stoker_relay.database import Database
+from stoker_relay.metrics import Metrics
 from stoker_relay.settings import Unusable
 
 _NONCE = 12
 _PURPOSE = b"stoker relay spool"
 #: The name of the encrypted constant that reveals another key.
 _CHECK = "key-check"
+#: The name of the running time of all processes so far.
+_RUNNING = "running-seconds"
 #: Kinds of which only the last request of an agent counts.
 _LAST_ONLY = frozenset({"facts"})
 
@@ -55,13 +59,17 @@ class Entry:
 class Spool:
     """Stores requests. ``key`` is the relay's own; ``most`` the maximum of bytes. Raises Unusable for another key."""
 
-    def __init__(self, database: Database, key: str, most: int) -> None:
+    def __init__(self, database: Database, key: str, most: int, metrics: Metrics) -> None:
         self._database = database
+        self._metrics = metrics
         self._cipher = AESGCM(HKDF(SHA256(), 32, None, _PURPOSE).derive(key.encode()))
         self._most = most
         #: Number of entries by agent, in the order of each agent's first entry.
         self._counts: Counter[str] = Counter()
         self.size = 0
+        #: The running time of earlier processes, in seconds, and the start of this one (time.monotonic).
+        self._earlier = int(next(iter(database.read("SELECT value FROM properties WHERE name = ?", _RUNNING)), (0,))[0])
+        self._started = time.monotonic()
         self.changed = asyncio.Event()
         self._check_key()
         for agent, count, size in database.read(
@@ -88,7 +96,9 @@ class Spool:
         """Store a request durably. Raises SpoolFull."""
         blob = self._encrypt(msgspec.msgpack.encode(request))
         if self.size + len(blob) > self._most:
+            self._metrics.refused_full.inc()
             raise SpoolFull
+        stored_at = self._running_seconds()
         # Counted before the write, so that a later request of the agent does not overtake this one.
         self._add(agent, 1, len(blob))
 
@@ -99,8 +109,8 @@ class Spool:
                 select = f"SELECT count(*), coalesce(sum(length(request)), 0) {where}"
                 replaced = connection.execute(select, (agent, kind)).fetchall()
                 connection.execute(f"DELETE {where}", (agent, kind))
-            insert = "INSERT INTO entries (agent, kind, request) VALUES (?, ?, ?)"
-            connection.execute(insert, (agent, kind, blob))
+            insert = "INSERT INTO entries (agent, kind, request, stored_at) VALUES (?, ?, ?, ?)"
+            connection.execute(insert, (agent, kind, blob, stored_at))
             return replaced[0][0], replaced[0][1]
 
         try:
@@ -109,6 +119,7 @@ class Spool:
             self._add(agent, -1, -len(blob))
             raise
         self._add(agent, -count, -size)
+        self._metrics.spooled.inc()
         self.changed.set()
 
     async def first(self, agent: str) -> Entry | None:
@@ -126,6 +137,26 @@ class Spool:
         count = await self._database.write(lambda connection: connection.execute(query, (entry.seq,)).rowcount)
         if count:
             self._add(entry.agent, -1, -entry.size)
+
+    async def expire(self, seconds: float) -> int:
+        """Delete the entries that have waited longer, in running time of the relay. Return their number."""
+        now = self._running_seconds()
+
+        def do(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
+            connection.execute("INSERT OR REPLACE INTO properties VALUES (?, ?)", (_RUNNING, now))
+            old = "FROM entries WHERE stored_at < ?"
+            select = f"SELECT agent, count(*), sum(length(request)) {old} GROUP BY agent"
+            expired = connection.execute(select, (now - seconds,)).fetchall()
+            connection.execute(f"DELETE {old}", (now - seconds,))
+            return expired
+
+        expired = await self._database.write(do)
+        for agent, count, size in expired:
+            self._add(agent, -count, -size)
+        return sum(count for _, count, _ in expired)
+
+    def _running_seconds(self) -> int:
+        return self._earlier + int(time.monotonic() - self._started)
 
     def _add(self, agent: str, count: int, size: int) -> None:
         self._counts[agent] += count

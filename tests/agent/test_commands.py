@@ -12,6 +12,8 @@ import pytest
 from stoker_agent.commands import run_once, status
 from support.agents import AGENT_PYTHON
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = "#!/bin/sh\necho out\necho err >&2\nexit {}"
 
 

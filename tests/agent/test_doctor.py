@@ -10,6 +10,8 @@ from support.agents import own_agent
 from support.certificates import Authority
 from support.server import served
 
+pytestmark = pytest.mark.slow
+
 
 def diagnose(agent, *words: str) -> tuple[int, dict[str, list[tuple[str, str]]]]:
     """Return the exit code, and the outcome and the text of each check by name."""

@@ -16,6 +16,8 @@ from support.agents import AGENT_PYTHON
 from support.install_line import Machine
 from support.server import served
 
+pytestmark = pytest.mark.slow
+
 _ELEMENT = Path(__file__).parents[2] / "elements" / "stoker-agent"
 
 

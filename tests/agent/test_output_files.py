@@ -6,6 +6,8 @@ import pytest
 
 from stoker_agent.output_files import AFTERWARDS, LEAST, BoundedFile, punch, tidy
 
+pytestmark = pytest.mark.slow
+
 MB = 1024 * 1024
 
 

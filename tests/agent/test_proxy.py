@@ -15,7 +15,8 @@ from stoker_agent.web import Unreachable, Web
 from support.certificates import Authority
 from support.http_proxy import http_proxy
 from support.install_line import Machine
-from support.server import Served, free_port, served
+from support.ports import free_port
+from support.server import Served, served
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +71,7 @@ def test_an_invalid_url_is_refused_without_its_password(url):
     assert "secret" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_an_agent_works_through_a_proxy_with_a_login_that_no_log_contains(agent, server):
     with http_proxy("me:pass word") as running:
         url = server.url.replace("127.0.0.1", "stoker.example")
@@ -98,6 +100,7 @@ def test_an_agent_works_through_a_proxy_with_a_login_that_no_log_contains(agent,
         assert "pass" not in agent.said()
 
 
+@pytest.mark.slow
 def test_https_goes_through_a_tunnel_and_a_replaced_ca_needs_no_new_connection_pool(tmp_path):
     authority, other = Authority(tmp_path / "ca"), Authority(tmp_path / "other", "other CA")
     authority.issue("127.0.0.1", "stoker.example")
@@ -172,6 +175,7 @@ def test_the_proxy_of_the_environment_is_stored_and_stays_with_a_later_line(dist
     assert (machine.config["proxy"], machine.config["no_proxy"]) == (url, "direct.example")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["http://u:p@proxy.example:1", "https://proxy.example", "http://p.example;id", ""])
 def test_lines_name_no_proxy_with_a_password_and_no_other_url(server_of_lines, url):
     answer = server_of_lines.heat("POST", "/servers", {"name": "web", "proxy": url})

@@ -17,6 +17,7 @@ from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs
 from stoker_agent.senders import Senders
 from support.http_stub import Answering, Asked, Said, answering
+from support.reporters import forget_results
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -63,17 +64,20 @@ def runs(tmp_path: Path) -> Runs:
 
 
 @pytest.fixture
-def report(there, runs) -> Iterator[Callable[..., Reporter]]:
+def report(there, world, runs) -> Iterator[Callable[..., Reporter]]:
     """A reporter that has begun."""
-    senders = []
+    senders, reporters = [], []
 
     def one(*, enrolled: bool = True, longest: float = 0.02) -> Reporter:
         senders.append(Senders(Config(f"{there.url}/stoker", "s", "key") if enrolled else None))
-        made = Reporter(senders[-1], runs, lambda: None, longest)
-        made.start()
-        return made
+        reporters.append(Reporter(senders[-1], runs, lambda: None, longest))
+        reporters[-1].start()
+        return reporters[-1]
 
     yield one
+    world.held.set()
+    for each in reporters:
+        forget_results(each)
     for each in senders:
         each.close()
 

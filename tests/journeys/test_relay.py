@@ -6,19 +6,23 @@ import asyncio
 import base64
 import hashlib
 import json
+import socket
+import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
-from bench.swarm import Swarm, enroll_servers
+from bench.swarm import Faults, Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
 from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
+from support.certificates import Authority
 from support.install_line import Machine
 from support.relay import Relay, relay
 from support.server import Served, served
@@ -118,6 +122,10 @@ def test_many_agents_share_few_connections(stoker, site):
             assert shown["status"] == "COMPLETE", shown
             busy = await asyncio.to_thread(site.connections_to, int(site.centre.rpartition(":")[2]))
             assert busy <= 20
+            metrics = await asyncio.to_thread(site.metrics)
+            assert metrics["stoker_relay_agents"] == AGENTS
+            assert metrics['stoker_relay_requests_total{kind="result",status="200"}'] >= AGENTS
+            assert (metrics["stoker_relay_centre_up"], metrics["stoker_relay_spool_requests"]) == (1, 0)
 
     def start_trigger() -> str:
         body = {"name": "all", "group": "script", "config": "true"}
@@ -274,3 +282,91 @@ def test_a_deleted_relay_serves_no_documents(stoker, tmp_path):
         site.process.terminate()
         waiting.join(60)
         assert not waiting.is_alive()
+
+
+def test_https_on_both_sides_with_private_authorities(tmp_path):
+    """Both certificates are renewed while agents work; a certificate of another authority is refused."""
+    own, other = Authority(tmp_path / "centre-ca"), Authority(tmp_path / "relay-ca", "the relay's CA")
+    own.issue("127.0.0.1")
+    first = other.issue("127.0.0.1")
+    tls = (*own.flags, "--tls-ca", str(own.file))
+    tmp_path.joinpath("centre").mkdir()
+    with (
+        served(tmp_path / "centre", *tls, ca_file=own.file) as stoker,
+        site_relay(tmp_path, stoker, *other.flags, "--ca-file", str(own.file), ca_file=other.file) as site,
+    ):
+        agent = through(site, spoken_agent(stoker))
+        made = deploy(stoker, agent.id)
+        [run] = agent.document().body["deployments"]
+        assert serial_number(site) == first
+        own.issue("127.0.0.1")
+        renewed = other.issue("127.0.0.1")
+        assert serial_number(site) == renewed
+        assert agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}).status == 200
+        stoker.until(lambda: status(stoker, made["id"]) == "COMPLETE")
+        other.key.write_text("no key")
+        assert serial_number(site) == renewed  # the previous certificate stays in use
+        assert "tls.reload_failed" in site.output
+        with site_relay(tmp_path / "wrong", stoker, "--ca-file", str(other.file), name="wrong") as wrong:
+            assert through(wrong, agent).call("GET", "/install").status == 503
+            assert "CERTIFICATE_VERIFY_FAILED" in wrong.output
+
+
+def serial_number(site: SiteRelay) -> int:
+    """Return the number of the certificate in a handshake."""
+    context = ssl.create_default_context(cafile=str(site.ca_file))
+    with (
+        socket.create_connection(("127.0.0.1", site.port)) as plain,
+        context.wrap_socket(plain, server_hostname="127.0.0.1") as connection,
+    ):
+        certificate = connection.getpeercert()
+    return int(str(certificate["serialNumber"]), 16)
+
+
+def test_kills_of_the_relay_and_of_stoker_under_load_lose_and_repeat_nothing(tmp_path):
+    """Agents report through the relay; every trigger ends, although both are killed while results are under way."""
+    tmp_path.joinpath("centre").mkdir()
+    with served(tmp_path / "centre") as stoker, site_relay(tmp_path, stoker) as site:
+
+        def call(verb: str, path: str, body: Any = None) -> Any:
+            while True:
+                with suppress(OSError):
+                    answer = (stoker.request if path.startswith("/agent") else stoker.heat)(verb, path, body)
+                    if answer.status < 300:
+                        return answer.body
+
+        servers = enroll_servers(call, [f"swarm{number}" for number in range(60)])
+        keys = [server["key"] for server in servers.values()]
+        swarm = Swarm(Endpoint.parse(site.url), keys, Faults(duration=0.02, spread=0.02), wait=5)
+        body = {"name": "c", "group": "script", "config": "true"}
+        config_id = call("POST", "/software_configs", body)["software_config"]["id"]
+        body = {"config_id": config_id, "servers": list(servers)}
+
+        def kill_each() -> None:
+            for count, victim in enumerate((site, stoker, site, stoker), 1):
+                stoker.until(lambda count=count: swarm.begun.total() >= count * len(keys) // 2, 240)
+                victim.kill9()
+                victim.start()
+
+        def journey() -> bool:
+            if not triggers or show(triggers[-1])["status"] != "IN_PROGRESS":
+                if len(triggers) == 4:
+                    return not killer.is_alive()
+                triggers.append(call("POST", "/software_triggers", body)["software_trigger"]["id"])
+            return False
+
+        def show(id: str) -> dict:
+            return dict(call("GET", f"/software_triggers/{id}")["software_trigger"])
+
+        triggers: list[str] = []
+        killer = threading.Thread(target=kill_each)
+        killer.start()
+        try:
+            asyncio.run(swarm.run(journey))
+        finally:
+            killer.join()
+        ended = [show(id) for id in triggers]
+        assert [(each["status"], each["complete"]) for each in ended] == [("COMPLETE", len(keys))] * 4
+        # An attempt without an answer may have created another trigger, whose runs are single, too.
+        assert set(swarm.begun.values()) == {1}
+        stoker.until(lambda: site.health()["spooled_requests"] == 0)

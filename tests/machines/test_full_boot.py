@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from support import virtual_machines
-from support.server import free_port, served
+from support.ports import free_port
+from support.server import served
 from support.templates import template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
