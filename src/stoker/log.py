@@ -49,6 +49,7 @@ def send_to(supervisor: socket.socket, worker: int) -> None:
         if isinstance(handler, logging.handlers.RotatingFileHandler):
             sender.setFormatter(handler.formatter)
             root.removeHandler(handler)
+            handler.close()
     root.addHandler(sender)
 
     def add_worker(_: Any, __: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
@@ -60,7 +61,7 @@ def send_to(supervisor: socket.socket, worker: int) -> None:
 
 
 def write_line(record: bytes) -> None:
-    """Write a record of ``send_to`` to the log file."""
+    """Write a record of ``send_to`` to the log file. A full disk loses the record, but does not end the supervisor."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.handlers.RotatingFileHandler):
             line = record.decode(errors="replace")
@@ -74,6 +75,8 @@ def write_line(record: bytes) -> None:
                     stream = handler.stream or stream
                 stream.write(line + handler.terminator)
                 handler.flush()
+            except OSError as error:
+                print(f"stoker: cannot write the log: {error}", file=sys.stderr)
             finally:
                 handler.release()
 

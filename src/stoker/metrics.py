@@ -31,6 +31,8 @@ class Metrics:
         self._handlers = self._histogram(
             "http_handler_seconds", "Duration of requests whose handlers run on threads, with the wait for one.", "api"
         )
+        #: Route → the histogram of its API.
+        self._by_route: dict[str, Histogram] = {}
         self.write_seconds = self._histogram("write_seconds", "Duration of write transactions, waits included.")
         self.commit_seconds = self._histogram("commit_seconds", "Duration of COMMIT, which waits for the disk.")
         self.commit_transactions = self._histogram(
@@ -73,7 +75,10 @@ class Metrics:
 
     def time_handler(self, route: str, seconds: float) -> None:
         """Record the duration of a handler that ran on a thread."""
-        self._handlers.labels(_api_of(route)).observe(seconds)
+        handler = self._by_route.get(route)
+        if handler is None:
+            handler = self._by_route[route] = self._handlers.labels(_api_of(route))
+        handler.observe(seconds)
 
     def count_job(self, kind: str, *, has_failed: bool) -> None:
         """Count a job that has ended."""

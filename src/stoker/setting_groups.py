@@ -9,8 +9,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "host", "port", "workers", "public_url", "tls_cert", "tls_key", "tls_ca", "insecure_http", "proxy_addresses",
     ),
     "State, database and secrets": (
-        "state_dir", "database", "database_connections", "notifier", "secret_key", "secret_key_file", "encryption_keys",
-        "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
+        "state_dir", "database", "database_connections", "database_direct_url", "notifier", "secret_key",
+        "secret_key_file", "encryption_keys", "encryption_keys_file", "clouds_yaml", "log_level", "log_requests",
         "metrics_token", "metrics_token_file",
     ),
     "Servers and deployments": (
@@ -33,8 +33,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Users and logins": (
         "token_hours", "min_password_length", "max_login_failures", "identity_mode", "keystone_auth_url",
         "keystone_cloud", "keystone_user", "keystone_password", "keystone_password_file", "keystone_project",
-        "keystone_domain", "keystone_timeout", "keystone_cache_seconds", "trust_roles", "stack_user_domain",
-        "stack_domain_admin", "stack_domain_admin_password", "stack_domain_admin_password_file",
+        "keystone_domain", "keystone_timeout", "keystone_cache_seconds", "stack_delegation", "trust_roles",
+        "stack_user_domain", "stack_domain_admin", "stack_domain_admin_password", "stack_domain_admin_password_file",
     ),
     "Object store, messaging and other regions": (
         "object_store", "object_store_cloud", "object_store_auth_url", "object_store_user", "object_store_key",

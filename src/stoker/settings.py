@@ -29,6 +29,7 @@ _CHOICES = {
     "agent_update": ("MANUAL", "AUTOMATIC"),
     "deployment_policy": ("STACK", "PROJECT"),
     "delivered_hooks": ("NONE", "STORED", "ANY"),
+    "stack_delegation": ("AUTO", "TRUST", "APPLICATION_CREDENTIAL"),
 }
 #: Minimum bytes of the site secret. Agents' keys derive from it, so it must be hard to guess.
 _MIN_SECRET_BYTES = 32
@@ -91,6 +92,10 @@ class Settings:
     database: str = _setting("", "sqlite:///… or postgresql://… (default: a file in the state directory).")
     database_connections: int = _setting(
         10, "Connections that this process opens to PostgreSQL, everything included; SQLite ignores it."
+    )
+    database_direct_url: str = _setting(
+        "",
+        "URL of the same database without the connection pooler that database leads to (default: there is no pooler).",
     )
     notifier: str = _setting(
         "",
@@ -274,10 +279,15 @@ class Settings:
     keystone_cache_seconds: int = _setting(
         5, "Seconds that results of token validation are cached; a revoked token is accepted for that long."
     )
+    stack_delegation: str = _setting(
+        "AUTO",
+        "How Stoker acts for the owners of stacks with servers: by a TRUST, by an APPLICATION_CREDENTIAL, or AUTO: as"
+        " Keystone permits.",
+    )
     trust_roles: str = _setting(
         "",
-        "Roles, separated by commas, of the trusts by which Stoker manages servers for the owners of stacks (default:"
-        " all roles of the owner's token).",
+        "Roles, separated by commas, with which Stoker acts for the owners of stacks with servers (default: all roles"
+        " of the owner's token).",
     )
     stack_user_domain: str = _setting("heat", "Domain at Keystone for the users of resources.")
     stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
@@ -406,6 +416,7 @@ def _completed(settings: Settings) -> Settings:
     if settings.secret_key:
         check_secret(settings.secret_key.encode(), "secret_key")
     _check_notifier(settings)
+    _check_direct_url(settings)
     if settings.metrics_token:
         check_secret(settings.metrics_token.encode(), "metrics_token")
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
@@ -447,6 +458,15 @@ def _check_notifier(settings: Settings) -> None:
         raise Invalid("notifier must begin with nats:// or tls://: leave it out to use PostgreSQL")
     if not settings.database.startswith("postgresql"):
         raise Invalid("notifier needs a PostgreSQL database: SQLite has one process, which needs no notifier")
+
+
+def _check_direct_url(settings: Settings) -> None:
+    if not settings.database_direct_url:
+        return
+    if not settings.database.startswith("postgresql"):
+        raise Invalid("database_direct_url needs a PostgreSQL database in the setting database")
+    if not settings.database_direct_url.startswith("postgresql"):
+        raise Invalid("database_direct_url must begin with postgresql://")
 
 
 def _absolute(path: Path) -> Path:

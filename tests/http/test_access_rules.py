@@ -17,7 +17,6 @@ EXCEPTIONS = {
     "cfn/serialize.py": "the HTTP status of the error",
     "cfn/request.py": "the limit of an action's caller, who is authenticated after the body is read",
     "heat/artifact_requests.py": "the body and the artifact say whether it belongs to the site",
-    "relay/polls.py": "a request has the keys of many agents, and the answers for refused ones",
     "heat/configs.py": "no role permits a list over all projects",
 }
 

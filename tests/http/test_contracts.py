@@ -8,7 +8,6 @@ from types import NoneType, SimpleNamespace
 from typing import Any
 
 import pytest
-from starlette.datastructures import QueryParams
 
 from stoker.http.contracts import bind, operation
 from stoker.http.fields import Body, Query, Whole
@@ -26,7 +25,9 @@ class Page(Query):
 def request(body: Any = None, query: str = "") -> Any:
     store = SimpleNamespace(read=lambda: nullcontext("read"), write=lambda do: do("write"))
     raw = json.dumps(body).encode()
-    return SimpleNamespace(app=SimpleNamespace(store=store), body=raw, query=QueryParams(query))
+    return SimpleNamespace(
+        app=SimpleNamespace(store=store), body=raw, raw=SimpleNamespace(scope={"query_string": query.encode()})
+    )
 
 
 @pytest.mark.parametrize(("verb", "transaction"), [("GET", "read"), ("HEAD", "read"), ("POST", "write")])

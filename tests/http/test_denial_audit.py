@@ -57,11 +57,11 @@ def test_a_denial_is_written_to_the_audit_log(program, asks, face):
 def test_a_denied_request_may_be_repeated_after_a_lost_database(program, asks, face, monkeypatch):
     write, refused = program.store.write, []
 
-    def failing(do: Any) -> Any:
+    def failing(do: Any, **options: Any) -> Any:
         if refused:
             raise Unavailable("cannot write to the database: it went away")
         try:
-            return write(do)
+            return write(do, **options)
         except DeploymentRefused as error:
             refused.append(error)
             raise

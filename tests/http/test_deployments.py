@@ -9,6 +9,9 @@ from stoker.store.schema import configs, containers, deployments, jobs, logs, ob
 from support.in_process import Inside
 from support.templates import config, deployment, template
 
+#: The same rows on both kinds of database, which tests of deployments and stacks store.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 #: A deployment that an agent reports to an object for, within a time: a container, an object and a job.
 CARRIED = {"signal_transport": "TEMP_URL_SIGNAL", "timeout": 600}
 

@@ -7,15 +7,17 @@ import re
 from collections import defaultdict
 from copy import deepcopy
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from stoker_client.errors import BadInput, NotFound
-from stoker_client.heat_import import agent_configs
+from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
+from stoker_client.heat_import import abandonment, agent_configs
 from stoker_client.heat_import.adoption_data import adoption_data
 from stoker_client.heat_import.agent_configs import ServerConfig
+from stoker_client.heat_import.earlier_import import find_finished, find_import
 from stoker_client.heat_import.source_stack import SourceStack, read_stack
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -106,23 +108,97 @@ def test_values_of_hidden_parameters_are_required(other):
 
 def test_only_complete_stacks_and_ended_deployments_are_read(other):
     other.answers[f"/stacks/{other.name}"]["stack"]["stack_status"] = "UPDATE_IN_PROGRESS"
-    with pytest.raises(BadInput, match="UPDATE_IN_PROGRESS there: only a complete stack"):
-        other.read()
-    other.answers[f"/stacks/{other.name}"]["stack"]["stack_status"] = "UPDATE_COMPLETE"
     other.deployment()["status"] = "IN_PROGRESS"
-    with pytest.raises(BadInput, match="is IN_PROGRESS there: wait until it ends"):
-        other.read()
+    with pytest.raises(BadInput) as caught:  # all reasons together
+        adoption_data(other.read(), {}, {}, ["no abandonment"])
+    lines = str(caught.value).splitlines()
+    assert "is UPDATE_IN_PROGRESS there: only a complete stack" in lines[1]
+    assert "is IN_PROGRESS there: wait until it ends" in lines[2]
+    assert lines[3] == "no abandonment"
+    assert "-P secret=…" in lines[4]
 
 
 def test_agents_are_pointed_at_stoker_through_their_metadata(other):
     config = {"collectors": ["heat", "local"], "heat": {"auth_url": "https://stoker", "password": None}}
-    nested = ServerConfig("group/0", "s2", config)
-    left = agent_configs.repoint(other, other.read(), [ServerConfig("server", "s1", config), nested])
-    assert left == [nested]
-    ((method, path, body),) = other.sent
-    assert (method, path.startswith(f"/stacks/{other.name}/")) == ("PATCH", True)
-    assert body["template"]["resources"]["server"]["metadata"] == {"os-collect-config": config}
-    assert nested.ini() == "[DEFAULT]\ncollectors=heat,local\n\n[heat]\nauth_url=https://stoker\n"
+    source = other.read()
+    (nested,) = [resource.nested for resource in source.resources if resource.name == "group"]
+    template = {"heat_template_version": "2018-08-31", "resources": {"0": {"type": "t", "metadata": {"a": 1}}}}
+    complete = {"stack": {"stack_name": "n", "stack_status": "UPDATE_COMPLETE"}}
+    other.answers |= {
+        f"{nested}/template": template,
+        f"{nested}/files": {},
+        nested: complete,
+        f"{nested}/resources/0/metadata": {"metadata": {}},
+        f"{nested}/resources/1/metadata": {"metadata": {"os-collect-config": config}},
+        f"{source.path}/resources/server/metadata": {"metadata": {}},
+        source.path: complete,
+    }
+    paths = ("server", "group/0", "group/1")
+    configs = [ServerConfig(path, f"s{number}", config) for number, path in enumerate(paths)]
+    agent_configs.repoint(other, source, configs)
+    first, second = other.sent
+    assert (first[:2], second[:2]) == (("PATCH", source.path), ("PATCH", nested))
+    assert first[2]["template"]["resources"]["server"]["metadata"] == {"os-collect-config": config}
+    assert second[2]["template"]["resources"] == {"0": {"type": "t", "metadata": {"a": 1, "os-collect-config": config}}}
+    assert configs[1].ini() == "[DEFAULT]\ncollectors=heat,local\n\n[heat]\nauth_url=https://stoker\n"
+
+    other.answers[nested] = {
+        "stack": {**complete["stack"], "stack_status": "UPDATE_FAILED", "stack_status_reason": "no"}
+    }
+    with pytest.raises(BadInput, match="the update of the stack n at the other Heat failed: no"):
+        agent_configs.repoint(other, source, configs)
+
+
+def test_a_source_is_abandoned_only_if_it_has_not_changed(other):
+    source = other.read()
+    gone = {"stack": {**source.stack, "stack_status": "DELETE_COMPLETE"}}
+    other.answers[source.path] = gone
+    other.answers[f"/stacks/{source.stack['id']}"] = {"stack": dict(source.stack)}
+    abandonment.abandon(other, source)
+    assert other.sent == [("DELETE", f"{source.path}/abandon", None)]
+    listed = other.answers[f"{source.path}/resources"]["resources"]
+    listed[0]["physical_resource_id"] = str(uuid4())
+    with pytest.raises(BadInput, match="has changed at the other Heat since its import: it was not abandoned"):
+        abandonment.abandon(other, source)
+    assert len(other.sent) == 1
+    other.answers[f"/stacks/{source.stack['id']}"] = gone
+    with pytest.raises(NotFound, match="is deleted there"):
+        read_stack(other, source.stack["id"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "refusals"),
+    [
+        (NotFound("no stack", 404), []),
+        (
+            Refused("Stack Abandon is not supported.", 400),
+            [
+                "the other Heat does not abandon stacks (Stack Abandon is not supported.): set enable_stack_abandon ="
+                " true in its heat.conf, or omit --abandon"
+            ],
+        ),
+    ],
+)
+def test_a_heat_that_abandons_no_stacks_is_recognized(other, monkeypatch, answer, refusals):
+    def send(method: str, path: str) -> None:
+        assert (method, path.startswith("/stacks/none/")) == ("DELETE", True)
+        raise answer
+
+    monkeypatch.setattr(other, "send", send)
+    assert abandonment.find_refusals(other) == refusals
+
+
+def test_agents_have_to_change_before_the_source_is_abandoned(other):
+    source = other.read()
+    seen: dict[str, Any] = {"last_seen": None}
+    client: Any = SimpleNamespace(servers=SimpleNamespace(show=lambda _id: seen))
+    with pytest.raises(
+        TimedOut, match=f"have not changed to Stoker within 0.01 seconds: {other.deployment()['server_id']}"
+    ):
+        abandonment.await_agents(client, source, 0.01)
+    abandonment.await_agents(client, source, 0)
+    seen["last_seen"] = "2026-01-01T00:00:00Z"
+    abandonment.await_agents(client, source, 0.01)
 
 
 @pytest.mark.parametrize(
@@ -157,3 +233,17 @@ def test_existing_ids_are_refused(stoker, other):
         answer = stoker.heat("POST", "/stacks", {"stack_name": "again", "adopt_stack_data": again})
         assert (answer.status, "exists already" in answer.raw.decode()) == (409, True)
     assert stoker.heat("DELETE", path).status == 204
+
+
+def test_an_interrupted_import_is_recognized_by_its_objects(other):
+    source = other.read()
+    ids = source.object_ids()
+    shown = {"stack_name": "a", "id": "1", "stack_status": "ADOPT_IN_PROGRESS"}
+    stacks = SimpleNamespace(show=lambda _name, **_more: shown, object_ids=lambda _ref: ids)
+    client: Any = SimpleNamespace(stacks=stacks)
+    assert find_import(client, "a", source) == "a/1"
+    ids = {**ids, "server": str(uuid4())}
+    assert find_import(client, "a", source) is None
+    assert find_finished(client, "a") is None
+    shown["stack_status"] = "ADOPT_COMPLETE"
+    assert find_finished(client, "a") == shown

@@ -25,8 +25,9 @@ from stoker.http.openapi.routes import DESCRIBED
 from stoker.http.relay.routes import ROUTES as RELAY
 from stoker.http.request_context import Route
 from stoker.http.router import Router
+from support.openapi import openapi_document
 
-DOCUMENT = document(DESCRIBED, "")
+DOCUMENT = openapi_document()
 ALL = [*health.ROUTES, *AGENT, *RELAY, *HEAT, *CFN, *IDENTITY, *MESSAGING, *OBJECTS]
 ROWS = [row for row in ALL if row.verb != "COPY"]  # OpenAPI has no COPY
 
@@ -50,7 +51,9 @@ def test_the_document_is_valid(said):
 
 
 def test_an_invalid_openapi_document_is_detected(said):
-    assert list(OpenAPIV31SpecValidator({**said, "info": {}}).iter_errors())
+    small = {**said, "paths": {}, "components": {}}
+    assert not list(OpenAPIV31SpecValidator(small).iter_errors())
+    assert list(OpenAPIV31SpecValidator({**small, "info": {}}).iter_errors())
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.verb} {row.path}")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import itertools
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -24,12 +28,14 @@ from schemathesis.specs.openapi.checks import (
 
 from stoker.http.heat import stack_lookup
 from stoker.http.messaging.queues import PATCH_TYPE
-from stoker.http.openapi.document import document, path_of
+from stoker.http.openapi.document import path_of
 from stoker.http.openapi.routes import DESCRIBED
 from stoker.http.request_context import Route
+from support.databases import KINDS
 from support.described_api import CLIENT_ID
-from support.search import examples
-from support.server import Served, served_on
+from support.openapi import openapi_document
+from support.search import examples, sample
+from support.server import Served, served_with
 
 pytestmark = pytest.mark.slow
 
@@ -79,15 +85,26 @@ def brief(said: Any) -> Any:
 schemathesis.serializer.alias(PATCH_TYPE, "application/json")
 config = SchemathesisConfig()
 config.projects.default.generation = GenerationConfig(with_security_parameters=False)
-DOCUMENT = document(DESCRIBED, "")
+DOCUMENT = openapi_document()
 schema = schemathesis.openapi.from_dict(brief(DOCUMENT), config=config)
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def fuzzed(request, tmp_path_factory) -> Iterator[Fuzzed]:
-    """Not the one that other tests ask: this one ends up with whatever was made."""
-    with served_on(request, tmp_path_factory.mktemp("by_schema")) as stoker, requests.Session() as session:
-        yield Fuzzed(stoker, session)
+@pytest.fixture(scope="module")
+def fuzzed(request, tmp_path_factory) -> Iterator[Callable[[str], Fuzzed]]:
+    """
+    A server of this module on each kind of database, started when first asked for.
+
+    A parametrized fixture would start one per test: its scope is that of a test if another parameter is no fixture.
+    """
+    with ExitStack() as cleanup:
+
+        @functools.cache
+        def start(kind: str) -> Fuzzed:
+            folder = tmp_path_factory.mktemp("by_schema")
+            stoker = cleanup.enter_context(served_with(request, folder, kind))
+            return Fuzzed(stoker, cleanup.enter_context(requests.Session()))
+
+        yield start
 
 
 class Fuzzed:
@@ -204,19 +221,23 @@ def varied(row: Route) -> bool:
     return "parameters" in operation or "requestBody" in operation
 
 
+#: All rows with good requests. A sample with bad ones: test_openapi_answers tries odd values in every field.
+MODES = [(row, GenerationMode.POSITIVE) for row in ROWS] + [
+    (row, GenerationMode.NEGATIVE) for row in sample(list(filter(varied, ROWS)), 3)
+]
+#: The kinds of database in turns.
 CASES = [
-    pytest.param(row, mode, id=f"{row.verb} {row.path} {mode.value}")
-    for row in ROWS
-    for mode in GenerationMode
-    if mode is GenerationMode.POSITIVE or varied(row)
+    pytest.param(row, mode, kind, id=f"{row.verb} {row.path} {mode.value} {kind}")
+    for (row, mode), kind in zip(MODES, itertools.cycle(KINDS), strict=False)
 ]
 
 
-@pytest.mark.parametrize(("row", "mode"), CASES)
-def test_no_answer_differs_from_its_description(fuzzed, row, mode):
-    things = fuzzed.things(row)
+@pytest.mark.parametrize(("row", "mode", "kind"), CASES)
+def test_no_answer_differs_from_its_description(fuzzed, row, mode, kind):
+    served = fuzzed(kind)
+    things = served.things(row)
     if "credential" in row.path:
-        things = {**things, **fuzzed.own()}
+        things = {**things, **served.own()}
 
     @settings(
         max_examples=EXAMPLES,
@@ -231,15 +252,15 @@ def test_no_answer_differs_from_its_description(fuzzed, row, mode):
         if known and isinstance(case.body, dict):
             case.body.update({name: things[name] for name in ("config_id", "server_id") if name in case.body})
         if known and "X-Subject-Token" in case.headers and row.verb != "DELETE":
-            case.headers["X-Subject-Token"] = fuzzed.stoker.token
-        fuzzed.ask(case)
+            case.headers["X-Subject-Token"] = served.stoker.token
+        served.ask(case)
 
     ask()
 
 
 def test_an_answer_that_differs_from_its_description_is_detected(fuzzed):
-    said = document(DESCRIBED, "")
+    said = copy.deepcopy(openapi_document())
     del said["paths"]["/healthz"]["get"]["responses"]["200"]
     other = schemathesis.openapi.from_dict(brief(said))
     with pytest.raises(FailureGroup, match="Undocumented"):
-        fuzzed.ask(other["/healthz"]["GET"].Case())
+        fuzzed("sqlite").ask(other["/healthz"]["GET"].Case())

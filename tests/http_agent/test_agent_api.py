@@ -53,6 +53,18 @@ def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
     assert answer.headers["ETag"] != etag
 
 
+def test_a_held_poll_of_a_replaced_machine_gets_no_document(agent, stoker):
+    deploy(stoker, agent.id)
+    etag = agent.document().headers["ETag"]
+    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
+        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
+        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
+        until_read(poll.sock)
+        again = stoker.heat("POST", "/servers", {"name": agent.name, "again": True})
+        assert trade(stoker, again.body["enrollment"]["token"], "another machine").status == 201
+        assert poll.getresponse().status == 401
+
+
 def test_a_run_is_delivered_when_the_next_poll_acknowledges_its_document(agent, stoker):
     deployment = deploy(stoker, agent.id)
     path = f"/software_deployments/{deployment['id']}/runs"

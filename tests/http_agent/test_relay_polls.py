@@ -16,11 +16,17 @@ from support.server import Answer, Served
 def relay(stoker):
     """The relay's headers."""
     answer = stoker.heat("POST", "/relays", {"name": f"r{uuid4().hex[:8]}", "url": "http://relay.example:8005"})
-    return {"Authorization": f"Bearer {answer.body['relay']['key']}", "User-Agent": "stoker-relay/1.2.3"}
+    headers = {"Authorization": f"Bearer {answer.body['relay']['key']}", "User-Agent": "stoker-relay/1.2.3"}
+    yield headers
+    poll(stoker, headers, [])  # the session keeps no agents for the next test
 
 
-def poll(stoker: Served, relay: dict[str, str], agents: list[Any], wait: int = 0, batch: str = "b") -> Answer:
-    body = {"batch": batch, "agents": agents}
+def poll(
+    stoker: Served, relay: dict[str, str], agents: list[Any], wait: int = 0, number: int | None = None, **more: Any
+) -> Answer:
+    """Send the request ``number`` of a session; without a number, its first one."""
+    numbered = [{"number": position, **agent} for position, agent in enumerate(agents)]
+    body = {"session": "s", "number": number or 0, "full": number is None, "agents": numbered, **more}
     return stoker.request("POST", f"/relay/v1/polls?wait={wait}", body, relay)
 
 
@@ -30,7 +36,7 @@ def as_polls(agents: list[Any], tags: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def tags_of(answer: Answer, agents: list[Any]) -> dict[str, str]:
-    return {agents[each["index"]].id: each["etag"] for each in answer.body["agents"]}
+    return {agents[each["number"]].id: each["etag"] for each in answer.body["agents"]}
 
 
 def held(stoker: Served, number: int) -> bool:
@@ -55,7 +61,7 @@ def test_a_change_answers_the_request_with_the_changed_documents_only(stoker, re
         stoker.until(lambda: held(stoker, 3))
         made = deploy(stoker, agents[1].id)
         [changed] = waiting.result(60).body["agents"]
-    assert (changed["index"], changed["status"]) == (1, 200)
+    assert (changed["number"], changed["status"]) == (1, 200)
     assert [run["deployment_id"] for run in changed["document"]["deployments"]] == [made["id"]]
     # The agents count as seen, with what they have reported.
     shown = stoker.heat("GET", f"/servers/{agents[2].id}").body["server"]
@@ -73,7 +79,7 @@ def test_refused_keys_do_not_end_the_polls_of_others(stoker, relay):
     many = stoker.heat("POST", "/enrollments", {"limit": 1, "approval": True}).body["enrollment"]["token"]
     pending = stoker.request("POST", "/agent/v1/enroll", {"token": many, "instance": "p", "hostname": "p"}).body["key"]
     agents = [{"key": agent.key}, {"key": deleted.key}, {"key": pending}, {"key": f"{agent.key}x"}]
-    answers = {each["index"]: each for each in poll(stoker, relay, agents).body["agents"]}
+    answers = {each["number"]: each for each in poll(stoker, relay, agents).body["agents"]}
     assert {index: each["status"] for index, each in answers.items()} == {0: 200, 1: 401, 2: 403, 3: 401}
     assert answers[2]["error"]["error"]["type"] == "ApprovalPending"
 
@@ -89,7 +95,63 @@ def test_a_new_request_ends_the_earlier_one_of_its_batch(stoker, relay):
         stoker.until(lambda: held(stoker, 2))
         # A direct poll of one agent supersedes its part only.
         agents[0].document(wait=0, etag=tags[agents[0].id])
-        assert later.result(60).body == {"agents": [{"index": 0, "status": 304, "retry_after": 10}]}
+        assert later.result(60).body == {"agents": [{"number": 0, "status": 304, "retry_after": 10}]}
+
+
+def test_later_requests_of_a_session_have_changes_only(stoker, relay):
+    agents = [spoken_agent(stoker) for _ in range(3)]
+    first = poll(stoker, relay, as_polls(agents[:2], {}))
+    assert [each["number"] for each in first.body["agents"]] == [0, 1]
+    # The session assumes that the agents have their documents.
+    assert poll(stoker, relay, [], number=1).body == {"agents": []}
+    deploy(stoker, agents[0].id)
+    deploy(stoker, agents[1].id)
+    deploy(stoker, agents[2].id)
+    [joined] = [{**each, "number": 7} for each in as_polls(agents[2:], {})]
+    answer = poll(stoker, relay, [joined], number=2, removed=[1])
+    assert sorted(each["number"] for each in answer.body["agents"]) == [0, 7]
+    # An agent that polls with its earlier ETag did not receive the document.
+    [repeated] = as_polls(agents[:1], tags_of(first, agents))
+    answer = poll(stoker, relay, [repeated], number=3)
+    assert [each["number"] for each in answer.body["agents"]] == [0]
+    # The key of a deleted server ends its place in the session.
+    assert stoker.heat("DELETE", f"/servers/{agents[0].id}").status == 204
+    answer = poll(stoker, relay, [], number=4, wait=30)
+    assert [(each["number"], each["status"]) for each in answer.body["agents"]] == [(0, 401)]
+    stoker.until(lambda: held(stoker, 1))
+
+
+def test_a_session_with_a_gap_is_unknown_until_it_begins_again(stoker, relay):
+    agent = spoken_agent(stoker)
+    unknown = {"agents": [], "unknown": True}
+    answer = poll(stoker, relay, as_polls([agent], {}), number=5)
+    assert answer.body == unknown
+    assert answer.headers["Connection"] == "close"  # the relay's next one may lead to the right process
+    tags = tags_of(poll(stoker, relay, as_polls([agent], {})), [agent])
+    assert poll(stoker, relay, [], number=2).body == unknown  # the request 1 is missing
+    assert poll(stoker, relay, as_polls([agent], tags)).body == {"agents": []}
+    deploy(stoker, agent.id)
+    assert [each["number"] for each in poll(stoker, relay, [], number=1).body["agents"]] == [0]
+    assert poll(stoker, relay, [], number=1).body == unknown  # its answer may be lost
+    assert [each["number"] for each in poll(stoker, relay, as_polls([agent], tags)).body["agents"]] == [0]
+
+
+def test_results_of_many_agents_are_answered_each(stoker, relay):
+    agents = [spoken_agent(stoker) for _ in range(2)]
+    made = [deploy(stoker, agent.id) for agent in agents]
+    runs = [agent.document().body["deployments"][0]["id"] for agent in agents]
+    values = {"deploy_status_code": 0}
+    results = [
+        *({"key": agent.key, "config_id": run, "values": values} for agent, run in zip(agents, runs, strict=True)),
+        {"key": agents[0].key, "config_id": runs[1], "values": values},
+        {"key": f"{agents[0].key}x", "config_id": runs[0], "values": values},
+    ]
+    answer = stoker.request("POST", "/relay/v1/results", {"results": results}, relay)
+    assert [each["status"] for each in answer.body["results"]] == [200, 200, 404, 401]
+    assert answer.body["results"][0]["body"] == {"status": "COMPLETE"}
+    for each in made:
+        shown = stoker.heat("GET", f"/software_deployments/{each['id']}").body["software_deployment"]
+        assert shown["status"] == "COMPLETE"
 
 
 def test_a_deleted_relay_loses_its_held_request(stoker, relay):

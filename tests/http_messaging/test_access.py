@@ -85,6 +85,7 @@ def ageless(said):
     return [ageless(part) for part in said] if isinstance(said, list) else said
 
 
+@pytest.mark.parametrize("stoker", ["sqlite"], indirect=True)  # refused before the database is read
 @pytest.mark.parametrize(("verb", "path", "body"), READS + WRITES)
 def test_requests_without_a_token_are_refused(stoker, things, verb, path, body):
     answer = stoker.request(verb, "/messaging/v2" + path.format(**things), body, {"Client-ID": str(uuid.uuid4())})

@@ -109,7 +109,7 @@ def test_a_message_without_delay_is_returned_to_readers_with_an_earlier_time(ins
     """A later message may be visible already. A reader continues after it, and would miss the earlier one."""
     queue = "/queues/q"
     with monkeypatch.context() as later:
-        later.setattr("stoker.store.tx.datetime", clock.Clock(datetime.now(UTC) + timedelta(seconds=5)))
+        clock.Clock(datetime.now(UTC) + timedelta(seconds=5), later)
         inside.post(queue, "of a process whose clock is ahead")
     inside.post(queue, "of a process whose clock is right")
     found = inside("GET", f"{queue}/messages?echo=true").json()["messages"]

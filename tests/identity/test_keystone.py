@@ -21,8 +21,9 @@ from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from support.keystone import ADMIN, SERVICE, Keystone, flags
+from support.ports import free_port
 from support.relay import relay
-from support.server import STOKER, Answer, Served, free_port, served
+from support.server import STOKER, Answer, Served, served
 from support.signatures import signed
 from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent

@@ -33,7 +33,7 @@ def test_permissions_of_an_open_state_directory_are_corrected(tmp_path):
         folder.mkdir(mode=0o755)
         folder.chmod(0o755)
     (state / "logs" / "stoker.log").touch(mode=0o644)
-    with served(tmp_path) as stoker:
+    with served(tmp_path, is_forked=False) as stoker:
         assert stoker.heat("POST", "/servers", {"name": "web"}).status == 201
         assert stoker.request("GET", "/agent/v1/install").status == 200
         assert (state / "stoker.db-wal").exists()

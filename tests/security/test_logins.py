@@ -14,8 +14,8 @@ from support.server import Served, served
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory):
-    """Of its own: an address that failed often has to wait. 127.0.0.0/16 stands for a proxy."""
-    with served(tmp_path_factory.mktemp("logins"), "--proxy-addresses", "127.0.0.0/16") as running:
+    """Of its own: an address that failed often has to wait. 127.0.0.0/16 is a proxy. Not forked: real hashes."""
+    with served(tmp_path_factory.mktemp("logins"), "--proxy-addresses", "127.0.0.0/16", is_forked=False) as running:
         yield running
 
 

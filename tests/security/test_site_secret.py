@@ -11,7 +11,8 @@ from stoker import settings as all_settings
 from stoker.model.errors import Conflict, Invalid
 from stoker.serve.site_secret import fingerprint, key_file, load_site_secret
 from support import databases
-from support.server import Served, free_port, served
+from support.ports import free_port
+from support.server import Served, served
 
 SECRET = "0123456789abcdef" * 4
 

@@ -21,7 +21,8 @@ from stoker.resources.user_data import SOFTWARE_CONFIG, Boot, build
 from stoker.serve.exposure import check_exposure
 from stoker.serve.tls import Certificate, client_problem, open_tls, read_client_ca
 from support.certificates import Authority, replace
-from support.server import LOCAL_SERVERS, STOKER, free_port, served
+from support.ports import free_port
+from support.server import LOCAL_SERVERS, STOKER, served
 from support.templates import config, deployment, template
 
 

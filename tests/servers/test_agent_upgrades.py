@@ -50,7 +50,7 @@ def record(store, upgrades, server, made, status, reason=None):
 
 def states(store, chosen):
     with store.read() as tx:
-        by_id = {upgrade.server_id: upgrade.status.value for upgrade in agent_upgrades.list_all(tx, "p")}
+        by_id = {upgrade.server_id: upgrade.status.value for upgrade in agent_upgrades.page(tx, "p", 100)}
     return [by_id.get(server.id) for server, _ in chosen]
 
 

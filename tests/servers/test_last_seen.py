@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from structlog.testing import capture_logs
 
+from stoker.model.errors import Unavailable
 from stoker.servers import enrollment
 from stoker.servers.last_seen import LastSeen
 from stoker.store import servers
@@ -22,9 +23,9 @@ def server(store):
 
 def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server):
     presence = LastSeen(store, 30, OFFLINE_AFTER)
-    assert presence.due(server.id, "1.0; hooks=script,foo")
+    assert presence.observe(server.id, "1.0; hooks=script,foo")
     presence.write(server.id, "1.0; hooks=script,foo")
-    assert not presence.due(server.id, "1.0; hooks=script,foo")
+    assert not presence.observe(server.id, "1.0; hooks=script,foo")
     with store.read() as tx:
         found = servers.get(tx, server.id, "p")
     assert found.status(tx.now, timedelta(seconds=65)) == "ONLINE"
@@ -35,7 +36,7 @@ def test_the_first_heartbeat_is_written_and_the_next_is_not(store, server):
 def test_changing_agent_data_is_not_written_at_every_heartbeat(store, server):
     presence = LastSeen(store, 30, OFFLINE_AFTER)
     presence.write(server.id, "1.0")
-    assert not any(presence.due(server.id, f"1.{n}") for n in range(100))
+    assert not any(presence.observe(server.id, f"1.{n}") for n in range(100))
 
 
 @pytest.mark.parametrize(
@@ -63,14 +64,69 @@ def test_a_server_removed_in_between_is_no_error(store):
     LastSeen(store, 30, OFFLINE_AFTER).write("gone", "1.0")
 
 
-def test_heartbeats_are_written_once_per_interval(store, server, monkeypatch):
+def last_seen(store, server) -> datetime:
+    with store.read() as tx:
+        return servers.get(tx, server.id, "p").last_seen
+
+
+def test_heartbeats_of_agents_without_news_are_collected_once_per_interval(store, server, monkeypatch):
+    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    presence.write(server.id, "1.0; hooks=script")
+    first = last_seen(store, server)
+    clock += 11
+    assert not presence.observe(server.id, "1.0; hooks=script")
+    presence.write_collected()
+    assert last_seen(store, server) == first
+    clock += 4  # no idle poll is earlier: one of 30 s is held for 15 at least
+    assert not presence.observe(server.id, "1.0; hooks=script")
+    assert last_seen(store, server) == first
+    presence.write_collected()
+    second = last_seen(store, server)
+    assert second > first
+    presence.write_collected()
+    assert last_seen(store, server) == second
+    with store.read() as tx:
+        assert servers.get(tx, server.id, "p").hooks == ("script",)
+
+
+def test_a_changed_agent_is_written_at_once_also_if_its_heartbeat_is_due(store, server, monkeypatch):
     presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
     monkeypatch.setattr(time, "monotonic", lambda: clock)
     presence.write(server.id, "1.0")
-    clock += 15
-    assert not presence.due(server.id, "1.0")
-    clock += 14.9  # a poll that was held for 30 s is never that early
-    assert presence.due(server.id, "1.0")
+    clock += 30
+    assert presence.observe(server.id, "1.1")
+
+
+def test_collected_heartbeats_outlive_an_unavailable_database(store, server, monkeypatch):
+    presence, clock = LastSeen(store, 30, OFFLINE_AFTER), 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    presence.write(server.id, "1.0")
+    first = last_seen(store, server)
+    clock += 30
+    presence.observe(server.id, "1.0")
+    with monkeypatch.context() as without_database:
+        without_database.setattr(store, "write", refuse)
+        with pytest.raises(Unavailable):
+            presence.write_collected()
+    presence.write_collected()
+    assert last_seen(store, server) > first
+
+
+def refuse(*_: object, **__: object) -> None:
+    raise Unavailable("the database does not answer")
+
+
+def test_a_collected_heartbeat_passes_the_agents_version_on(store, server, monkeypatch):
+    seen: list[str | None] = []
+    presence = LastSeen(store, 30, OFFLINE_AFTER, on_seen=lambda _tx, _id, version: seen.append(version))
+    clock = 1000.0
+    monkeypatch.setattr(time, "monotonic", lambda: clock)
+    presence.write(server.id, "1.0; hooks=script")
+    clock += 30
+    presence.observe(server.id, "1.0; hooks=script")
+    presence.write_collected()
+    assert seen == ["1.0", "1.0"]
 
 
 def poll_in_the_past(store, server, ago: timedelta) -> None:

@@ -13,7 +13,7 @@ from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind, Machine, NameSource, Server
 from stoker.servers import approval, enrollment
 from stoker.servers.redemption import TokenRefused, redeem_token
-from stoker.store import enrollments, servers
+from stoker.store import enrollments, server_lists, servers
 
 
 def issue(store, *, limit=10, labels=None, **terms):
@@ -27,7 +27,7 @@ def redeem(store, keys, token, instance, *, machine="", hostname="web", cloud_id
 
 def names(store):
     with store.read() as tx:
-        return sorted(server.name for server in servers.list_all(tx, "p"))
+        return sorted(server.name for _, server in server_lists.page(tx, "p", 100))
 
 
 def test_each_machine_becomes_a_server_with_its_labels(store, keys):
@@ -44,6 +44,15 @@ def test_equal_names_get_the_first_free_number(store, keys):
     for instance in ("a", "b", "c"):
         redeem(store, keys, token, instance, hostname="web")
     assert names(store) == ["web", "web-2", "web-3"]
+
+
+def test_many_equal_names_get_the_first_free_number(store, keys):
+    """More than one query has candidates for."""
+    _, token = issue(store, limit=40)
+    machines = [redeem(store, keys, token, f"machine {number}", hostname="web") for number in range(30)]
+    assert names(store) == sorted(["web", *(f"web-{number}" for number in range(2, 31))])
+    store.write(lambda tx: enrollment.forget(tx, machines[20].server.id))
+    assert redeem(store, keys, token, "another machine", hostname="web").server.name == "web-21"
 
 
 def test_a_machine_does_not_become_a_server_that_a_stack_awaits(store, keys):
@@ -139,11 +148,12 @@ def test_a_server_that_waits_for_approval_may_do_nothing_else(store, keys):
         keys.authenticate(waiting.key)
     assert keys.authenticate(waiting.key, before_approval=True) == waiting.server.id
     with store.read() as tx:
-        assert servers.find_by_selector(tx, "p", parse("role=web")) == []
+        assert server_lists.find_by_selector(tx, "p", parse("role=web")) == []
     store.write(lambda tx: approval.approve(tx, waiting.server))
     assert keys.authenticate(waiting.key) == waiting.server.id
     with store.read() as tx:
-        assert [server.id for server in servers.find_by_selector(tx, "p", parse("role=web"))] == [waiting.server.id]
+        [selected] = server_lists.find_by_selector(tx, "p", parse("role=web"))
+        assert selected.id == waiting.server.id
     with pytest.raises(Conflict):
         store.write(lambda tx: approval.approve(tx, replace(waiting.server, agent_access=AgentAccess.ALLOWED)))
 

@@ -8,7 +8,7 @@ from stoker.model.errors import Invalid
 from stoker.model.selectors import DEEPEST, LONGEST, MOST, Selectable, Selector, join, parse, select
 from stoker.servers import enrollment
 from stoker.servers.facts import store_facts
-from stoker.store import servers
+from stoker.store import server_lists, servers
 
 SERVER = Selectable(
     {"role": "web", "example.com/tier": "front", "empty": "", "os": "mine"},
@@ -203,7 +203,7 @@ def test_servers_are_selected_by_labels_and_facts(store):
     with store.read() as tx:
 
         def names(selector):
-            return "".join(server.name for server in servers.find_by_selector(tx, "p", selector))
+            return "".join(server.name for server in server_lists.find_by_selector(tx, "p", selector))
 
         assert names(Selector(labels={"tier": "web"})) == "ac"
         assert names(Selector(labels={"tier": "web", "zone": "a"})) == "c"
@@ -214,5 +214,44 @@ def test_servers_are_selected_by_labels_and_facts(store):
         assert names(parse("not tier=web")) == "bd"
         assert names(parse("os.family!=debian")) == "acd"
         assert names(parse("tier=web or os.family=debian")) == "abc"
-        (selected,) = servers.find_by_selector(tx, "p", parse("zone=a and os.family=debian"))
+        (selected,) = server_lists.find_by_selector(tx, "p", parse("zone=a and os.family=debian"))
         assert selected == servers.get(tx, ids["b"], "p")
+
+
+def test_servers_are_listed_in_pages(store):
+    store.write(
+        lambda tx: [enrollment.enroll(tx, "p", name) for name in "abcde"] and enrollment.enroll(tx, "q", "other")
+    )
+    with store.read() as tx:
+        every = [server for _, server in server_lists.page(tx, "p", 9)]
+        assert sorted(server.name for server in every) == ["a", "b", "c", "d", "e"]
+        pages, after = [], None
+        while page := server_lists.page(tx, "p", 2, after):
+            pages.append(page)
+            after = server_lists.position(tx, "p", page[-1][1].id)
+            assert after == page[-1][0]
+        assert [len(page) for page in pages] == [2, 2, 1]
+        assert [server for page in pages for _, server in page] == every
+        [(_, other)] = server_lists.page(tx, "q", 9)
+        assert server_lists.position(tx, "p", other.id) is None  # a marker of another project tells nothing
+
+
+@pytest.mark.parametrize("text", ["tier=web", "not tier=db", "memory_mb>4096", "tier=web and memory_mb>4096"])
+def test_a_selection_reads_servers_in_parts_that_grow(store, monkeypatch, text):
+    monkeypatch.setattr(server_lists, "_FIRST", 2)
+    monkeypatch.setattr(server_lists, "_GROWTH", 2)
+    monkeypatch.setattr(server_lists, "_MOST", 5)
+
+    def do(tx):
+        for number in range(30):
+            server = enrollment.enroll(tx, "p", f"{number:02}")[0]
+            servers.set_labels(tx, server.id, {"tier": "db" if number % 3 == 0 else "web"})
+            store_facts(tx, server.id, {"memory_mb": 1024 if number % 3 == 0 else 8192})
+
+    store.write(do)
+    expected = [f"{number:02}" for number in range(30) if number % 3]
+    with store.read() as tx:
+        selected = list(server_lists.iterate_selected(tx, "p", parse(text)))
+        assert sorted(server.name for _, server in selected) == expected
+        after = selected[6][0]
+        assert list(server_lists.iterate_selected(tx, "p", parse(text), after)) == selected[7:]

@@ -287,7 +287,7 @@ def test_the_cost_of_an_end_is_independent_of_the_number_of_targets(fleet):
     def cost(count: int) -> int:
         trigger = over(fleet, count, max_concurrent=2)
         deployment = fleet.running(trigger)[0]
-        with recorded_statements(fleet.world.store) as statements:
+        with recorded_statements(fleet.world.store, only_own=True) as statements:
             fleet.world.report(deployment)
         assert fleet.exact(trigger)["complete"] == 1
         return len(statements)

@@ -20,9 +20,7 @@ from support.templates import server, template
 
 @pytest.fixture
 def clock(monkeypatch) -> Clock:
-    told = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC))
-    monkeypatch.setattr("stoker.store.tx.datetime", told)
-    return told
+    return Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
 
 
 def govern(fleet, id, policy):

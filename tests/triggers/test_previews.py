@@ -13,7 +13,7 @@ import pytest
 
 from support.agent_protocol import deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
-from support.server import Served, served_on
+from support.server import Served, served
 
 pytestmark = pytest.mark.slow
 
@@ -26,9 +26,10 @@ PLAY = """
 """
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    with served_on(request, tmp_path_factory.mktemp("previews")) as running:
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory) -> Iterator[Served]:
+    """A Stoker on SQLite: previews store nothing of their own."""
+    with served(tmp_path_factory.mktemp("previews")) as running:
         yield running
 
 

@@ -10,10 +10,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.requests import Request
 
-from stoker.deployments import log_storage, runs
+from stoker.deployments import log_storage, runs, service
 from stoker.http.heat import trigger_events
 from stoker.http.request_context import RequestContext
-from stoker.store import triggers
+from stoker.store import targets, triggers
 from stoker.store.open import Store
 from stoker.store.schema import logs
 from stoker.store.schema import runs as stored_runs
@@ -147,6 +147,64 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
 
 
+@pytest.fixture
+def reads(monkeypatch) -> list[int]:
+    """The numbers of targets that streams read, in pages of ten."""
+    numbers: list[int] = []
+    list_changed = targets.list_changed
+
+    def count(*args):
+        numbers.append(len(changed := list_changed(*args)))
+        return changed
+
+    monkeypatch.setattr(trigger_events.targets, "list_changed", count)
+    monkeypatch.setattr(trigger_events, "MOST_TARGETS", 10)
+    return numbers
+
+
+def positions(batch) -> list[int]:
+    return [event.data.position for event in batch.events if event.name == "target"]
+
+
+def test_a_stream_reads_the_targets_in_pages_and_then_what_has_changed(heat, follow, reads):
+    fleet = Fleet(heat)
+    said = {"config_id": fleet.config(), "servers": [each.id for each in fleet.servers(25)], "max_concurrent": 3}
+    trigger = fleet.trigger(**said)
+    stream = follow(fleet, trigger)
+    batches = [stream.read() for _ in range(3)]
+    assert [batch.more for batch in batches] == [True, True, False]
+    assert sorted(position for batch in batches for position in positions(batch)) == list(range(25))
+    assert reads == [10, 10, 5]
+    assert (stream.read().events, reads.pop()) == ([], 0)
+
+    first, second, _ = fleet.running(trigger)
+    for deployment in (first, second):
+        heat.store.write(writing(deployment, b"last"))
+        fleet.end(deployment)
+    batch = stream.read()
+    assert (positions(batch), told(batch)) == ([0, 1, 3, 4], ["last", "last"])
+    assert reads.pop() == 4
+
+    fleet.cancel(trigger)
+    batches = [stream.read() for _ in range(3)]
+    cancelled = [event.data for batch in batches for event in batch.events if event.name == "target"]
+    assert sorted(target.position for target in cancelled) == list(range(2, 25))
+    assert {target.status for target in cancelled} == {"CANCELLED"}
+    assert [batch.over for batch in batches] == [False, False, True]
+
+
+def test_a_target_whose_deployment_is_deleted_is_an_event(heat, follow, reads):
+    fleet = Fleet(heat)
+    trigger, (one, _) = begun(fleet, 2)
+    stream = follow(fleet, trigger)
+    stream.read()
+    fleet.end(one)
+    assert positions(stream.read()) == [0]
+    fleet.do(service.remove, one)
+    (event,) = stream.read().events
+    assert (event.data.position, event.data.deployment_id) == (0, None)
+
+
 def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     fleet = Fleet(heat)
     trigger, (one,) = begun(fleet, 1)
@@ -159,7 +217,7 @@ def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     assert silent.data.run.state == "UNRESPONSIVE"
     assert silent.data.run.unresponsive_seconds >= 46
     with monkeypatch.context() as later:
-        later.setattr("stoker.store.tx.datetime", Clock(datetime.now(UTC) + timedelta(seconds=5)))
+        Clock(datetime.now(UTC) + timedelta(seconds=5), later)
         assert stream.read().events == []
     heat.store.write(lambda tx: runs.heartbeat(tx, **said))
     (heard,) = stream.read().events

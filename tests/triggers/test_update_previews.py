@@ -18,6 +18,9 @@ from stoker.triggers import update_previews
 from support.stacks import World
 from support.templates import config, deployment, server, template
 
+#: Previews write nothing.
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
 DEPLOYMENT = "OS::Heat::SoftwareDeployment"
 
 

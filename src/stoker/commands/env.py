@@ -24,7 +24,7 @@ def env(state_dir: Path | None) -> None:
         file = all_settings.config_file(os.environ)
         settings = all_settings.load({"state_dir": state_dir}, os.environ, file)
         keystone = f"{settings.identity_url}/v3" if settings.at_keystone else login.at_keystone(settings.state_dir)
-        variables = _common(keystone) if keystone else _administrator(settings.state_dir)
+        variables = read_variables(settings.state_dir, keystone)
     for name, value in variables.items():
         click.echo(f"export {name}={shlex.quote(value)}")
     if keystone:
@@ -33,7 +33,14 @@ def env(state_dir: Path | None) -> None:
         )
 
 
-def _administrator(state_dir: Path) -> dict[str, str]:
+def read_variables(state_dir: Path, keystone: str | None) -> dict[str, str]:
+    """
+    Return the variables for clients of an installation.
+
+    ``keystone`` is the URL of the Keystone that manages its users. Raises as ``login.read``.
+    """
+    if keystone:
+        return _common(keystone)
     admin = login.read(state_dir / "admin.json")
     return {
         **_common(admin["auth_url"]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from socket import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,6 +20,9 @@ from stoker.public_url import is_loopback_url
 from stoker.setting_groups import GROUPS
 from stoker.settings import Settings
 from stoker.version import VERSION
+
+if TYPE_CHECKING:
+    from stoker.http.worker_metrics import WorkerSockets
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
@@ -83,9 +87,12 @@ def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bo
 
 def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bool) -> None:
     # Imported late, because `stoker serve --help` does not need it.
+    gc.disable()  # it would search the new modules again and again, in a fifth of the time of the imports
     from stoker import log
     from stoker import serve as server
+    from stoker.http.worker_metrics import WorkerSockets
 
+    gc.enable()
     if settings.at_keystone and reset_admin_password:
         raise Invalid(
             "--reset-admin-password is for Stoker's own users: with identity_mode keystone they are Keystone's"
@@ -114,11 +121,14 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
     else:
         # Workers open the database themselves: a connection must not be in use by two processes.
         store.close()
-        server.Supervisor(sockets, partial(_serve_worker, settings)).run(ready)
+        exchange = WorkerSockets(settings.workers)
+        server.Supervisor(sockets, partial(_serve_worker, settings, exchange)).run(ready)
     os.close(lock)
 
 
-def _serve_worker(settings: Settings, _: int, listening: socket, ready: Callable[[], None]) -> None:
+def _serve_worker(
+    settings: Settings, exchange: WorkerSockets, number: int, listening: socket, ready: Callable[[], None]
+) -> None:
     """Serve as one of several worker processes. The supervisor has checked and prepared everything."""
     from stoker import serve as server
 
@@ -126,7 +136,8 @@ def _serve_worker(settings: Settings, _: int, listening: socket, ready: Callable
     try:
         secret = server.load_site_secret(settings, store)
         tls = server.open_tls(settings)
-        application = server.create_app(settings, store, secret, ca_file=tls.ca_file)
+        worker = exchange.take(number)
+        application = server.create_app(settings, store, secret, ca_file=tls.ca_file, worker=worker)
     except BaseException:
         store.close()
         raise

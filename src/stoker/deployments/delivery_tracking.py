@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 import structlog
@@ -42,7 +41,7 @@ class DeliveryTracker:
 
         ``received``: the agent acknowledges the runs, or the transport has no receipts.
         """
-        now = datetime.now(UTC)
+        now = self._store.clock.now()
         with self._lock:
             is_scheduled = bool(self._pending)
             self._pending += [runs.Delivery(*key, channel, now, received) for key in keys]

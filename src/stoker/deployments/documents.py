@@ -13,7 +13,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
@@ -194,7 +194,7 @@ class Documents:
         if document.unsent:
             keys, document.unsent = document.unsent, ()
             requested_at, document.requested_at = document.requested_at, ()
-            now = datetime.now(UTC)
+            now = self._store.clock.now()
             for at in requested_at:
                 self._store.metrics.delivery_seconds.observe(max(0.0, (now - at).total_seconds()))
             self._deliveries.record(keys, channel, received=channel != OWN_CHANNEL)

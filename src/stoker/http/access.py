@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Protocol
 
 from starlette.requests import Request
@@ -19,6 +18,7 @@ from stoker.http.client_address import client_address
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, Forbidden, Unauthorized
 from stoker.model.principal import Principal
+from stoker.servers.keys import KeyRequest
 
 READER, MEMBER, ADMIN = "reader", "member", "admin"
 #: The role that Heat gives to the users of servers.
@@ -221,8 +221,8 @@ class AgentKey:
             raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
         server_id = app.servers.keys.get_cached(key)
         if server_id is None:
-            authenticate = partial(app.servers.keys.authenticate, before_approval=self.before_approval)
-            server_id = await in_thread(authenticate, key, client_address(request, app.settings))
+            wanted = KeyRequest(key, client_address(request, app.settings), self.before_approval)
+            server_id = await app.agent_batches.keys.submit(wanted)
         return AuthResult(agent=server_id)
 
 

@@ -9,6 +9,7 @@ from stoker.deployments.reports import Report, apply_together
 from stoker.deployments.signals import RUN
 from stoker.http.batches import Batches
 from stoker.model.errors import StokerError
+from stoker.servers.keys import KeyRequest, Keys
 from stoker.servers.last_seen import LastSeen
 from stoker.stacks import signals
 from stoker.stacks.engine import Engine
@@ -23,15 +24,17 @@ class AgentBatches:
     - ``reports``: results of runs. The result is the status of the deployment; None: apply the report alone.
     - ``heartbeats``: pairs of server id and agent header.
     - ``documents``: pairs of server id and whether the agent knows modes.
+    - ``keys``: agents' keys that are not cached, as after a restart. The result is the server's id.
     """
 
-    def __init__(self, store: Store, engine: Engine, last_seen: LastSeen, documents: Documents) -> None:
+    def __init__(self, store: Store, engine: Engine, last_seen: LastSeen, documents: Documents, keys: Keys) -> None:
         self._store = store
         self._engine = engine
         self._last_seen = last_seen
         self.reports = Batches[Report, str | None]("reports", self._apply)
         self.heartbeats = Batches[tuple[str, str], None]("heartbeats", self._write_heartbeats, size=500)
         self.documents = Batches("documents", documents.load_agents)
+        self.keys = Batches[KeyRequest, str]("keys", keys.authenticate_all)
 
     def apply_alone(self, report: Report) -> str:
         """Apply one report in its own transaction. Raises EntityNotFound, and other errors of the report."""

@@ -136,7 +136,7 @@ def bind(handler: Callable[..., Any], verb: str, response_type: type[Response]) 
     def decode(request: RequestContext) -> dict[str, Any]:
         arguments = {} if body is None else {"body": body.decode(request.body)}
         if query is not None:
-            arguments["query"] = query.decode(request.query)
+            arguments["query"] = query.decode(request.raw.scope["query_string"])
         return arguments
 
     if inspect.iscoroutinefunction(handler):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
+from functools import lru_cache
 from typing import Any, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -14,6 +16,8 @@ from stoker.http.json_body import check_depth
 from stoker.model.errors import Invalid
 
 BODY = "the request's body"
+#: Query strings that a decoder caches, and their bytes at most.
+_CACHED, _CACHED_BYTES = 64, 64
 _NAMES = {
     "str": "a string",
     "int": "a whole number",
@@ -60,16 +64,25 @@ class BodyDecoder:
 
 
 class QueryDecoder:
-    """Decodes query strings to one type."""
+    """
+    Decodes query strings to one type.
+
+    Most requests are polls with the same short query strings, so their values are cached.
+    """
 
     def __init__(self, kind: type[fields.Query]) -> None:
         self.kind = kind
+        self._cached: Callable[[bytes], Any] = lru_cache(maxsize=_CACHED)(self._decode)
         encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
         #: Names of the parameters that may occur several times: their type is a tuple.
         self._several = [encoded[name] for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple]
 
-    def decode(self, parameters: QueryParams) -> Any:
+    def decode(self, text: bytes) -> Any:
         """Return the query. If a parameter occurs twice, its last value counts. Raises Invalid."""
+        return copy(self._cached(text)) if len(text) <= _CACHED_BYTES else self._decode(text)
+
+    def _decode(self, text: bytes) -> Any:
+        parameters = QueryParams(text)
         values: dict[str, Any] = dict(parameters.multi_items())
         for name in self._several:
             if name in values:

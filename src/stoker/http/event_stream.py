@@ -13,7 +13,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -147,7 +146,7 @@ def _patience(request: RequestContext) -> float:
     """
     if request.principal is None:
         return _KEEP_ALIVE_SECONDS
-    left = (request.principal.expires_at - datetime.now(UTC)).total_seconds()
+    left = (request.principal.expires_at - request.app.store.clock.now()).total_seconds()
     return min(_KEEP_ALIVE_SECONDS, max(left, 0.0))
 
 

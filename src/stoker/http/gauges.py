@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from prometheus_client import Metric
@@ -49,19 +49,13 @@ class FiguresReader:
 
 
 class GaugeCollector(Collector):
-    """Collects the gauges of one application."""
+    """Collects the gauges of this process, from memory."""
 
     def __init__(self, app: App) -> None:
         self._app = app
 
-    def collect(self) -> Iterable[Metric]:
-        """Yield all gauges. Blocks while the figures of the site are read."""
-        yield from self._process()
-        figures = self._app.figures.read(self._app)
-        if figures is not None:
-            yield from _site(figures)
-
-    def _process(self) -> Iterator[Metric]:
+    def collect(self) -> Iterator[Metric]:
+        """Yield all gauges."""
         app = self._app
         yield InfoMetricFamily(
             "stoker_process",
@@ -77,6 +71,11 @@ class GaugeCollector(Collector):
         yield _gauge(
             "stoker_database_connections_max", "Database connections that transactions may use at a time.", maximum
         )
+        yield _gauge(
+            "stoker_clock_difference_seconds",
+            "Seconds by which the machine's clock is ahead of Stoker's time; negative: behind.",
+            app.store.clock.difference(),
+        )
         free, total = app.work.count_threads()
         yield _gauge("stoker_job_threads", "Threads for jobs.", total)
         yield _gauge("stoker_job_threads_busy", "Threads that run a job now.", total - free)
@@ -90,7 +89,11 @@ class GaugeCollector(Collector):
         yield notifier
 
 
-def _site(figures: SiteFigures) -> Iterator[Metric]:
+def collect_site(app: App) -> Iterator[Metric]:
+    """Yield the gauges of the site, none while the database does not answer. Blocks while they are read."""
+    figures = app.figures.read(app)
+    if figures is None:
+        return
     agents = GaugeMetricFamily("stoker_agents", "Servers of the site by status.", labels=["status"])
     for status in _STATUSES:
         agents.add_metric([status], figures.servers.get(status, 0))

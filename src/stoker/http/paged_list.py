@@ -26,17 +26,17 @@ _encoder = msgspec.json.Encoder()
 _MOST = 1000
 
 #: Reads one page. Arguments: the transaction, the position to start after (None: the beginning) and the maximum number
-#: of rows. Returns the position and the JSON value of each row.
-Read = Callable[[Tx, int | None, int], list[tuple[int, Any]]]
+#: of rows. Returns the position and the JSON value of each row. Fewer rows than the maximum end the list.
+Read = Callable[[Tx, Any, int], list[tuple[Any, Any]]]
 
 
 #: Takes the same arguments. Returns the number of rows that fit into the bytes of a page, at least 1.
-Fit = Callable[[Tx, int | None, int], int]
+Fit = Callable[[Tx, Any, int], int]
 
 
 class _Pages:
     def __init__(
-        self, request: RequestContext, read: Read, start: int | None, limit: int | None, first: int, fit: Fit | None
+        self, request: RequestContext, read: Read, start: Any, limit: int | None, first: int, fit: Fit | None
     ) -> None:
         self._only_reads = only_reads(request.principal)
         self._store = request.app.store
@@ -89,7 +89,7 @@ def reply(
     read: Read,
     *,
     first: int,
-    start: int | None = None,
+    start: Any = None,
     limit: int | None = None,
     fit: Fit | None = None,
 ) -> Response:

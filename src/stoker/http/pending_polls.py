@@ -7,18 +7,20 @@ would have to answer all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from stoker.http.waiters import Waiter
+from stoker.http.waiters import Wakeable
 
 
 class PendingPoll:
-    """A poll that waits for a new document."""
+    """A poll that waits for a new document. Its block is the time for which it is the pending poll of ``key``."""
 
-    def __init__(self) -> None:
-        #: The waiter that the poll waits on now.
-        self.waiter: Waiter | None = None
+    # A generator of contextlib would take 250 bytes more for each agent.
+    __slots__ = ("_by_key", "_key", "is_superseded", "waiter")
+
+    def __init__(self, by_key: dict[str, PendingPoll], key: str) -> None:
+        self._by_key = by_key
+        self._key = key
+        #: The object to wake when the poll is superseded.
+        self.waiter: Wakeable | None = None
         self.is_superseded = False
 
     def supersede(self) -> None:
@@ -26,6 +28,17 @@ class PendingPoll:
         self.is_superseded = True
         if self.waiter is not None:
             self.waiter.wake()
+
+    def __enter__(self) -> PendingPoll:
+        before = self._by_key.get(self._key)
+        if before is not None:
+            before.supersede()
+        self._by_key[self._key] = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._by_key.get(self._key) is self:
+            del self._by_key[self._key]
 
 
 class PendingPolls:
@@ -38,15 +51,6 @@ class PendingPolls:
         """The number of pending polls. May be called on any thread."""
         return len(self._by_key)
 
-    @contextmanager
-    def add(self, key: str) -> Iterator[PendingPoll]:
-        """Supersede the pending poll of ``key``, and register a new one until the block ends."""
-        before = self._by_key.get(key)
-        if before is not None:
-            before.supersede()
-        poll = self._by_key[key] = PendingPoll()
-        try:
-            yield poll
-        finally:
-            if self._by_key.get(key) is poll:
-                del self._by_key[key]
+    def add(self, key: str) -> PendingPoll:
+        """Return a poll whose block supersedes the pending poll of ``key`` and registers the new one until its end."""
+        return PendingPoll(self._by_key, key)

@@ -80,6 +80,12 @@ class RequestContext:
         return self.principal
 
     @property
+    def token(self) -> str:
+        """The token of the request, or the token that Keystone issued for its signature; empty without both."""
+        issued = self.principal.token if self.principal is not None else None
+        return issued or self.raw.headers.get("X-Auth-Token", "")
+
+    @property
     def server(self) -> str:
         """Id of the server whose agent sends the request. The route must require an agent key."""
         assert self.agent is not None, "the route asks for no agent key"
@@ -117,10 +123,6 @@ class RequestContext:
     async def in_thread(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a blocking call on a thread; for handlers that run on the event loop."""
         return await threads.in_thread(do, *args, **named)
-
-    async def in_turn(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run a long call on a thread of those for handlers, when it is the turn of the request's server."""
-        return await threads.HANDLERS.run(self.server, do, *args, **named)
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from stoker.identity import ec2, stack_users
 from stoker.identity.stack_users import StackUser, StackUsers
@@ -42,7 +42,7 @@ class Ec2Keys:
         if resource_id is None:
             return None
         try:
-            ec2.check(self._users.secret_key(resource_id), request, datetime.now(UTC), aging=False)
+            ec2.check(self._users.secret_key(resource_id), request, self._store.clock.now(), aging=False)
         except Unauthorized:
             return None
         return resource_id

@@ -83,6 +83,8 @@ class Principal:
     resource_id: str | None = None
     #: Of a stack user with a login at a Keystone: the project there.
     login_project_id: str | None = None
+    #: The token that Keystone issued for a signed request; None: the request contains its token.
+    token: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

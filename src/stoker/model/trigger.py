@@ -113,6 +113,8 @@ class Trigger:
     #: The numbers of ended targets whose runs did, or did not, change their servers. Other hooks do not report it.
     changed: int = 0
     unchanged: int = 0
+    #: The number of changes of its targets.
+    revision: int = 0
     created_at: datetime
     ended_at: datetime | None = None
 
@@ -134,6 +136,9 @@ class Target:
     #: Whether the run changed the server; None if that is not known.
     changed: bool | None = None
     deployment_id: str | None = None
+    #: The trigger's revision of the target's last change. Greater ones become visible later, because a transaction that
+    #: changes a target locks the trigger.
+    revision: int = 0
 
 
 class MisfirePolicy(StrEnum):

@@ -10,9 +10,7 @@ from starlette.types import ASGIApp
 
 from stoker.backends import factory, garbage_collector
 from stoker.backends.cloud import sweep
-from stoker.backends.cloud.credentials import SiteCredentials
-from stoker.backends.cloud.factory import start_openstack
-from stoker.backends.cloud.markers import site_id
+from stoker.backends.cloud.factory import create_openstack, start_openstack
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController
 from stoker.backends.result_polling import ResultPoller
@@ -23,6 +21,7 @@ from stoker.http.health_report import HealthReport
 from stoker.http.routes import list_routes
 from stoker.http.stream_limits import StreamLimits
 from stoker.http.waiters import Waiters
+from stoker.http.worker_metrics import WorkerMetrics
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.tokens import Tokens
 from stoker.late_bound import LateBound
@@ -58,12 +57,15 @@ class Application:
     retention: Retention
 
 
-def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path | None = None) -> Application:
+def create_app(
+    settings: Settings, store: Store, secret: bytes, *, ca_file: Path | None = None, worker: WorkerMetrics | None = None
+) -> Application:
     """
     Create the application.
 
     ``secret`` is the site secret, from which keys and signatures derive. ``ca_file`` holds the CA certificates (PEM)
-    that clients need to verify ``public_url``; None if their systems trust the CA already.
+    that clients need to verify ``public_url``; None if their systems trust the CA already. ``worker`` exchanges
+    metrics with the other worker processes; None: there is one process.
 
     Raises Invalid if the settings contradict each other.
     """
@@ -75,14 +77,12 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
     backends = create_backends(settings, stores, identity, secret, ca_file)
     engine = create_engine(settings, stores, identity, backends, servers, signal_tokens)
     late_engine.bind(engine)
-    jobs.register(store, engine)
-    trigger_jobs.register(store, engine)
-    ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_retention.purge(store, engine, at))
-    retention = Retention(store, stores.work, settings.retention_days, (ended_triggers,))
+    retention = _register_jobs(settings, store, stores.work, engine)
     documents = create_documents(settings, store, servers)
     app = App(
         settings=settings,
         store=store,
+        started_at=store.clock.now(),
         identity=identity.directory,
         tokens=identity.tokens,
         keys=identity.keys,
@@ -90,7 +90,7 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         waiters=Waiters(store.notifier),
         streams=StreamLimits(settings.max_streams_per_token, settings.max_streams_per_project),
         documents=documents,
-        agent_batches=AgentBatches(store, engine, servers.last_seen, documents),
+        agent_batches=AgentBatches(store, engine, servers.last_seen, documents, servers.keys),
         work=stores.work,
         servers=servers,
         engine=engine,
@@ -102,10 +102,18 @@ def create_app(settings: Settings, store: Store, secret: bytes, *, ca_file: Path
         call_tokens=backends.call_tokens,
         health=HealthReport({"database": store.probe.check, "notifications": store.check_notifications}),
         cloud_credentials=backends.openstack.credentials if backends.openstack else None,
-        trusts=backends.openstack.trusts if backends.openstack else None,
+        worker=worker,
+        delegations=backends.openstack.delegations if backends.openstack else None,
         result_poller=_start_backends(stores, identity, backends, callbacks),
     )
     return Application(app, create_asgi_app(app, list_routes(settings)), retention)
+
+
+def _register_jobs(settings: Settings, store: Store, work: Work, engine: Engine) -> Retention:
+    jobs.register(store, engine)
+    trigger_jobs.register(store, engine)
+    ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_retention.purge(store, engine, at))
+    return Retention(store, work, settings.retention_days, (ended_triggers,))
 
 
 def _start_backends(
@@ -125,16 +133,16 @@ def collect_garbage(settings: Settings, store: Store, secret: bytes, *, dry_run:
     """
     Delete queues, containers and objects whose resource no longer exists, and yield each of them.
 
-    Includes those in external services and at the cloud of the setting ``cloud``. With ``dry_run``, only yield them.
+    Includes those in external services and at the cloud of the settings. With ``dry_run``, only yield them.
     ``secret`` is the site secret. Safe to call while another process serves.
     """
     work, tokens = Work(store), Tokens(store, settings.token_hours)
-    external = factory.create_backends(settings, work, secret, token_of=tokens.of_project)
+    external = factory.create_backends(settings, work, secret, store.clock.now, token_of=tokens.of_project)
     try:
         yield from garbage_collector.collect(store, Objects(store, work), external.drivers, dry_run=dry_run)
-        if settings.cloud:
-            client = SiteCredentials(settings.cloud).login.client
-            yield from sweep.collect(store, client, site_id(secret), dry_run=dry_run)
+        openstack = create_openstack(settings, store, work, secret)
+        if openstack is not None:
+            yield from sweep.collect_all(store, openstack.credentials, openstack.site, dry_run=dry_run)
     finally:
         for driver in external.drivers.values():
             driver.close()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from stoker import resources, transports
 from stoker.backends import factory
 from stoker.backends.cloud.factory import OpenStack, create_openstack
+from stoker.backends.cloud.owner_login import OwnerLogin
 from stoker.backends.factory import ExternalServices
 from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.remote_heat import RemoteHeatClient, regions_of
@@ -149,7 +150,12 @@ def create_backends(
     url, call_tokens = settings.public_url, CallTokens(secret)
     token_of = identity.directory.tokens.of_project
     external = factory.create_backends(
-        settings, stores.work, secret, token_of=token_of, caller=lambda id: f"{url}/signals/{call_tokens.token(id)}"
+        settings,
+        stores.work,
+        secret,
+        stores.store.clock.now,
+        token_of=token_of,
+        caller=lambda id: f"{url}/signals/{call_tokens.token(id)}",
     )
     messaging = stores.messaging
     platform = LocalPlatform(
@@ -171,8 +177,16 @@ def create_backends(
         missing_services=external.missing,
     )
     own_tokens = None if identity.at_keystone else token_of
-    heats = RemoteHeatClient(url, platform.region, regions_of(settings.remote_heats), own_tokens, ca_file)
     openstack = create_openstack(settings, stores.store, stores.work, secret)
+    delegations = openstack.delegations if openstack is not None else None
+    heats = RemoteHeatClient(
+        url,
+        platform.region,
+        regions_of(settings.remote_heats),
+        own_tokens,
+        ca_file,
+        owner_login=OwnerLogin(delegations) if delegations is not None else None,
+    )
     return Backends(platform, site_transports, heats, external, call_tokens, openstack)
 
 
@@ -236,7 +250,7 @@ def create_engine(
         ),
         cloud=_choose_cloud(settings, stores, backends),
         stack_users=identity.keystone_users,
-        trusts=backends.openstack.trusts if backends.openstack else None,
+        delegations=backends.openstack.delegations if backends.openstack else None,
         listeners=RunListeners(trigger=TriggerListener()),
     )
     limits = Limits(

@@ -20,14 +20,25 @@ def open_store(settings: Settings, keys: KeySource = without_keys) -> Store:
     Open the configured database and apply pending migrations.
 
     ``keys`` returns the keys that encrypt secrets in the database. Raises Invalid for an unusable URL, or if the
-    database permits fewer connections than the settings require, Unavailable if the database cannot be opened, Conflict
-    if a newer version of Stoker has migrated the database.
+    database permits fewer connections than the settings require, or is behind a connection pooler and the settings name
+    no direct URL. Raises Unavailable if the database cannot be opened, Conflict if a newer version of Stoker has
+    migrated the database.
     """
     try:
-        store = Store(settings.database_url, settings.database_connections, keys=keys, nats_url=settings.notifier)
-        if store.dialect == "postgresql":
-            postgresql.check_capacity(store.engine, settings.workers * settings.database_connections)
-        migrate.upgrade(store.engine)
+        store = Store(
+            settings.database_url,
+            settings.database_connections,
+            keys=keys,
+            nats_url=settings.notifier,
+            direct_url=settings.database_direct_url,
+        )
+        with store.session_engine() as engine:
+            is_direct = store.dialect == "postgresql" and not postgresql.check_pooler(
+                settings.database_url, settings.database_direct_url
+            )
+            if is_direct:
+                postgresql.check_capacity(engine, settings.workers * settings.database_connections)
+            migrate.upgrade(engine)
         state_dir.restrict(_sqlite_files(store.engine.url))
     except (sa.exc.ArgumentError, ValueError) as error:  # ValueError: the port is not a number
         shown = re.sub(r"(:[^:@/]*):.*@", r"\1:***@", settings.database_url)

@@ -3,8 +3,8 @@ HTTP/1.1 for one connection, with limits: uvicorn's httptools protocol has none.
 
 ``http_reader`` counts all received bytes before they are buffered, and parses requests one at a time. ``http_closer``
 ends a connection. Every phase has a deadline (``http_phases``), except the wait for the application's response. The
-server (``serve.http_server``) checks all deadlines once a second and calls ``expire``, so a request needs no timer of
-its own.
+server (``serve.http_server``) checks all deadlines regularly and calls ``expire``, so a request needs no timer of its
+own.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import asyncio
 import logging
 import math
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from stoker.serve.connections import ConnectionTable, HttpLimits
 from stoker.serve.http_closer import ConnectionCloser
+from stoker.serve.http_connection import LightFlowControl, Pipeline, lighten
 from stoker.serve.http_phases import ANSWER, BODY, CLOSING, HEAD, IDLE, PhaseTimer
 from stoker.serve.http_reader import MAX_PIPELINED, RequestReader
 from stoker.serve.http_refusal import Refusal, late, unavailable
+from stoker.serve.http_response_writer import ResponseWriter
 
 _quiet = logging.getLogger("stoker.http.stopping")
 _quiet.disabled = True
@@ -35,8 +37,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
     holds the arguments of uvicorn's own protocol.
     """
 
+    # With these in its dictionary, Python would allocate a dictionary of its own keys for each connection: 1.2 KB.
+    __slots__ = ("_closer", "_limits", "_reader", "_table", "timer")
+
     def __init__(self, limits: HttpLimits, table: ConnectionTable, **uvicorn: Any) -> None:
         super().__init__(**uvicorn)
+        self.pipeline = Pipeline()  # type: ignore[assignment]  # uvicorn declares a deque, of which it uses these methods
         self._limits = limits
         self._table = table
         self.timer = PhaseTimer(self.loop)
@@ -45,6 +51,7 @@ class LimitedHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
+        self.flow = LightFlowControl(transport)
         self.timer.arm(self._limits.head_seconds)
         self._reader.address = self._table.admit(self.client[0] if self.client else "")
         if self._reader.address is not None:
@@ -107,7 +114,12 @@ class LimitedHttpProtocol(HttpToolsProtocol):
         self.timer.phase = BODY
         self._reader.head_bytes = 0
         self._reader.is_head_timed = False
+        before = self.cycle
         super().on_headers_complete()
+        # uvicorn only writes to the transport of a response, and closes it.
+        self.cycle.transport = cast(asyncio.Transport, ResponseWriter(self.transport, self.loop))
+        if self.cycle is not before:
+            lighten(self.cycle)  # its task has not begun yet
 
     def on_body(self, body: bytes) -> None:
         reader = self._reader

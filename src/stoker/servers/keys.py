@@ -12,11 +12,14 @@ import hashlib
 import hmac
 import threading
 import time
+from collections.abc import Sequence
+from contextvars import Context, copy_context
+from dataclasses import dataclass, field
 
 import structlog
 
 from stoker.model.errors import ApprovalPending, Unauthorized
-from stoker.model.server import AgentAccess
+from stoker.model.server import AgentAccess, Server
 from stoker.store import documents, servers
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
@@ -34,6 +37,22 @@ _WRONG = "This key is not valid, or has been revoked."
 def key_topic(server_id: str) -> str:
     """Return the topic that is notified when the server's keys change or the server is deleted."""
     return f"k/{server_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRequest:
+    """A key to validate. ``address``: the client's, for the log. ``before_approval``: as in ``Keys.authenticate``."""
+
+    key: str
+    address: str = ""
+    before_approval: bool = False
+    #: The context of the caller, whose variables (the request's id) a log event has.
+    context: Context = field(default_factory=copy_context, compare=False, repr=False)
+
+    @property
+    def server_id(self) -> str:
+        """The id that the key names."""
+        return self.key.partition(".")[0]
 
 
 class Keys:
@@ -88,32 +107,45 @@ class Keys:
 
         Raises Unauthorized for any invalid key, and ApprovalPending unless ``before_approval``.
         """
-        server_id = key.partition(".")[0]
-        try:
-            return self._authenticate(key, server_id, before_approval)
-        except Unauthorized:
-            self._log_refusal(server_id[:_LONGEST_ID], address)
-            raise
+        [result] = self.authenticate_all([KeyRequest(key, address, before_approval)])
+        if isinstance(result, BaseException):
+            raise result
+        return result
 
-    def _authenticate(self, key: str, server_id: str, before_approval: bool) -> str:
+    def authenticate_all(self, requests: Sequence[KeyRequest]) -> list[str | BaseException]:
+        """Return for each request what ``authenticate`` returns or raises. All keys are read in one transaction."""
         notified = self._notified
+        ids = {request.server_id for request in requests if "\0" not in request.server_id}
         with self._store.read() as tx:
-            server = servers.find(tx, server_id) if "\0" not in server_id else None
+            servers.preload(tx, ids)
+            by_id = {id: servers.find(tx, id) for id in ids}
+        results: list[str | BaseException] = []
+        for request in requests:
+            try:
+                results.append(self._check(request, by_id.get(request.server_id), notified))
+            except Unauthorized as error:
+                request.context.run(self._log_refusal, request.server_id[:_LONGEST_ID], request.address)
+                results.append(error)
+            except ApprovalPending as error:
+                results.append(error)
+        return results
+
+    def _check(self, request: KeyRequest, server: Server | None, notified: int) -> str:
         if server is None or not server.key_generation or server.agent_access is AgentAccess.LEFT:
             raise Unauthorized(_WRONG)
-        valid = self._key(server_id, server.key_generation)
-        if not hmac.compare_digest(valid.encode(), _bytes(key)):
+        valid = self._key(server.id, server.key_generation)
+        if not hmac.compare_digest(valid.encode(), _bytes(request.key)):
             raise Unauthorized(_WRONG)
         if server.agent_access is AgentAccess.PENDING_APPROVAL:
-            if before_approval:
-                return server_id
+            if request.before_approval:
+                return server.id
             raise ApprovalPending(f"Server {server.name!r} waits for approval: `stoker server approve {server.name}`.")
         with self._lock:
             if len(self._valid) >= _REMEMBERED:
                 self._valid.clear()
             if notified == self._notified:
-                self._valid[server_id] = valid
-        return server_id
+                self._valid[server.id] = valid
+        return server.id
 
     def _log_refusal(self, server_id: str, address: str) -> None:
         minute = int(time.monotonic() // 60)

@@ -1,7 +1,8 @@
 """
 Heartbeats: the time of each agent's last poll, written once per heartbeat interval and not at every poll.
 
-Each process also logs the agents that it loses, and those that are back.
+Heartbeats of agents without news are collected for a second: of an idle fleet, they would otherwise be most of the
+database's work. Each process also logs the agents that it loses, and those that are back.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from functools import partial
+from functools import lru_cache, partial
 
 import structlog
 
+from stoker.model.errors import Unavailable
 from stoker.model.server import Server
 from stoker.store import servers
 from stoker.store.open import Store
@@ -22,11 +24,14 @@ from stoker.store.tx import Tx
 
 _log = structlog.get_logger("stoker.servers")
 
-#: Fraction of the heartbeat after which a poll is written, so that a slightly early poll does not postpone the write to
-#: the next one.
-_DUE_AFTER = 0.8
+#: Fraction of the heartbeat after which a poll is written, so that an early poll (``Waiter.wait``) does not postpone
+#: the write to the next one.
+_DUE_AFTER = 0.4
 #: Seconds between writes if the agent's version or hooks change.
 _CHANGED_SECONDS = 1.0
+#: Seconds for which heartbeats of agents without news are collected, and agents in one transaction.
+_COLLECT_SECONDS = 1.0
+_COLLECTED = 1000
 _LONGEST = 4096
 #: Agents that one check reads from the database at most, so that its transaction is short.
 _CHECKED = 1000
@@ -58,11 +63,13 @@ class LastSeen:
         self._lock = threading.Lock()
         #: Server id → the time of the last write (time.monotonic) and the agent's header; without lost agents.
         self._written: dict[str, tuple[float, str]] = {}
+        #: Server id → the agent's header, of agents without news whose heartbeats are to be written.
+        self._collected: dict[str, str] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stoker-last-seen", daemon=True)
 
     def start(self) -> None:
-        """Start the thread that logs lost agents."""
+        """Start the thread that writes collected heartbeats and logs lost agents."""
         self._thread.start()
 
     def stop(self) -> None:
@@ -70,13 +77,24 @@ class LastSeen:
         self._stop.set()
         self._thread.join(timeout=1)
 
-    def due(self, server_id: str, header: str) -> bool:
-        """Return whether ``write`` has to write. Performs no I/O."""
+    def observe(self, server_id: str, header: str) -> bool:
+        """
+        Note a poll. Return whether ``write_all`` has to write the heartbeat before the answer. Performs no I/O.
+
+        This is so if the agent is new to this process or its header has changed, because people and the checks of
+        deployments wait for what the heartbeat contains. Other heartbeats are written within a second or two.
+        """
         last = self._written.get(server_id)
         if last is None:
             return True
-        patience = self._heartbeat * _DUE_AFTER if last[1] == header[:_LONGEST] else _CHANGED_SECONDS
-        return last[0] + patience < time.monotonic()
+        now = time.monotonic()
+        if last[1] != header[:_LONGEST]:
+            return last[0] + _CHANGED_SECONDS < now
+        if last[0] + self._heartbeat * _DUE_AFTER < now:
+            with self._lock:
+                self._written[server_id] = (now, last[1])
+                self._collected[server_id] = last[1]
+        return False
 
     def write(self, server_id: str, header: str) -> None:
         """Write the heartbeat. ``header``: the agent's own, ``<version>; hooks=script,ansible; modes=preview``."""
@@ -94,6 +112,7 @@ class LastSeen:
                 if server_id not in self._written and now - self._began >= self._offline_after.total_seconds():
                     may_be_back.add(server_id)
                 self._written[server_id] = (now, header[:_LONGEST])
+                self._collected.pop(server_id, None)
 
         def record(tx: Tx) -> None:
             for server_id, header in sorted(seen):  # two processes lock the rows in the same order
@@ -104,6 +123,29 @@ class LastSeen:
                 self._on_seen(tx, server_id, version)
 
         self._store.write(record)
+
+    def write_collected(self) -> None:
+        """
+        Write the heartbeats that ``observe`` has collected.
+
+        Raises Unavailable if the database does not answer; the heartbeats then stay collected.
+        """
+        with self._lock:
+            collected, self._collected = self._collected, {}
+        seen = sorted(collected.items())  # two processes lock the rows in the same order
+        for start in range(0, len(seen), _COLLECTED):
+            try:
+                # A lost heartbeat costs nothing, so the commit need not wait for the disk.
+                self._store.write(partial(self._record_again, seen[start : start + _COLLECTED]), durable=False)
+            except Unavailable:
+                with self._lock:
+                    self._collected = {**dict(seen[start:]), **self._collected}
+                raise
+
+    def _record_again(self, seen: Sequence[tuple[str, str]], tx: Tx) -> None:
+        servers.record_seen_again(tx, [server_id for server_id, _ in seen], tx.now)
+        for server_id, header in seen:
+            self._on_seen(tx, server_id, parse_header(header)[0])
 
     def log_lost(self) -> None:
         """Log agents that no process has seen for ``offline_after``, and forget them."""
@@ -129,9 +171,13 @@ class LastSeen:
             tx.after_commit(partial(_log.info, "agent.back", **_fields(server), last_seen=str(server.last_seen)))
 
     def _run(self) -> None:
-        while not self._stop.wait(self._heartbeat):
+        checked_at = time.monotonic()
+        while not self._stop.wait(_COLLECT_SECONDS):
             try:
-                self.log_lost()
+                self.write_collected()
+                if time.monotonic() >= checked_at + self._heartbeat:
+                    checked_at = time.monotonic()
+                    self.log_lost()
             except Exception as error:  # the database is unavailable, which the health check reports
                 _log.debug("agents.not_checked", error=str(error))
 
@@ -140,6 +186,7 @@ def _fields(server: Server) -> dict[str, str]:
     return {"server_id": server.id, "server": server.name, "project_id": server.project_id}
 
 
+@lru_cache(maxsize=1000)
 def parse_header(header: str) -> tuple[str | None, tuple[str, ...], tuple[str, ...]]:
     """Return an agent's version, its hooks, and the modes that it knows. Invalid parts are ignored."""
     version, *parts = header[:_LONGEST].split(";")

@@ -99,11 +99,15 @@ def _free_name(tx: Tx, enrollment: Enrollment, machine: Machine) -> str:
     names = (machine.cloud_id if enrollment.name_from is NameSource.CLOUD_ID else "", machine.hostname)
     name = next((name[:_LONGEST_NAME] for name in names if _is_name(name)), "server")
     servers.lock_names(tx, enrollment.project_id)
-    taken = servers.names_beginning(tx, enrollment.project_id, name)
-    number = 2
-    while name in taken and f"{name}-{number}" in taken:
-        number += 1
-    return f"{name}-{number}" if name in taken else name
+    candidates, number, count = [name], 2, 10
+    while True:
+        taken = servers.find_names(tx, enrollment.project_id, candidates)
+        free = next((candidate for candidate in candidates if candidate not in taken), None)
+        if free is not None:
+            return free
+        # More at a time, because thousands of machines may have one name.
+        candidates = [f"{name}-{number + following}" for following in range(count)]
+        number, count = number + count, count * 10
 
 
 def _is_name(name: str) -> bool:

@@ -137,7 +137,9 @@ class TriggerListener(RunListener):
         if target.status == TargetStatus.IN_PROGRESS:
             go_on(tx, env, _count(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
         else:
-            targets.save(tx, nameless)
+            revision = trigger.revision + 1
+            targets.save(tx, replace(nameless, revision=revision))
+            triggers.save(tx, replace(trigger, revision=revision))
 
 
 def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:
@@ -285,7 +287,8 @@ def _count(
 
     ``changed``: whether the run that has ended changed the server.
     """
-    targets.save(tx, replace(target, status=status, status_reason=reason, changed=changed))
+    revision = trigger.revision + 1
+    targets.save(tx, replace(target, status=status, status_reason=reason, changed=changed, revision=revision))
     tx.notify(trigger_topic(trigger.id))
     before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
     counts: Mapping[str, Any] = {
@@ -293,6 +296,7 @@ def _count(
         after: getattr(trigger, after) + 1,
         "changed": trigger.changed + (changed is True) - (target.changed is True),
         "unchanged": trigger.unchanged + (changed is False) - (target.changed is False),
+        "revision": revision,
     }
     counted = replace(trigger, **counts)
     share = 100 * counted.failed / counted.total
@@ -304,8 +308,11 @@ def _count(
 
 
 def _without_queue(tx: Tx, trigger: Trigger, reason: str) -> Trigger:
-    dropped = targets.drop_queue(tx, trigger.id, reason) if trigger.queued else 0
-    return replace(trigger, queued=trigger.queued - dropped, cancelled=trigger.cancelled + dropped)
+    if not trigger.queued:
+        return trigger
+    revision = trigger.revision + 1
+    dropped = targets.drop_queue(tx, trigger.id, reason, revision)
+    return replace(trigger, queued=trigger.queued - dropped, cancelled=trigger.cancelled + dropped, revision=revision)
 
 
 def _finish(tx: Tx, trigger: Trigger) -> Trigger:

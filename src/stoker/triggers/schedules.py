@@ -127,7 +127,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
             tx.after_commit(partial(_log.warning, "schedule.failed", **facts))
     if missed:
         tx.after_commit(partial(_log.warning, "schedule.missed", **_fields(schedule), missed=missed))
-    # The clock of the database, which decides when jobs are due, may be ahead of this process.
+    # The clock of the database server may have been set back since the job became due.
     since = max(tx.now, schedule.next_at)
     next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
     schedules.save(tx, _at(tx, engine, replace(updated, next_at=next_at)))

@@ -23,7 +23,7 @@ from stoker.stacks import type_names
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
-from stoker.store import configs, deployments, resources, servers, stacks
+from stoker.store import configs, deployments, resources, server_lists, servers, stacks
 from stoker.store.tx import Tx
 from stoker.triggers.request import TriggerRequest
 
@@ -251,7 +251,7 @@ def _servers(
     if request.servers is not None:
         selected = [enrollment.find(tx, project_id, server) for server in request.servers]
     elif request.selector is not None:
-        selected_servers = servers.find_by_selector(tx, project_id, request.selector)
+        selected_servers = server_lists.find_by_selector(tx, project_id, request.selector)
         matching = sorted(selected_servers, key=lambda server: server.created_at)
         selected = [server for server in matching if not own or server.id in own]
     else:
@@ -264,11 +264,8 @@ def _servers(
 
 
 def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> list[Server]:
-    """Return the servers of existing deployments. Many servers are read in one query, few are read one by one."""
-    if len(own) > 20:
-        by_id = {server.id: server for server in servers.list_all(tx, project_id)}
-    else:
-        by_id = {server.id: server for defaults in own if (server := servers.find(tx, defaults.server_id)) is not None}
+    """Return the servers of existing deployments."""
+    by_id = servers.find_several(tx, [defaults.server_id for defaults in own])
     of_project = {id: server for id, server in by_id.items() if server.project_id == project_id}
     for defaults in own:
         if defaults.server_id not in of_project:

@@ -27,7 +27,7 @@ from stoker.stacks.templates.outline import OutlinedResource
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.stacks.templates.preview import Change, Kind
 from stoker.stacks.templates.preview_nested import StackChanges, list_tree_changes
-from stoker.store import configs, servers
+from stoker.store import configs, server_lists, servers
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
 
@@ -182,7 +182,7 @@ class _Previews:
         selector = label_groups.selector_of(change.evaluated)
         project_id = self.stack.project_id
         if selector is not None:
-            wanted = servers.find_by_selector(self.tx, project_id, selector)
+            wanted = server_lists.find_by_selector(self.tx, project_id, selector)
         else:
             ids = (change.evaluated.get("servers") or {}).values()
             wanted = [enrollment.find(self.tx, project_id, str(id)) for id in ids]

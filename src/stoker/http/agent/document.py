@@ -85,17 +85,20 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
             with request.app.waiters.register(server_topic(request.server)) as waiter:
                 pending.waiter = waiter
                 document = await _current(request)
-                headers = {"ETag": f'"{document.revision}"'}
+                own_tag = f'"{document.revision}"'
+                headers = {"ETag": own_tag}
                 if pending.is_superseded:
                     return Response(304, headers={**headers, "Retry-After": str(SUPERSEDED_SECONDS)})
-                if tag is None or not etags.matches(tag, str(document.revision)):
+                if tag is None or (tag != own_tag and not etags.matches(tag, str(document.revision))):
+                    # Another machine may have taken the server's place, and this document is for that machine.
+                    await request.authorize_again()
                     request.app.documents.record_sent(document, OWN_CHANNEL)
                     return Response(200, document.body, headers)
                 request.app.documents.record_receipt(document)
                 left = until - time.monotonic()
                 if left <= 0 or request.app.waiters.closed:
                     return Response(304, headers=headers)
-                await waiter.wait(left)
+                await waiter.wait(left, may_end_early=True)
 
 
 async def _current(request: RequestContext) -> Document:
@@ -112,7 +115,6 @@ def _agent_header(request: RequestContext) -> str:
 
 
 async def _seen(request: RequestContext) -> None:
-    presence = request.app.servers.last_seen
     agent = _agent_header(request)
-    if presence.due(request.server, agent):
+    if request.app.servers.last_seen.observe(request.server, agent):
         await request.app.agent_batches.heartbeats.submit((request.server, agent))

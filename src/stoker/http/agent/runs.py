@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from stoker.deployments import log_storage, runs
 from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
+from stoker.http import threads
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
 from stoker.http.request_context import RequestContext, Response
@@ -42,12 +43,16 @@ class ChunkQuery(Query):
 @operation(200, {"status": str})
 async def signal(request: RequestContext, body: dict[str, Any]) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
-    report = Report(request.server, request.path["config_id"], {n: v for n, v in body.items() if n != RUN})
+    status = await apply_result(request, request.server, request.path["config_id"], body)
+    return Response(200, {"status": status})
+
+
+async def apply_result(request: RequestContext, server_id: str, config_id: str, values: dict[str, Any]) -> str:
+    """Apply the result of a server's run. Return the status of the deployment, or raise the error of the report."""
+    report = Report(server_id, config_id, {n: v for n, v in values.items() if n != RUN})
     batches = request.app.agent_batches
     status = await batches.reports.submit(report)
-    if status is None:
-        status = await request.in_turn(batches.apply_alone, report)
-    return Response(200, {"status": status})
+    return await threads.HANDLERS.run(server_id, batches.apply_alone, report) if status is None else status
 
 
 @operation(204)

@@ -4,43 +4,34 @@ from __future__ import annotations
 
 import re
 from typing import Any
-from uuid import uuid4
 
 from stoker.http.cfn.parameters import StackOptions, StackParameters, TemplateParameters
 from stoker.http.cfn.reads import arn
 from stoker.http.cfn.request import CfnRequest
 from stoker.http.cfn.serialize import Refused
-from stoker.http.heat import stack_lookup, stack_requests
+from stoker.http.heat import stack_lookup, stack_requests, stack_writes
 from stoker.http.heat.catalog import with_entries
+from stoker.http.heat.cloud_constraints import open_constraints
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack
 from stoker.stacks import operations
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.stacks.templates.prepare import StackRequest
 from stoker.stacks.templates.validation import describe_template
 
 _PARAMETER = re.compile(r"Parameters\.member\.(\d+)\.ParameterKey")
 
 
 def create_stack(request: CfnRequest, parameters: StackOptions) -> Any:
-    context = request.context
-    identity = Identity(str(uuid4()), stack_requests.name(parameters.stack_name), request.project)
-    resolved = prepare(context.app.engine, _stack_request(request, parameters), identity)
-    options = _options(parameters)
-    stack = context.app.store.write(
-        lambda tx: operations.create(
-            tx, context.app.engine, resolved, options, identity, username=context.user.user_name
-        )
-    )
-    return {"StackId": arn(stack)}
+    name, options = stack_requests.name(parameters.stack_name), _options(parameters)
+    identity, resolved = stack_requests.prepare_new(request.context, _stack_request(request, parameters), name)
+    return {"StackId": arn(stack_writes.create(request.context, identity, resolved, options))}
 
 
 def update_stack(request: CfnRequest, parameters: StackOptions) -> Any:
-    context, stack = request.context, _root_stack(request, parameters.stack_name)
-    identity = Identity(stack.id, stack.name, stack.project_id)
-    resolved = prepare(context.app.engine, _stack_request(request, parameters), identity)
-    options = _options(parameters)
-    context.app.store.write(lambda tx: operations.update(tx, context.app.engine, stack.id, resolved, options))
+    stack, options = _root_stack(request, parameters.stack_name), _options(parameters)
+    resolved = stack_requests.prepare_replacement(request.context, _stack_request(request, parameters), stack)
+    stack_writes.update(request.context, stack, resolved, options)
     return {"StackId": arn(stack)}
 
 
@@ -52,8 +43,7 @@ def cancel_update_stack(request: CfnRequest, parameters: StackParameters) -> Any
 
 
 def delete_stack(request: CfnRequest, parameters: StackParameters) -> Any:
-    stack, engine = _root_stack(request, parameters.stack_name), request.context.app.engine
-    request.context.app.store.write(lambda tx: operations.delete(tx, engine, stack.id))
+    stack_writes.delete(request.context, _root_stack(request, parameters.stack_name))
     return ""
 
 
@@ -61,7 +51,10 @@ def validate_template(request: CfnRequest, parameters: TemplateParameters) -> An
     """Return the template's parameters, or the error message if the template is invalid."""
     try:
         description = describe_template(
-            request.context.app.engine, _stack_request(request, parameters), show_nested=False
+            request.context.app.engine,
+            _stack_request(request, parameters),
+            show_nested=False,
+            constraints=open_constraints(request.context),
         )
     except Invalid as error:
         return error.message  # the same response as Heat's

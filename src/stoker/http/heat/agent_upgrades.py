@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from stoker.http import paged_list
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Flag, Id, RequiredName, Time, Whole, fill
-from stoker.http.request_context import RequestContext
+from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, Whole, fill
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
 from stoker.model.server import Server
@@ -43,6 +44,11 @@ class ShownAgentUpgrade(Answer):
     requested_at: Time
 
 
+class UpgradeQuery(Query):
+    limit: Annotated[Positive | None, Meta(description="The maximum number of upgrades; without it, all")] = None
+    marker: Annotated[str | None, Meta(description="The id of a server: the list begins after it")] = None
+
+
 @operation(202, {"agent_upgrades": list[ShownAgentUpgrade]}, errors=(409,))
 def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, Any]:
     """Upgrade the agents of servers to this Stoker's version."""
@@ -61,10 +67,15 @@ def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, A
 
 
 @operation(200, {"agent_upgrades": list[ShownAgentUpgrade]})
-def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the last upgrade of each server's agent."""
-    by_id = {server.id: server for server in servers.list_all(tx, request.project)}
-    return {"agent_upgrades": _serialize(agent_upgrades.list_all(tx, request.project), by_id)}
+def index(request: RequestContext, query: UpgradeQuery) -> Response:
+    """List the last upgrade of each server's agent, sorted by the servers' ids."""
+
+    def read(tx: Tx, after: str | None, most: int) -> list[tuple[str, ShownAgentUpgrade]]:
+        upgrades = agent_upgrades.page(tx, request.project, most, after or "")
+        by_id = servers.find_several(tx, [upgrade.server_id for upgrade in upgrades])
+        return [(shown.server_id, shown) for shown in _serialize(upgrades, by_id)]
+
+    return paged_list.reply(request, "agent_upgrades", read, first=1000, start=query.marker, limit=query.limit)
 
 
 @operation(204, errors=(409,))
@@ -96,5 +107,4 @@ def _serialize(upgrades: list[AgentUpgrade], by_id: Mapping[str, Server]) -> lis
             agent_version=by_id[upgrade.server_id].agent_version,
         )
         for upgrade in upgrades
-        if upgrade.server_id in by_id
     ]

@@ -19,7 +19,7 @@ from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
 from stoker.model.status import Status
 from stoker.servers import enrollment
-from stoker.store import checks, deployments, servers
+from stoker.store import checks, deployments, server_lists, servers
 from stoker.store.checks import DeploymentCheck
 from stoker.store.tx import Tx
 from stoker.triggers.targets import find_stack
@@ -131,7 +131,8 @@ def _server_ids(tx: Tx, request: RequestContext, named: Iterable[str] | None, se
     ids = None if named is None else [enrollment.find(tx, request.project, name).id for name in named]
     if selector is None:
         return ids or []
-    matches = {server.id for server in servers.find_by_selector(tx, request.project, selectors.parse(selector))}
+    selected = server_lists.iterate_selected(tx, request.project, selectors.parse(selector))
+    matches = {server.id for _, server in selected}
     return matches if ids is None else matches & set(ids)
 
 

@@ -1,4 +1,4 @@
-"""Custom constraints that the site's cloud checks, with the login of the site or the token of the request."""
+"""Custom constraints that the site's cloud checks, with the login of the site or of the caller."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def open_constraints(request: RequestContext) -> CloudConstraints | None:
     credentials = request.app.cloud_credentials
     if credentials is None:
         return None
-    token, project_id = request.raw.headers.get("X-Auth-Token", ""), request.project
+    token, project_id = request.token, request.project
     return CloudConstraints(lambda: credentials.open_project(token, project_id))

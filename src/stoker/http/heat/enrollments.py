@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
@@ -160,7 +160,7 @@ def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, An
 @operation(200, {"enrollments": list[ShownEnrollment]})
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the project's enrollments, without their tokens. Expired ones are listed for 30 days."""
-    return {"enrollments": [_serialize(issued) for issued in enrollments.list_all(tx, request.project)]}
+    return {"enrollments": [_serialize(issued, tx.now) for issued in enrollments.list_all(tx, request.project)]}
 
 
 @operation(204)
@@ -241,8 +241,8 @@ def _endpoint(tx: Tx, request: RequestContext, named: str) -> Endpoint:
     return Endpoint(relay.url, relay.ca)
 
 
-def _serialize(issued: Enrollment) -> ShownEnrollment:
-    status = "EXPIRED" if issued.expires_at <= datetime.now(UTC) else "ACTIVE"
+def _serialize(issued: Enrollment, now: datetime) -> ShownEnrollment:
+    status = "EXPIRED" if issued.expires_at <= now else "ACTIVE"
     if issued.uses >= issued.limit:
         status = "USED"
     return fill(ShownEnrollment, issued, status=status, approval=issued.needs_approval, rerun=issued.reruns)

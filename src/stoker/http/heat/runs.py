@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
@@ -75,8 +75,7 @@ class SignalQuery(Query):
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the runs of a deployment, newest first."""
     history = runs.list_all(tx, _deployment(tx, request).id)
-    now = datetime.now(UTC)
-    return {"runs": [serialize(tx, run, now) for run in history]}
+    return {"runs": [serialize(tx, run, tx.now) for run in history]}
 
 
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta
 
 from stoker.deployments import held_runs, server_removal
+from stoker.http import paged_list
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Count, Id, Positive, Query, RequiredName, Time, Unchecked, fill
-from stoker.http.request_context import RequestContext
+from stoker.http.fields import (
+    Absent,
+    Answer,
+    Body,
+    Count,
+    Id,
+    Positive,
+    Query,
+    RequiredName,
+    Time,
+    Unchecked,
+    fill,
+)
+from stoker.http.request_context import RequestContext, Response
 from stoker.model import labels, selectors
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
@@ -21,7 +34,7 @@ from stoker.model.facts import FactsSummary, ServerFacts, with_labels
 from stoker.model.server import Kind, Server
 from stoker.policy import authorizer, holds, rules, windows
 from stoker.servers import enrollment
-from stoker.store import agent_upgrades, rows, server_facts, servers
+from stoker.store import agent_upgrades, rows, server_facts, server_lists, servers
 from stoker.store.tx import Tx
 
 
@@ -141,25 +154,37 @@ class ServerQuery(Query):
         str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
     ] = None
     labels: Annotated[str | None, Meta(description="Another selector, such as tier=web,zone=a")] = None
+    limit: Annotated[Positive | None, Meta(description="The maximum number of servers; without it, all")] = None
+    marker: Annotated[str | None, Meta(description="The id of a server: the list begins after it")] = None
 
 
 @operation(200, {"servers": list[ShownServer]})
-def index(request: RequestContext, tx: Tx, query: ServerQuery) -> dict[str, Any]:
-    """List the project's servers, or those that the selectors of the query select."""
+def index(request: RequestContext, query: ServerQuery) -> Response:
+    """
+    List the project's servers, or those that the selectors of the query select, oldest first.
+
+    Read a long list in pages, with ``limit`` and the last server of the page as ``marker`` of the next one.
+    """
     parts = [selectors.parse(text) for text in (query.selector, query.labels) if text is not None]
-    matches = (
-        servers.find_by_selector(tx, request.project, selectors.join(parts))
-        if parts
-        else servers.list_all(tx, request.project)
-    )
-    facts = server_facts.summaries(tx, request.project)
-    upgrades = {upgrade.server_id: upgrade for upgrade in agent_upgrades.list_all(tx, request.project)}
-    return {
-        "servers": [
-            serialize(request, server, facts.get(server.id), upgrades.get(server.id), in_list=True)
-            for server in matches
+    selector = selectors.join(parts) if parts else None
+    start = None
+    if query.marker:  # an unknown marker is ignored, as in the list of configs
+        with request.app.store.read() as tx:
+            start = server_lists.position(tx, request.project, query.marker)
+
+    def read(tx: Tx, after: server_lists.Position | None, most: int) -> list[tuple[server_lists.Position, ShownServer]]:
+        if selector is None:
+            page = server_lists.page(tx, request.project, most, after)
+        else:
+            page = list(islice(server_lists.iterate_selected(tx, request.project, selector, after), most))
+        ids = [server.id for _, server in page]
+        facts, upgrades = server_facts.summaries(tx, ids), agent_upgrades.find_of_servers(tx, ids)
+        return [
+            (position, serialize(request, server, facts.get(server.id), upgrades.get(server.id), in_list=True))
+            for position, server in page
         ]
-    }
+
+    return paged_list.reply(request, "servers", read, first=1000, start=start, limit=query.limit)
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
@@ -243,7 +268,7 @@ def serialize(
     in_list: bool = False,
 ) -> ShownServer:
     """Return a server as the API shows it."""
-    now, own = datetime.now(UTC), server.policy is not None
+    now, own = request.app.store.clock.now(), server.policy is not None
     policy = holds.load_policy(rows.dump(server.policy) if own else None)
     opening = windows.find_opening(policy.windows, now)
     changes_at = opening or windows.find_closing(policy.windows, now)

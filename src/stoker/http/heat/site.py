@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import NAMESPACE_DNS, uuid5
 
@@ -13,7 +12,7 @@ from stoker.http.fields import Answer, Count, Id
 from stoker.http.request_context import RequestContext
 from stoker.version import VERSION
 
-_STARTED = datetime.now(UTC)
+_FORM = "%Y-%m-%dT%H:%M:%S.000000"
 
 
 class Revision(Answer):
@@ -41,7 +40,7 @@ def build_info(_: RequestContext) -> dict[str, Any]:
 
 
 @operation(200, {"services": list[EngineService]})
-def services(_: RequestContext) -> dict[str, Any]:
+def services(request: RequestContext) -> dict[str, Any]:
     """Return the process that responds, in the format of Heat's list of engines."""
     host = socket.gethostname()
     me = f"{host}-{os.getpid()}"
@@ -53,8 +52,8 @@ def services(_: RequestContext) -> dict[str, Any]:
         hostname=host,
         topic="engine",
         report_interval=60,
-        created_at=_STARTED.strftime("%Y-%m-%dT%H:%M:%S.000000"),
-        updated_at=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.000000"),
+        created_at=request.app.started_at.strftime(_FORM),
+        updated_at=request.app.store.clock.now().strftime(_FORM),
         deleted_at=None,
         status="up",
     )

@@ -173,9 +173,18 @@ def name(value: Any) -> str:
 
 def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
     """Prepare a new stack. Raises Invalid."""
+    return prepare_new(request, body.stack_request(request), stack_name)
+
+
+def prepare_new(request: RequestContext, new: StackRequest, stack_name: str) -> tuple[Identity, ResolvedStack]:
+    """Prepare a new stack of any API. Raises Invalid."""
     identity = Identity(str(uuid4()), stack_name, request.project)
-    constraints = open_constraints(request)
-    return identity, prepare(request.app.engine, body.stack_request(request), identity, constraints=constraints)
+    return identity, prepare(request.app.engine, new, identity, constraints=open_constraints(request))
+
+
+def prepare_replacement(request: RequestContext, new: StackRequest, stack: Stack) -> ResolvedStack:
+    """Prepare the update of any API that replaces a stack's template. Raises Invalid."""
+    return prepare(request.app.engine, new, _identity(stack), constraints=open_constraints(request))
 
 
 def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
@@ -185,9 +194,7 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = []
-    new, constraints = body.stack_request(request), open_constraints(request)
-    resolved = prepare(request.app.engine, new, _identity(stack), constraints=constraints)
-    return stack, resolved, body.options()
+    return stack, prepare_replacement(request, body.stack_request(request), stack), body.options()
 
 
 def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:

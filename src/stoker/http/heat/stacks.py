@@ -8,20 +8,21 @@ from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
-from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_trusts, template_types, warnings
+from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, template_types, warnings
+from stoker.http.heat.cloud_constraints import open_constraints
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
-from stoker.stacks import operations, secrets
+from stoker.stacks import adoption_precheck, secrets
 from stoker.stacks.adoption import read_adoption_data
 from stoker.stacks.imported_objects import read_imported_objects
 from stoker.stacks.operations import Options
 from stoker.stacks.queries import export as stack_export
 from stoker.stacks.queries import outputs
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.store import resources, stack_lists, stacks
+from stoker.store import stack_lists, stacks
 from stoker.store.stack_lists import Filter
 from stoker.store.tx import Tx
 
@@ -108,24 +109,9 @@ def create(request: RequestContext, body: NewStack) -> Response:
     adopt = None if data is None else read_adoption_data(data)
     imported = None if data is None else read_imported_objects(data)
     identity, resolved = stack_requests.new(request, body, name)
-    options = body.options()
-
-    def do(tx: Tx) -> Stack:
-        return operations.create(
-            tx,
-            request.app.engine,
-            resolved,
-            options,
-            identity,
-            username=request.user.user_name,
-            adopt=adopt,
-            imported=imported,
-        )
-
-    stack = request.app.store.write(
-        stack_trusts.with_trust(request, resolved, identity.stack_id, do),
-        background=len(resolved.definitions) > operations.LARGE,
-    )
+    if adopt is not None:
+        adoption_precheck.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
+    stack = stack_writes.create(request, identity, resolved, body.options(), adopt=adopt, imported=imported)
     href = stack_lookup.links(request).stack(stack)
     headers = {"Location": href, **warnings.headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
@@ -174,9 +160,8 @@ def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
-        is_large = resources.are_many(tx, stack.id, operations.LARGE)
     stack_lookup.refuse_nested(stack)
-    request.app.store.write(lambda tx: operations.delete(tx, request.app.engine, stack.id), background=is_large)
+    stack_writes.delete(request, stack)
     return Response(204)
 
 
@@ -234,13 +219,7 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Response:
-    def do(tx: Tx) -> None:
-        operations.update(tx, request.app.engine, stack.id, resolved, options)
-
-    request.app.store.write(
-        stack_trusts.with_trust(request, resolved, stack.id, do),
-        background=len(resolved.definitions) > operations.LARGE,
-    )
+    stack_writes.update(request, stack, resolved, options)
     return Response(202, headers=warnings.headers(resolved.warnings))
 
 

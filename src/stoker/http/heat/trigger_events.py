@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 from msgspec.structs import replace
 
@@ -13,7 +14,7 @@ from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
 from stoker.http.fields import fill
 from stoker.http.heat.logs import OutputChunk
-from stoker.http.heat.triggers import SoftwareTrigger, TriggerTarget, serialize, serialize_target
+from stoker.http.heat.triggers import MOST_TARGETS, SoftwareTrigger, TriggerTarget, serialize, serialize_target
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import LogChunk
 from stoker.model.trigger import Target, TargetStatus, TriggerStatus
@@ -45,18 +46,27 @@ async def follow(request: RequestContext) -> Response:
 
 
 class _TriggerFeed:
-    """The position of one event stream."""
+    """
+    The position of one event stream.
+
+    A read costs as much as the targets that have changed since the previous one, and those that are running.
+    """
 
     def __init__(self, request: RequestContext, after: int) -> None:
         self._request = request
         self._id = request.path["trigger_id"]
         self._sent = _SentLogs(after)
         self._trigger: SoftwareTrigger | None = None
-        self._targets: dict[int, Target] = {}
+        #: Revision and position of the last target that was read.
+        self._after = (0, -1)
+        #: The running targets, and their last events, by position.
+        self._running: dict[int, Target] = {}
         self._shown: dict[int, TriggerTarget] = {}
+        #: The targets whose output was not sent completely, by deployment.
+        self._with_output: dict[str, Target] = {}
 
     def topics(self) -> Collection[str]:
-        running = (t.deployment_id for t in self._targets.values() if t.status == TargetStatus.IN_PROGRESS)
+        running = (target.deployment_id for target in self._running.values())
         return (trigger_topic(self._id), *(deployment_topic(id) for id in running if id))
 
     def read(self) -> Batch:
@@ -67,41 +77,54 @@ class _TriggerFeed:
         """
         with self._request.app.store.read() as tx:
             trigger = serialize(tx, triggers.get(tx, self._id, self._request.project))
-            events = self._read_changes(tx)
-            named = {target.deployment_id: target for target in self._targets.values() if target.deployment_id}
-            chunks, more = logs.page_of_each(tx, self._sent.after(named))
+            changed = targets.list_changed(tx, self._id, self._after, MOST_TARGETS)
+            self._note(changed)
+            if len(changed) == MOST_TARGETS:
+                return Batch(self._compare(tx, changed), more=True)
+            unchanged = self._running.keys() - {target.position for target in changed}
+            events = self._compare(tx, [*changed, *(self._running[position] for position in unchanged)])
+            chunks, more = logs.page_of_each(tx, self._sent.after(self._with_output))
             now = tx.now
         ended = trigger.status != TriggerStatus.IN_PROGRESS
         # Ending a deployment and appending to its log both lock the deployment. A reader that sees the end sees all
         # output before it.
         settled = _ALL if ended else now - _SETTLED
         for deployment_id, chunk in chunks:
-            target = named[deployment_id]
+            target = self._with_output[deployment_id]
             output = fill(TriggerOutput, chunk, server_id=target.server_id, server_name=target.server_name)
             events.append(Event("log", output, self._sent.add(deployment_id, chunk, settled)))
+        if not more:
+            self._with_output = {
+                target.deployment_id: target for target in self._running.values() if target.deployment_id
+            }
         if trigger != self._trigger:
             events.append(Event("trigger", trigger))
             self._trigger = trigger
         over = ended and not more
         return Batch([*events, Event("end", trigger)] if over else events, over, more)
 
-    def _read_changes(self, tx: Tx) -> list[Event]:
-        """Return ``target`` events. Reads the runs of targets only if they are in progress or have changed."""
-        states = targets.states(tx, self._id)
-        candidates = [
-            target
-            for target in states
-            if target.status == TargetStatus.IN_PROGRESS or target != self._targets.get(target.position)
-        ]
-        current = runs.newest(tx, [target.deployment_id for target in candidates if target.deployment_id])
-        self._targets = {target.position: target for target in states}
+    def _note(self, changed: Sequence[Target]) -> None:
+        for target in changed:
+            self._after = (target.revision, target.position)
+            self._shown.pop(target.position, None)
+            if target.status == TargetStatus.IN_PROGRESS:
+                self._running[target.position] = target
+            else:
+                self._running.pop(target.position, None)
+            if target.deployment_id:
+                self._with_output[target.deployment_id] = target
+
+    def _compare(self, tx: Tx, some: Sequence[Target]) -> list[Event]:
+        """Return ``target`` events of the targets that have changed, or whose runs have."""
+        current = runs.newest(tx, [target.deployment_id for target in some if target.deployment_id])
         events = []
-        for target in candidates:
+        for target in sorted(some, key=attrgetter("position")):
             shown = serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now)
             lasting = _without_durations(shown)
             if lasting != self._shown.get(target.position):
-                self._shown[target.position] = lasting
                 events.append(Event("target", shown))
+                if target.position in self._running:
+                    self._shown[target.position] = lasting
         return events
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import UNSET, Meta, field
@@ -262,8 +262,7 @@ def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> 
 
 def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
     current = runs.newest(tx, [target.deployment_id for target in states if target.deployment_id])
-    now = datetime.now(UTC)
-    return [serialize_target(tx, target, current.get(target.deployment_id or ""), now) for target in states]
+    return [serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now) for target in states]
 
 
 def _enclose(tx: Tx, trigger: Trigger) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from starlette.requests import Request
 
@@ -60,7 +59,7 @@ class QueueAccess:
                 methods=headers.get("url-methods", "").split(","),
                 expires=headers.get("url-expires", ""),
                 signature=headers["url-signature"],
-                now=datetime.now(UTC),
+                now=app.store.clock.now(),
             )
             if allowed and await in_thread(lives, app, project, path):
                 return AuthResult(project=project, as_owner=urls is app.agents_urls)

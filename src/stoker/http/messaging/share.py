@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -37,15 +37,14 @@ def create(request: RequestContext, body: Share) -> Response:
     """Return a signed URL for paths and methods of the queue, by default for GET of its messages."""
     paths = list(dict.fromkeys(body.paths or ("messages",)))
     methods = list(dict.fromkeys(body.methods or ("GET",)))
-    expires, base = _expires(body.expires), queue_params.base(request)
+    expires, base = _expires(body.expires, request.app.store.clock.now()), queue_params.base(request)
     with request.app.store.read() as tx:
         queue_params.queue(request, tx)  # raises WriteRefused for a queue for which a signed URL would be useless
     signed = request.app.signed_urls.sign(request.project, [f"{base}/{path}" for path in paths], methods, expires)
     return Response(200, fill(SignedQueueUrl, signed))
 
 
-def _expires(text: str | None) -> datetime:
-    now = datetime.now(UTC)
+def _expires(text: str | None, now: datetime) -> datetime:
     if text is None:
         return now + timedelta(seconds=limits.SIGNED_URL_LIFE)
     expires = signed_urls.moment(text)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from urllib.parse import unquote_to_bytes, urlsplit
 
@@ -53,7 +52,7 @@ class TokenOrSignature(OwnToken):
         paths = [f"{root}{_PREFIX}{account}/{container}/" for root in _roots(app.settings.public_url)]
 
         def by(keys: list[str]) -> bool:
-            return tempurl.allows(signed, request.method, name, paths, keys, now=time.time())
+            return tempurl.allows(signed, request.method, name, paths, keys, now=app.store.clock.now().timestamp())
 
         # Agents use URLs that Stoker signed with the site's key, which needs no database read.
         by_site = by([app.site_key.of(account)])

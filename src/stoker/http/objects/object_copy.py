@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from urllib.parse import parse_qs, quote, unquote
 
@@ -57,7 +56,7 @@ def _copy(
         stored = {**old.headers, **stored}
         limits.metadata(stored, metadata.OBJECT)
     has_content_type = bool(fields.get("content-type"))
-    at = headers.delete_at(fields, time.time())
+    at = headers.delete_at(fields, request.app.store.clock.now().timestamp())
     new = New(
         account=account,
         container=target[0],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from typing import Annotated
 
 from msgspec import Meta, field
@@ -65,7 +64,7 @@ def put(request: RequestContext) -> Response:
         data=request.body,
         content_type=uploads.content_type(fields, request.path["object"]),
         headers=headers.object_headers(fields),
-        delete_at=headers.delete_at(fields, time.time()),
+        delete_at=headers.delete_at(fields, request.app.store.clock.now().timestamp()),
     )
     return uploads.store_object(request, new, fields)
 
@@ -105,7 +104,8 @@ def post(request: RequestContext) -> Response:
     """Replace the metadata. Headers that the request omits are removed, except for the content type."""
     fields, version = headers.read_headers(request.raw), uploads.version_of(request)
     uploads.refuse_segments(request, fields)
-    stored, delete_at = headers.object_headers(fields), headers.delete_at(fields, time.time())
+    stored = headers.object_headers(fields)
+    delete_at = headers.delete_at(fields, request.app.store.clock.now().timestamp())
 
     def change(tx: Tx) -> Stored:
         account, container, name = _place(request)

@@ -52,8 +52,12 @@ class Client:
             return _body(answer)
         raise self._refused(answer.status_code, "to look at a token")
 
-    def validate_signature(self, request: ec2.Request) -> Body:
-        """The token body for the owner of the EC2 key that signed the request. Raises Unauthorized, Unavailable."""
+    def validate_signature(self, request: ec2.Request) -> tuple[Body, str | None]:
+        """
+        Return the body and the id of a token for the owner of the EC2 key that signed the request.
+
+        Raises Unauthorized, Unavailable.
+        """
         credentials = {
             "ec2Credentials": {
                 "access": ec2.access_of(request),
@@ -72,7 +76,7 @@ class Client:
             self._session.invalidate()
             answer = self._ask_signed(credentials)
         if answer.status_code in (200, 201):
-            return _body(answer)
+            return _body(answer), answer.headers.get("X-Subject-Token")
         if answer.status_code in (400, 401, 404):
             raise Unauthorized("The EC2 access key or the signature is not valid.")
         raise self._refused(answer.status_code, "to check a signature")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from dataclasses import replace
 
 from stoker.identity import ec2, stack_users
 from stoker.identity.ec2_keys import Ec2Keys
@@ -39,5 +39,6 @@ class KeystoneKeys:
             return self._own.authenticate(request)
         if self._own.stands_for(request) is not None:
             raise Unauthorized("The EC2 access key is not valid any more.")
-        ec2.check_time(request, datetime.now(UTC))  # Keystone accepts a signature without a time for ever
-        return self._tokens.principal(self._client.validate_signature(request))
+        ec2.check_time(request, self._store.clock.now())  # Keystone accepts a signature without a time for ever
+        body, token = self._client.validate_signature(request)
+        return replace(self._tokens.principal(body), token=token)

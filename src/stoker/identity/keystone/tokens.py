@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
-from datetime import UTC, datetime
+from datetime import datetime
 
 from stoker.identity import stack_users
 from stoker.identity.keystone.client import Body, Client
@@ -43,7 +43,7 @@ class KeystoneTokens:
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
         entry = self._seen.get(_hash(token))
-        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= datetime.now(UTC):
+        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= self._store.clock.now():
             return None
         return entry[1]
 
