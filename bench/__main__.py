@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import random
 import signal
 import socket
 import subprocess
@@ -14,7 +16,6 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -75,16 +76,20 @@ def run(
     return found
 
 
-@contextmanager
-def stoker(database: str | None) -> Iterator[Target]:
-    """Yield a new `stoker serve` with a temporary state directory."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+@contextlib.contextmanager
+def stoker(database: str | None, *options: str) -> Iterator[Target]:
+    """Yield a new `stoker serve` with a temporary state directory and further ``options``."""
+    port = _free_port()
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder:
         command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--port", str(port), "--state-dir", folder]
-        command += ["--local-servers-unsafe", "--no-clouds-yaml", *(["--database", database] if database else [])]
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        command += [
+            "--local-servers-unsafe",
+            "--no-clouds-yaml",
+            *(["--database", database] if database else []),
+            *options,
+        ]
+        # The log has a line for each enrolled server; warnings and errors belong to the output of the benchmark.
+        process = subprocess.Popen([*command, "--log-level", "warning"], stdout=subprocess.DEVNULL)
         try:
             until_healthy(f"http://127.0.0.1:{port}/healthz")
             exports = subprocess.run(
@@ -97,6 +102,15 @@ def stoker(database: str | None) -> Iterator[Target]:
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=30)
+
+
+def _free_port() -> int:
+    """Return a port that the system gives to no other program before Stoker uses it: they are above 32767."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as free, contextlib.suppress(OSError):
+            free.bind(("127.0.0.1", port))
+            return port
 
 
 def until_healthy(url: str, limit: float = 30) -> None:

@@ -87,6 +87,11 @@ class Api:
                 return response.headers["X-Subject-Token"], public["url"]
         raise RuntimeError("the catalog has no orchestration endpoint")
 
+    @property
+    def project_id(self) -> str:
+        """The id of the project that the user has logged in to."""
+        return self.base.path.rstrip("/").rpartition("/")[2]
+
     def renew(self) -> None:
         """Log in again."""
         self.token, _ = self._login()

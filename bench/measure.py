@@ -33,15 +33,17 @@ def tree(roots: Iterable[int]) -> set[int]:
     return found
 
 
-def cpu_seconds(roots: Iterable[int]) -> float:
-    """Return the user and system time of all current processes."""
-    total = 0
+def cpu_seconds(roots: Iterable[int], *, with_ended: bool = False) -> float:
+    """Return the user and system time of all current processes. ``with_ended``: and of the ended ones of the roots."""
+    total, roots = 0, tuple(roots)
     for pid in tree(roots):
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         except OSError:
             continue
         total += int(fields[11]) + int(fields[12])
+        if with_ended and pid in roots:
+            total += int(fields[13]) + int(fields[14])
     return total / _TICK
 
 

@@ -44,20 +44,27 @@ def result_to_dependent(target: Target, signal: str) -> Result:
     """Measure the time from sending a result until the server's metadata contains the dependent's config."""
     latencies = []
     for _ in range(target.count(20)):
-        name, id = target.api.create_stack(template(2, signal=signal, chain=True))
-        server = until_waiting(target.api, name, id, "dep0", of="server0")
-        told = f"/software_deployments/metadata/{server}"
-        while not (found := target.api("GET", told)["metadata"]):
+        made = template(2, signal=signal, chain=True)
+        made["outputs"] = {"agent": {"value": {"get_attr": ["server0", "os_collect_config"]}}}
+        name, id = target.api.create_stack(made)
+        until_waiting(target.api, name, id, "dep0")
+        shown = target.api("GET", f"/stacks/{name}/{id}")["stack"]["outputs"]
+        # With the server's own login: people see no secrets, and so not where to send the result.
+        poll = _heat(target, next(each["output_value"] for each in shown))
+        while not (entries := _deployments(poll)):
             time.sleep(0.001)
-        inputs = {each["name"]: each["value"] for each in found[0]["inputs"]}
-        ask = _signalling(target, inputs)
+        ask = _signalling(target, {each["name"]: each["value"] for each in entries[0]["inputs"]})
         began = time.perf_counter()
         _send(*ask)
-        while len(target.api("GET", told)["metadata"]) < 2:
+        while len(_deployments(poll)) < 2:
             time.sleep(0.001)
         latencies.append(time.perf_counter() - began)
         target.api.delete_stack(name, id)
     return spread(latencies)
+
+
+def _deployments(poll: Ask) -> Any:
+    return json.loads(_send(*poll))["metadata"].get("deployments", ())
 
 
 def reach(target: Target, transport: str) -> Result:

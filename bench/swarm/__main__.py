@@ -8,26 +8,26 @@ Create a token for the agents, start the swarm, then deploy to its servers (labe
     stoker run --label swarm=1 -- true
 
 The simulated agents run nothing: every run takes ``--duration`` seconds and succeeds, but for ``--failure``. The report
-shows how many agents have an open poll, the counts, and percentiles of durations.
+shows how many agents have an open poll, the counts, and percentiles of durations in milliseconds: since the start, and
+of the last interval. ``python -m bench.scale`` measures a Stoker of its own while nothing changes, while it restarts,
+and while one of its workers is killed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import random
 import resource
 import sys
 import time
-from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
-from typing import Any
 
 from bench.swarm.connection import Endpoint
 from bench.swarm.enrollment import load_keys, save_keys
 from bench.swarm.faults import Faults
-from bench.swarm.process import Share, run_share
+from bench.swarm.process import Share
+from bench.swarm.processes import SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
 
 
@@ -40,41 +40,31 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, ValueError) as error:
         print(f"swarm: {error}", file=sys.stderr)
         return 2
-    context = multiprocessing.get_context("spawn")
-    pipes: list[Pipe] = []
-    for share in shares:
-        ours, theirs = context.Pipe()
-        context.Process(target=run_share, args=(share, theirs), daemon=True).start()
-        theirs.close()
-        pipes.append(ours)
     try:
-        return _watch(args, pipes)
+        with SwarmProcesses.running(shares) as swarm:
+            _watch(args, swarm)
+    except SwarmFailed as failure:
+        print(f"swarm: {failure}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
-        return 0
+        pass
+    return 0
 
 
-def _watch(args: argparse.Namespace, pipes: list[Pipe]) -> int:
-    """Print a report every ``--interval`` seconds, until the time is over or a process ends."""
-    end = time.monotonic() + args.seconds
-    statistics, keys = Statistics(), dict[str, str]()
+def _watch(args: argparse.Namespace, swarm: SwarmProcesses) -> None:
+    """Print a report every ``--interval`` seconds, until the time is over. Raises SwarmFailed."""
+    begun = time.monotonic()
+    total = Statistics()
     while True:
-        polling = 0
-        for pipe in pipes:
-            try:
-                message: Any = pipe.recv()
-            except EOFError:
-                message = "a process of the swarm was killed"
-            if isinstance(message, str):
-                print(f"swarm: {message}", file=sys.stderr)
-                return 1
-            statistics.add(message["statistics"])
-            polling += message["polling"]
-            keys |= message["keys"]
+        report = swarm.report()
+        total.add(report.statistics)
         if args.keys:
-            save_keys(args.keys, keys)
-        print(json.dumps({"polling": polling, **statistics.report()}), flush=True)
-        if time.monotonic() >= end:
-            return 0
+            save_keys(args.keys, swarm.keys)
+        elapsed = time.monotonic() - begun
+        line = {"seconds": round(elapsed, 1), "polling": report.polling, **total.report()}
+        print(json.dumps({**line, "interval": report.statistics.report()}), flush=True)
+        if elapsed >= args.seconds:
+            return
 
 
 def _shares(args: argparse.Namespace) -> list[Share]:

@@ -12,8 +12,8 @@ from bench.swarm.connection import Answer, Connection
 if TYPE_CHECKING:
     from bench.swarm.swarm import Swarm
 
-#: Seconds for which the server may hold a poll.
-_WAIT = 50
+#: Seconds that an answer may take, in addition to the time for which the server may hold a poll.
+_ANSWER_SECONDS = 20
 #: Seconds before the first reconnect, and at most. Real agents spread them likewise.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 30.0
 _LOST = (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError)
@@ -46,7 +46,18 @@ class Agent:
         #: The begun runs, and the exit codes of those that the server has not acknowledged: a real agent's disk.
         self._begun: set[str] = set()
         self._codes: dict[str, int] = {}
+        #: When the first report of each of these results began.
+        self._reported_at: dict[str, float] = {}
         self._failures = 0
+        self._answered_at = time.monotonic()
+
+    def describe(self) -> str:
+        """Return its state, for the failure of a test."""
+        seconds = time.monotonic() - self._answered_at
+        return (
+            f"etag={self._etag} connected={self._connection.is_open} failures={self._failures} runs={len(self._begun)}"
+            f" unreported={sorted(self._codes)} last answer {seconds:.1f} s ago"
+        )
 
     async def run(self) -> None:
         """Poll until the task is cancelled."""
@@ -78,18 +89,27 @@ class Agent:
         headers = {"X-Stoker-Agent": _AGENT}
         if self._etag:
             headers["If-None-Match"] = self._etag
-        swarm.polling += 1
+        # After a failure, the first poll is not held, so that its answer shows when the agent is served again.
+        wait = swarm.wait if self._etag and not self._failures else 0
+        held = int(wait > 0)
+        swarm.polling += held
         swarm.statistics.counts["polls"] += 1
         try:
-            wait = _WAIT if self._etag else 0
-            answer = await self._connection.request("GET", f"/agent/v1/document?wait={wait}", headers=headers)
+            began = time.perf_counter()
+            async with asyncio.timeout(wait + _ANSWER_SECONDS):
+                answer = await self._connection.request("GET", f"/agent/v1/document?wait={wait}", headers=headers)
+            if not wait:
+                swarm.statistics.record("document", time.perf_counter() - began)
         finally:
-            swarm.polling -= 1
+            swarm.polling -= held
+        self._answered_at = time.monotonic()
         if answer.status == 304:
+            await asyncio.sleep(_requested_pause(answer))
             return
         _expect(answer, 200)
         swarm.statistics.counts["documents"] += 1
-        for entry in json.loads(answer.body)["deployments"]:
+        document = json.loads(answer.body)
+        for entry in document["deployments"]:
             await self._process(entry["id"])
         self._etag = answer.headers["etag"]
 
@@ -118,18 +138,24 @@ class Agent:
         """Report the results that the server has not acknowledged."""
         for config_id, code in list(self._codes.items()):
             await self._report(config_id, code)
-            del self._codes[config_id]
+            del self._codes[config_id], self._reported_at[config_id]
 
     async def _report(self, config_id: str, code: int) -> None:
-        began = time.perf_counter()
+        began = self._reported_at.setdefault(config_id, time.perf_counter())
         result = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": code}
         path = f"/agent/v1/runs/{config_id}/signal"
-        _expect(await self._connection.request("POST", path, json.dumps(result).encode()), 200, 404)
+        async with asyncio.timeout(_ANSWER_SECONDS):
+            answer = await self._connection.request("POST", path, json.dumps(result).encode())
+        _expect(answer, 200, 404)
         self._swarm.statistics.record("result", time.perf_counter() - began)
         self._swarm.statistics.counts["results"] += 1
 
 
 def _expect(answer: Answer, *statuses: int) -> None:
     if answer.status not in statuses:
-        pause = answer.headers.get("retry-after", "")
-        raise Unexpected(answer.status, float(pause) if pause.isdigit() else 0.0)
+        raise Unexpected(answer.status, _requested_pause(answer))
+
+
+def _requested_pause(answer: Answer) -> float:
+    pause = answer.headers.get("retry-after", "")
+    return float(pause) if pause.isdigit() else 0.0

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 from bench.swarm.faults import Faults
 
-#: Agents for each local address: a TCP client has about 28,000 ports for one address of a server.
-_AGENTS_PER_ADDRESS = 20_000
+#: Agents for each local address: fewer than a Stoker with default settings accepts from one address (4096), and fewer
+#: than the 28,000 ports that a TCP client has for one address of a server.
+_AGENTS_PER_ADDRESS = 4000
 #: Limit of the buffer for a response's head, and for the part of its body that was read ahead, in bytes.
 _BUFFER = 16 * 1024
 
@@ -60,6 +61,11 @@ class Connection:
         self._local = _local_address(endpoint.host, index)
         self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a request has opened it, and no failure has closed it since."""
+        return self._stream is not None
+
     async def request(
         self, verb: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> Answer:
@@ -104,7 +110,7 @@ class Connection:
 
 
 def _local_address(host: str, index: int) -> tuple[str, int] | None:
-    """Return the local address of an agent: on loopback, each 20,000 agents have one. Elsewhere, the system decides."""
+    """Return the local address of an agent: on loopback, each 4,000 agents have one. Elsewhere, the system decides."""
     if host not in ("127.0.0.1", "localhost"):
         return None
     return f"127.0.0.{1 + index // _AGENTS_PER_ADDRESS % 250}", 0

@@ -15,9 +15,10 @@ class Statistics:
     """
     Counts and durations in seconds.
 
-    ``counts``: ``polls``, ``documents``, ``runs``, ``results`` and ``error: …``.
-    ``seconds``: by name of a duration: ``enroll``, ``connect`` (until the first document), ``result`` (until the server
-    acknowledged it).
+    ``counts``: ``polls``, ``documents``, ``runs``, ``runs begun twice`` (a defect), ``results`` and ``error: …``.
+    ``seconds``: by name of a duration: ``enroll``, ``connect`` (from the start of the agent, or the loss of its
+    connection, until the server answered a poll), ``document`` (a poll that the server need not hold), ``result``
+    (from the first attempt to report it until the server acknowledged it).
     """
 
     counts: Counter[str] = field(default_factory=Counter)

@@ -32,6 +32,8 @@ class Swarm:
     faults: Faults = field(default_factory=Faults)
     start_within: float = 0.0
     first_index: int = 0
+    #: Seconds for which the server may hold a poll.
+    wait: int = 30
     statistics: Statistics = field(default_factory=Statistics)
     #: How often an agent began each run, by config id: more than once is a defect.
     begun: Counter[str] = field(default_factory=Counter)
@@ -40,11 +42,16 @@ class Swarm:
     polling: int = 0
     running: int = 0
     most_running: int = 0
+    members: list[Agent] = field(default_factory=list)
+    #: Why agents have ended although nobody has stopped them: each is a defect of the swarm.
+    failures: list[BaseException] = field(default_factory=list)
 
     def begin(self, config_id: str) -> None:
         """Record the beginning of a run."""
         self.statistics.counts["runs"] += 1
         self.begun[config_id] += 1
+        if self.begun[config_id] > 1:
+            self.statistics.counts["runs begun twice"] += 1
         self.begin_times[config_id] = time.time()
         self.running += 1
         self.most_running = max(self.most_running, self.running)
@@ -61,20 +68,29 @@ class Swarm:
 
     @asynccontextmanager
     async def agents(self) -> AsyncIterator[None]:
-        """Run all agents while the block runs."""
-        tasks = [asyncio.create_task(self._start(number, key)) for number, key in enumerate(self.keys)]
+        """Run all agents while the block runs. Raises the exception of an agent that has ended by itself."""
+        self.members = [Agent(self, key, self.first_index + number) for number, key in enumerate(self.keys)]
+        tasks = [asyncio.create_task(self._start(number, agent)) for number, agent in enumerate(self.members)]
+        for task in tasks:
+            task.add_done_callback(self._on_end)
         try:
             yield
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if self.failures:
+            raise self.failures[0]
 
     def take_statistics(self) -> Statistics:
         """Return the statistics since the last call."""
         taken, self.statistics = self.statistics, Statistics()
         return taken
 
-    async def _start(self, number: int, key: str) -> None:
+    async def _start(self, number: int, agent: Agent) -> None:
         await asyncio.sleep(self.start_within * number / len(self.keys))
-        await Agent(self, key, self.first_index + number).run()
+        await agent.run()
+
+    def _on_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures.append(error)

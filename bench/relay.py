@@ -1,0 +1,135 @@
+"""
+The same simulated agents directly at a Stoker, and behind a relay: connections, CPU and memory of both processes.
+
+    python -m bench.relay --agents 2000
+    python -m bench.relay --agents 2000 --workers 3 --postgresql postgresql://…
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench.__main__ import until_healthy
+from bench.api import Api
+from bench.measure import cpu_seconds, pss_mb, tree
+from bench.scale.servers import create_servers
+from bench.scale.stoker import running_stoker
+from bench.swarm import Swarm
+from bench.swarm.connection import Endpoint
+
+#: Seconds after the last first document until the swarm is at rest, and seconds of the measurement at rest.
+_SETTLING, _AT_REST = 5.0, 30.0
+
+
+def main() -> None:
+    """Measure both ways, and print their figures."""
+    parser = argparse.ArgumentParser("bench.relay", description=__doc__)
+    parser.add_argument("--agents", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=1, help="processes of the Stoker; more than one need PostgreSQL")
+    parser.add_argument("--postgresql", metavar="URL", help="a server on which a database may be created")
+    options = parser.parse_args()
+    settings = {"workers": str(options.workers), "log_level": "warning"}
+    with (
+        running_stoker(options.postgresql, **settings) as stoker,
+        tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder,
+    ):
+        api = stoker.api()
+        names = [f"bench-{number}" for number in range(options.agents)]
+        keys = list(create_servers(stoker, api.project_id, names, {}).values())
+        pids = {"stoker": [stoker.process.pid]}
+        print("direct", json.dumps(_measure(api, keys, stoker.url, pids)), flush=True)
+        with _relay(api, stoker.url, Path(folder)) as (url, pid):
+            figures = _measure(api, keys, url, {**pids, "relay": [pid]})
+            print("relay ", json.dumps({**figures, **_relay_counters(url)}), flush=True)
+
+
+@contextlib.contextmanager
+def _relay(api: Api, centre: str, folder: Path) -> Iterator[tuple[str, int]]:
+    """Yield the URL and the process of a new relay."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    url = f"http://127.0.0.1:{port}"
+    folder.joinpath("key").write_text(api("POST", "/relays", {"name": "bench", "url": url})["relay"]["key"])
+    words = ["--centre", centre, "--key-file", str(folder / "key"), "--port", str(port)]
+    command = [sys.executable, "-m", "stoker_client.cli.main", "relay", "run", *words, "--state-dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            until_healthy(f"{url}/healthz")
+            yield url, process.pid
+        finally:
+            process.terminate()
+
+
+def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[int]]) -> dict[str, float]:
+    """Return the figures of a swarm at rest, and of a trigger to all of its agents."""
+    swarm = Swarm(Endpoint.parse(url), keys)
+    figures: dict[str, float] = {}
+
+    def cpu() -> dict[str, float]:
+        return {name: cpu_seconds(roots) for name, roots in pids.items()}
+
+    def journey() -> None:
+        _until(lambda: swarm.polling == len(keys))
+        time.sleep(_SETTLING)
+        before = cpu()
+        time.sleep(_AT_REST)
+        figures.update({f"{name}_rest_percent": 100 * (now - before[name]) / _AT_REST for name, now in cpu().items()})
+        processes, port = tree(pids["stoker"]), int(api.base.port or 0)
+        figures["stoker_connections"] = sum(_count_connections(pid, port) for pid in processes)
+        body = {"name": "c", "group": "script", "config": "true"}
+        config_id = api("POST", "/software_configs", body)["software_config"]["id"]
+        before, begun = cpu(), time.monotonic()
+        trigger = api(
+            "POST", "/software_triggers", {"config_id": config_id, "servers": [key.partition(".")[0] for key in keys]}
+        )
+        path = f"/software_triggers/{trigger['software_trigger']['id']}?limit=1"
+        _until(lambda: api("GET", path)["software_trigger"]["status"] != "IN_PROGRESS")
+        figures["trigger_s"] = time.monotonic() - begun
+        figures.update({f"{name}_ms_per_run": 1000 * (now - before[name]) / len(keys) for name, now in cpu().items()})
+        figures.update({f"{name}_mb": pss_mb(roots) for name, roots in pids.items()})
+
+    async def run() -> None:
+        async with swarm.agents():
+            await asyncio.to_thread(journey)
+
+    asyncio.run(run())
+    return {name: round(value, 2) for name, value in figures.items()}
+
+
+def _relay_counters(url: str) -> dict[str, float]:
+    """Return how many requests the relay has sent for all of its agents, and with how many it sent a full list."""
+    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
+        lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
+    return {name: float(lines[f"stoker_relay_{name}_total"]) for name in ("shared_polls", "full_polls")}
+
+
+def _count_connections(pid: int, port: int) -> int:
+    """Return the number of connections to the process's port."""
+    own = {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
+    established = (row for row in rows if int(row[1].split(":")[1], 16) == port and row[3] == "01")
+    return sum(f"socket:[{row[9]}]" in own for row in established)
+
+
+def _until(is_true: Callable[[], bool]) -> None:
+    end = time.monotonic() + 300
+    while not is_true():
+        if time.monotonic() > end:
+            raise TimeoutError("the swarm does not come to rest")
+        time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    main()

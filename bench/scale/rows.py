@@ -1,0 +1,179 @@
+"""A Stoker with very many servers: the durations of its answers, and the plans and durations of its queries."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+
+from bench.api import Api
+from bench.scale.stoker import running_stoker
+from stoker.model.selectors import parse
+from stoker.model.server import AgentAccess, Kind
+from stoker.store import (
+    agent_upgrades,
+    deployments,
+    migrate,
+    rows,
+    server_facts,
+    server_lists,
+    servers,
+    site_figures,
+    table_sizes,
+)
+from stoker.store.open import Store
+from stoker.store.postgresql import conninfo, driver_url
+from stoker.store.statement_executor import _plain
+
+PROJECT = "bench"
+#: The label ``cell`` has the same value on a thousand servers, as many as one trigger by label selects.
+_SERVERS = """
+INSERT INTO servers (id, project_id, name, kind, key_generation, agent_access, last_seen, agent_version, hooks, modes,
+    hostname, enrollment_id, instance, machine, labels, stands_for, created_at)
+SELECT md5(n::text)::uuid::text, %(project)s, 'server-' || n, %(kind)s, 1, %(access)s,
+    (extract(epoch FROM now()) * 1000000)::bigint, '1', '["script"]', '[]', 'host-' || n,
+    'enrollment', 'instance-' || n, 'machine-' || n,
+    '{"cell":"' || n / 1000 || '","tier":"' || (ARRAY['web','db','app'])[1 + n %% 3] || '"}', '{}', 1700000000000000 + n
+FROM generate_series(0, %(count)s - 1) AS n
+"""
+_DOCUMENTS = "INSERT INTO documents (server_id, revision) SELECT id, 1 FROM servers"
+
+
+@contextmanager
+def filled_store(url: str, count: int) -> Iterator[Store]:
+    """Yield a store with ``count`` servers in one project, in the empty database ``url`` of a PostgreSQL."""
+    engine = sa.create_engine(driver_url(url))
+    migrate.upgrade(engine)
+    engine.dispose()
+    store = Store(url)
+    try:
+        fill(store, count)
+        yield store
+    finally:
+        store.close()
+
+
+def fill(store: Store, count: int, project_id: str = PROJECT) -> None:
+    """Insert ``count`` servers with labels, and the revisions of their documents."""
+    # A connection of the store would be ended, because the statements take so long.
+    with psycopg.connect(conninfo(store.url), autocommit=True) as connection:
+        values = {"kind": Kind.ENROLLED.value, "access": AgentAccess.ALLOWED.value}
+        connection.execute(_SERVERS, {"project": project_id, "count": count, **values})
+        connection.execute(_DOCUMENTS)
+        connection.execute("VACUUM ANALYZE servers")
+        connection.execute("VACUUM ANALYZE documents")
+
+
+def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[sa.Select[Any], Mapping[str, Any]]]:
+    """Return the queries of a fleet of ``count`` servers, each with the values of its parameters."""
+    ids = rows.dump([str(uuid.UUID(int=number)) for number in range(1000)])
+    first = {"project_id": project_id, "limit": 1000, "created_at": -1, "id": ""}
+    middle = {**first, "created_at": 1_700_000_000_000_000 + count // 2}
+    machine = {"enrollment_id": "enrollment", "instance": "instance-x", "machine": f"machine-{count // 2}"}
+    rare, frequent = ({"required": rows.dump(labels)} for labels in ({"cell": "7"}, {"tier": "web"}))
+    return {
+        "first page of servers": (server_lists._PAGE, first),
+        "page in the middle": (server_lists._PAGE, middle),
+        "servers with a label": (server_lists._LABELLED_IDS, {**first, **rare}),
+        "page of a label that a third has": (server_lists._LABELLED_IDS, {**middle, **frequent}),
+        "selected servers": (server_lists._SEVERAL, {"ids": ids}),
+        "selected servers with facts": (server_lists._SEVERAL_WITH_FACTS, {"ids": ids}),
+        "part of a selection without label": (server_lists._SELECTED, middle),
+        "part of a selection by fact": (server_lists._SELECTED_WITH_FACTS, middle),
+        "server of a machine": (servers._REDEEMED, machine),
+        "taken names": (servers._NAMES, {"project_id": project_id, "names": rows.dump(["server-1", "server-x"])}),
+        "server by name": (servers._NAMED, {"project_id": project_id, "name": f"server-{count // 2}"}),
+        "servers by id": (servers._SEVERAL, {"ids": ids}),
+        "facts of a page": (server_facts._OF_SERVERS, {"ids": ids}),
+        "upgrades of a page": (agent_upgrades._ALL_OF_SERVERS, {"ids": ids}),
+        "page of upgrades": (agent_upgrades._PAGE, {"project_id": project_id, "limit": 1000, "after": ""}),
+        "runs of a batch of polls": (deployments._TO_RUN, {"ids": ids}),
+    }
+
+
+def explain(store: Store, query: sa.Select[Any], values: Mapping[str, Any]) -> list[str]:
+    """Return the lines of PostgreSQL's plan."""
+    plain = _plain(query, tuple(values), store.dialect)
+    with store.engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        explained = driver.execute(f"EXPLAIN {plain.sql}", {**values, **plain.constants}).fetchall()
+    return [line for (line,) in explained]
+
+
+def measure_rows(server: str, count: int) -> Mapping[str, Any]:
+    """
+    Start a Stoker, and fill its database. Return the durations of its answers, and durations and plans of queries.
+
+    The database is dropped afterwards.
+    """
+    with running_stoker(server, log_level="warning") as stoker:
+        api = stoker.api()
+        assert stoker.database is not None
+        store = Store(stoker.database)
+        try:
+            fill(store, count, api.project_id)
+            return {**_measure_answers(api), **_measure_queries(store, count, api.project_id)}
+        finally:
+            store.close()
+
+
+def _measure_answers(api: Api) -> Mapping[str, Any]:
+    """Return the duration of each answer, the second time, and the number of entries in it."""
+    config = api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})["software_config"]
+    first = api("GET", "/servers?limit=1000")["servers"]
+    trigger = {"config_id": config["id"], "labels": {"cell": "7"}}
+    calls: Mapping[str, tuple[str, str, Any]] = {
+        "first page": ("GET", "/servers?limit=1000", None),
+        "second page": ("GET", f"/servers?limit=1000&marker={first[-1]['id']}", None),
+        "servers with a label": ("GET", "/servers?labels=cell=7", None),
+        "page of a label that a third has": ("GET", "/servers?labels=tier=web&limit=1000", None),
+        "page of a selector without label": ("GET", "/servers?selector=not%20tier%3Dweb&limit=1000", None),
+        "server by name": ("GET", "/servers/server-5000", None),
+        "trigger by label": ("POST", "/software_triggers", trigger),
+    }
+    measured = {}
+    for name, (verb, path, body) in calls.items():
+        for _ in range(2):
+            begun = time.perf_counter()
+            (content,) = api(verb, path, body).values()
+            seconds = time.perf_counter() - begun
+        measured[f"answer: {name}"] = {"ms": round(seconds * 1000, 1), "rows": len(content)}
+    return measured
+
+
+def _measure_queries(store: Store, count: int, project_id: str) -> Mapping[str, Any]:
+    results: dict[str, Any] = {}
+    for name, (query, values) in queries(count, project_id).items():
+        begun = time.perf_counter()
+        with store.read() as tx:
+            found = len(list(tx.fetch_all(query, values)))
+        milliseconds = round((time.perf_counter() - begun) * 1000, 1)
+        results[name] = {"ms": milliseconds, "rows": found, "plan": explain(store, query, values)}
+    for name, selector in (("selector with its servers", "cell=7 and tier=web"), ("all without label", "not tier=web")):
+        results[name] = _time(
+            lambda selector=selector: _read(
+                store, lambda tx: server_lists.find_by_selector(tx, project_id, parse(selector))
+            )
+        )
+    results["figures of the site"] = _time(
+        lambda: _read(store, lambda tx: site_figures.read(tx, timedelta(minutes=1))).servers
+    )
+    results["sizes of tables"] = _time(lambda: _read(store, table_sizes.read).tables)
+    return results
+
+
+def _read(store: Store, do: Any) -> Any:
+    with store.read() as tx:
+        return do(tx)
+
+
+def _time(do: Any) -> Mapping[str, Any]:
+    begun = time.perf_counter()
+    result = do()
+    return {"ms": round((time.perf_counter() - begun) * 1000, 1), "rows": len(result)}

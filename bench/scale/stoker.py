@@ -1,0 +1,119 @@
+"""A Stoker for one measurement, with a database of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg import sql
+
+from bench.__main__ import until_healthy
+from bench.api import Api, variables
+from bench.measure import tree
+
+#: Seconds until a Stoker answers, and until it has stopped.
+_START, _STOP = 60.0, 60.0
+
+
+class Stoker:
+    """``stoker serve`` with ``options`` on a port of its own; ``database``: a URL, or SQLite."""
+
+    def __init__(self, folder: Path, database: str | None, options: Mapping[str, str]) -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.database = database
+        self.folder = folder
+        options = {"port": str(self.port), "state-dir": str(folder), **options}
+        words = [word for name, value in options.items() for word in (f"--{name}", value)]
+        self._command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--no-clouds-yaml", *words]
+        if database:
+            self._command += ["--database", database]
+        self.process = self._start()
+
+    def api(self) -> Api:
+        """Log in as the administrator."""
+        command = [sys.executable, "-m", "stoker_client.cli.main", "env", "--state-dir", str(self.folder)]
+        exports = subprocess.run(command, check=True, capture_output=True, text=True)
+        return Api(variables(exports.stdout))
+
+    def pids(self) -> list[int]:
+        """Return the ids of the processes that serve requests, in the order of their start."""
+        children = sorted(tree([self.process.pid]) - {self.process.pid})
+        return children or [self.process.pid]
+
+    def stop(self) -> None:
+        """Stop regularly, and wait for the end."""
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(_STOP)
+
+    def kill(self) -> None:
+        """End the process as a crash does."""
+        self.process.kill()
+        self.process.wait()
+
+    def start(self) -> None:
+        """Start again, and wait for the first answer."""
+        self.process = self._start()
+
+    def database_pids(self) -> list[int]:
+        """Return the ids of PostgreSQL's processes for this database, if it runs on this machine."""
+        if not self.database:
+            return []
+        name = f" {urlsplit(self.database).path.strip('/')} ".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                title = entry.joinpath("cmdline").read_bytes() if entry.name.isdigit() else b""
+                if title.startswith(b"postgres: ") and name in title:
+                    found.append(int(entry.name))
+        return found
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env={**os.environ, "STOKER_CONFIG": ""})
+        until_healthy(f"{self.url}/healthz", _START)
+        return process
+
+
+@contextlib.contextmanager
+def running_stoker(server: str | None, **options: str) -> Iterator[Stoker]:
+    """
+    Yield a Stoker with ``options`` of ``stoker serve``, underscores for hyphens.
+
+    ``server``: the URL of a PostgreSQL server, on which a database is created and dropped; None: SQLite.
+    """
+    words = {name.replace("_", "-"): value for name, value in options.items()}
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="stoker-scale-"))
+        database = stack.enter_context(temporary_database(server)) if server else None
+        stoker = Stoker(Path(folder), database, words)
+        try:
+            yield stoker
+        finally:
+            if stoker.process.poll() is None:
+                stoker.stop()
+
+
+@contextlib.contextmanager
+def temporary_database(server: str) -> Iterator[str]:
+    """Create a database on a PostgreSQL server, yield its URL, and drop the database."""
+    name = f"stoker_scale_{secrets.token_hex(4)}"
+    parts = urlsplit(server)
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+    try:
+        yield parts._replace(path=f"/{name}").geturl()
+    finally:
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))
