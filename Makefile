@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # What is started again and again need not be compiled each time, whatever the surroundings say.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test soak vm tempest test-fast lint types imports check migration bench bench-vs-heat clean
+.PHONY: demo peers test soak faults vm tempest test-fast lint types imports check migration bench bench-vs-heat clean
 
 $(STAMP): pyproject.toml constraints.txt
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
@@ -23,11 +23,15 @@ peers: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m support.install_peers
 
 test: peers
-	$(BIN)/python -m pytest -n 4 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times $(ARGS)
 
 # 2,000 deployments on one agent through faults of every kind; `make test` runs 100.
 soak: $(STAMP)
 	STOKER_TEST_SOAK=2000 $(BIN)/python -m pytest -s tests/journeys/test_soak.py
+
+# Every fault of a site of several processes, three times, with 300 agents; `make test` has some of the faults.
+faults: $(STAMP)
+	STOKER_TEST_FAULTS=3 $(BIN)/python -m pytest -s tests/journeys/test_faults.py
 
 # A virtual machine boots on Stoker's user data: minutes without hardware virtualization.
 vm: $(STAMP)
@@ -38,7 +42,7 @@ tempest: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m support.tempest_run $(if $(HEAT),--heat) $(ARGS)
 
 test-fast: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not slow' --cpu-times $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

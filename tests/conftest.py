@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -10,17 +11,24 @@ from pathlib import Path
 import pytest
 
 from stoker.store.open import Store
-from support import databases, installations, keystone, service_processes, upstream
+from support import cheap_hashes, databases, installations, keystone, service_processes, upstream
+from support.assertion_cache import rewrite_share
 from support.install_peers import INSTALLATIONS
 from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, OPENRC, RPM, SUDO, Base
 from support.machines import Machines
 from support.service_processes import Peer
 from support.tools import IMAGE_BUILDER
 
+pytest_plugins = ["support.cpu_times"]
+
+#: Until all tests are collected: a quarter of the collection's time was spent in searching new modules for garbage.
+gc.disable()
+
 StartPeer = Callable[..., AbstractContextManager[Peer]]
 
 #: Processes that tests start find compiled modules, whatever the environment says: compiling takes half of their start.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+cheap_hashes.apply()
 
 #: Folders whose tests all start whole programs or real clients. Such a module elsewhere has the mark of `_MARK`.
 SLOW_FOLDERS = (
@@ -46,6 +54,13 @@ _SLOW_FIXTURES = {
     "start_swift",
     "start_zaqar",
 }
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config, root = session.config, Path(__file__).parent
+    if config.args == config.getini("testpaths"):  # the whole suite
+        paths = root.rglob("test_*.py")
+        rewrite_share(config, (path for path in paths if not pytest_ignore_collect(path, config)))
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -74,7 +89,10 @@ def _is_slow(path: Path) -> bool:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Installs the releases that `make peers` has not installed, here because the tests' time is limited."""
+    gc.enable()
     if not session.config.option.collectonly:
+        gc.collect()
+        gc.freeze()  # modules and tests live until the end, and a tenth of the time was spent in searching them
         names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
         installations.install_for(names, INSTALLATIONS)
 
@@ -166,8 +184,8 @@ def sudo_base() -> Base:
 
 
 @pytest.fixture(scope="session")
-def sqlite_template(tmp_path_factory):
-    return databases.sqlite_template(tmp_path_factory.mktemp("template"))
+def sqlite_template() -> Path:
+    return databases.sqlite_template()
 
 
 @pytest.fixture(scope="session")
@@ -177,7 +195,7 @@ def postgresql_server() -> str:
     return server
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=databases.KINDS)
 def database_url(request, tmp_path, sqlite_template) -> Iterator[str]:
     """URL of a fresh migrated database, on each kind."""
     if request.param == "sqlite":

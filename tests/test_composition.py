@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Iterator
-from pathlib import Path
+from pathlib import PurePath
 
 import pytest
 
@@ -13,8 +11,8 @@ from stoker.late_bound import LateBound
 from stoker.model.errors import StackValidationFailed
 from stoker.settings import Settings
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from support.source_code import SOURCE, sources
 
-SOURCE = Path(__file__).parent.parent / "src/stoker"
 #: The modules that create and connect components.
 COMPOSITION = (
     "serve/*.py",
@@ -24,48 +22,30 @@ COMPOSITION = (
     "stacks/nested.py",
 )
 #: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.
-PROTOCOLS = ("http_protocol.py", "http_reader.py", "http_closer.py", "connections.py", "tls.py")
-
-
-def modules(*patterns: str) -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted({path for pattern in patterns for path in SOURCE.glob(pattern)}):
-        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
-
-
-def assignments(tree: ast.AST) -> Iterator[str]:
-    """Yield the attributes that are assigned outside the class that has them."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.Attribute(value=ast.Name(id="self")):
-                pass
-            case ast.Attribute(ctx=ast.Store()):
-                yield ast.unparse(node)
+PROTOCOLS = ("http_protocol.py", "http_connection.py", "http_reader.py", "http_closer.py", "connections.py", "tls.py")
 
 
 def test_no_component_is_changed_by_those_that_connect_it():
-    trees = {name: tree for name, tree in modules(*COMPOSITION) if not name.endswith(PROTOCOLS)}
-    assert len(trees) > 12
-    assert {name: found for name, tree in trees.items() if (found := list(assignments(tree)))} == {}
+    modules = {PurePath(module.path.relative_to(SOURCE / "stoker")): module for module in sources("stoker")}
+    composing = {path: module for path, module in modules.items() if any(map(path.match, COMPOSITION))}
+    checked = {path: module for path, module in composing.items() if path.name not in PROTOCOLS}
+    assert len(checked) > 12
+    outside = {path: [pair for pair in module.assigned if pair[0] != "self"] for path, module in checked.items()}
+    assert {path: pairs for path, pairs in outside.items() if pairs} == {}
 
 
 def test_callbacks_are_arguments_of_constructors():
     stored = [
-        (name, ast.unparse(node))
-        for name, tree in modules("**/*.py")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and node.attr.startswith("on_")
+        (module.path, owner, attribute)
+        for module in sources("stoker")
+        for owner, attribute in module.assigned
+        if attribute.startswith("on_")
     ]
     assert stored == []  # a private attribute, set by the constructor, begins with ``_on_``
 
 
 def test_no_function_changes_variables_of_its_module():
-    changed = [
-        (name, node.names)
-        for name, tree in modules("**/*.py")
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Global)
-    ]
-    assert changed == []
+    assert [(module.path, module.global_names) for module in sources("stoker") if module.global_names] == []
 
 
 def test_a_late_value_is_bound_once_and_not_used_before():

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+
+from support.source_code import imports
 
 _ROOT = Path(__file__).parents[1]
 _PROJECT = tomllib.loads(_ROOT.joinpath("pyproject.toml").read_text())["project"]
@@ -26,18 +27,9 @@ def _modules(*folders: Path, without: Iterable[Path] = ()) -> list[Path]:
     return [path for path in modules if not any(path.is_relative_to(other) for other in without)]
 
 
-def _imports(module: Path) -> Iterator[str]:
-    """Yield the top-level names of a module's absolute imports, wherever in the module they are."""
-    for node in ast.walk(ast.parse(module.read_bytes())):
-        if isinstance(node, ast.Import):
-            yield from (name.name.partition(".")[0] for name in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
-
-
 def _imported(modules: Iterable[Path]) -> set[str]:
     """The distributions that the modules import, beside the standard library and Stoker."""
-    names = {name for module in modules for name in _imports(module)}
+    names = {name for module in modules for name in imports(module)}
     return {_normal(_DISTRIBUTIONS[name][0]) for name in names - _OWN - set(sys.stdlib_module_names)}
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from stoker_client.cli._exit_codes import MEANINGS
+from support.source_code import ANY, sources
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = sorted([*_ROOT.glob("*.md"), *_ROOT.joinpath("docs").glob("*.md")])
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
-_ANY = "…"
 
 
 def _anchors(page: Path) -> set[str]:
@@ -26,21 +26,12 @@ def _anchors(page: Path) -> set[str]:
 @cache
 def _texts() -> list[str]:
     """Every text of the code; what is put in at run time is an ellipsis."""
-    texts = []
-    for package in ("stoker", "stoker_agent", "stoker_client", "stoker_relay"):
-        for module in _ROOT.joinpath("src", package).rglob("*.py"):
-            for node in ast.walk(ast.parse(module.read_text())):
-                if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                    texts.append(node.value)
-                elif isinstance(node, ast.JoinedStr):
-                    texts.append(
-                        "".join(part.value if isinstance(part, ast.Constant) else _ANY for part in node.values)
-                    )
-    return [re.sub(r"%(\.\d+)?[a-z]", _ANY, text) for text in texts]
+    packages = ("stoker", "stoker_agent", "stoker_client", "stoker_relay")
+    return [re.sub(r"%(\.\d+)?[a-z]", ANY, text) for module in sources(*packages) for text in module.texts]
 
 
 def _is_in_code(message: str) -> bool:
-    parts = [part for part in message.split(_ANY) if part]
+    parts = [part for part in message.split(ANY) if part]
     pattern = re.compile(".*".join(re.escape(part) for part in parts), re.DOTALL)
     return any(parts[0] in text and pattern.search(text) for text in _texts())
 

@@ -1,12 +1,12 @@
-"""Fixtures that fail end the processes they started."""
+"""The processes of tests: their ends if a fixture fails, their ports, and forks instead of starts."""
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,9 +14,11 @@ import pytest
 import support.processes
 import support.server
 from support import forked
+from support.ports import free_port
 from support.processes import running
-from support.server import STOKER, free_port, served
+from support.server import STOKER, served
 from support.service_processes import Peer
+from support.waiting import until
 
 pytestmark = pytest.mark.slow
 
@@ -67,6 +69,20 @@ def test_a_process_ends_with_the_block_that_fails(tmp_path, monkeypatch):
     assert living(tmp_path) == []
 
 
+def test_processes_choose_different_ports_and_none_that_is_in_use():
+    code = "from support.ports import free_port; print(*(free_port() for _ in range(300)), flush=True); input()"
+    command = [sys.executable, "-c", code]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with running(command, env=environment, **pipes) as one, running(command, env=environment, **pipes) as other:
+        chosen = [{int(port) for port in process.stdout.readline().split()} for process in (one, other)]
+    assert chosen[0].isdisjoint(chosen[1])
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", free_port()))
+        server.listen()
+        assert server.getsockname()[1] not in {free_port() for _ in range(300)}
+
+
 @pytest.mark.parametrize("words", [["--version"], ["stack", "list"], ["no-such-command"]])
 def test_a_forked_program_behaves_as_a_started_one(tmp_path, words):
     environment = {"HOME": str(tmp_path), "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
@@ -96,10 +112,3 @@ def test_forked_processes_do_not_outlive_a_killed_test_run(tmp_path):
     assert done.returncode == -signal.SIGKILL, done.stderr
     forked_id = int(done.stdout)
     until(lambda: not Path(f"/proc/{forked_id}").exists())
-
-
-def until(true, seconds=60):
-    end = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < end, "it does not come true"
-        time.sleep(0.02)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
-SOURCE = Path(__file__).parent.parent / "src"
+from support.source_code import SOURCE, Definition, Module, sources
+
 MOST_LINES = 50
 MOST_METHODS = 15
 MOST_BRANCHES = 10
@@ -20,37 +18,23 @@ HTTP_CLIENT = SOURCE / "stoker_client"
 #: Alembic generates migrations, which are not changed after their release.
 MIGRATIONS = SOURCE / "stoker" / "store" / "migrations" / "versions"
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
-
-def definitions() -> Iterator[tuple[Path, Function | ast.ClassDef]]:
-    for path in SOURCE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, Function | ast.ClassDef):
-                yield path, node
-
-
-def functions() -> list[tuple[Path, Function]]:
-    return [(path, node) for path, node in definitions() if isinstance(node, Function)]
-
-
-def count_lines(function: Function) -> int:
-    assert function.end_lineno is not None
-    return function.end_lineno - function.lineno + 1
+def functions() -> list[tuple[Module, Definition]]:
+    return [(module, item) for module in sources() for item in module.definitions if not item.is_class]
 
 
 def test_functions_are_short():
-    measured = [(path, node) for path, node in functions() if not path.is_relative_to(MIGRATIONS)]
+    measured = [(module.path, item) for module, item in functions() if not module.path.is_relative_to(MIGRATIONS)]
     assert len(measured) > 4000
-    assert [f"{path}:{node.name}" for path, node in measured if count_lines(node) > MOST_LINES] == []
+    assert [f"{path}:{item.name}" for path, item in measured if item.lines > MOST_LINES] == []
 
 
 def test_classes_have_few_methods():
-    classes = [(path, node) for path, node in definitions() if isinstance(node, ast.ClassDef)]
+    classes = [(module.path, item) for module in sources() for item in module.definitions if item.is_class]
     assert len(classes) > 800
     sizes = {
-        f"{path.relative_to(SOURCE)}:{node.name}": sum(isinstance(member, Function) for member in node.body)
-        for path, node in classes
+        f"{path.relative_to(SOURCE)}:{item.name}": item.methods
+        for path, item in classes
         if not path.is_relative_to(HTTP_CLIENT)
     }
     assert {name: size for name, size in sizes.items() if size > MOST_METHODS} == {}

@@ -14,7 +14,9 @@ import pytest
 import sqlalchemy as sa
 import yaml
 
-from support.server import STOKER, Served, free_port, served
+from support import forked
+from support.ports import free_port
+from support.server import STOKER, Served, served
 
 pytestmark = pytest.mark.slow
 
@@ -28,11 +30,12 @@ def plain(tmp_path):
     return {**kept, "HOME": str(home)}
 
 
-def refused(plain, *words, **more):
+def refused(plain, *words, is_forked=True):
     """One line on what is wrong, and a code that is not 0."""
-    done = subprocess.run(
-        [*STOKER, *words], env={**plain, **more}, capture_output=True, text=True, timeout=60, check=False
-    )
+    if is_forked:
+        done = forked.run(words, plain, timeout=60)
+    else:
+        done = subprocess.run([*STOKER, *words], env=plain, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     said = done.stderr.strip()
     assert "Traceback" not in said
@@ -79,7 +82,9 @@ def test_a_port_in_use_is_named(tmp_path, plain):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert f"cannot listen on 127.0.0.1:{port}" in refused(plain, *serve(tmp_path, "--port", str(port)))
+        assert f"cannot listen on 127.0.0.1:{port}" in refused(
+            plain, *serve(tmp_path, "--port", str(port)), is_forked=False
+        )
 
 
 def test_a_second_server_on_the_same_state_directory_is_refused(tmp_path, plain):

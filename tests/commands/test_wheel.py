@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -10,14 +11,15 @@ from pathlib import Path
 import pytest
 
 from support.installations import plain_environment
+from support.ports import free_port
 from support.processes import running
-from support.server import free_port
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 _ROOT = Path(__file__).parents[2]
 _SOURCES = ("src", "pyproject.toml", "README.md", "LICENSE")
 _PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
+_PACKAGES = Path("lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,8 @@ def wheel(tmp_path_factory) -> Path:
             shutil.copytree(source, tree / name, ignore=shutil.ignore_patterns("*.egg-info", "__pycache__"))
         else:
             shutil.copy(source, tree)
-    _run([sys.executable, *_PIP, "wheel", str(tree), "--no-deps", "--wheel-dir", str(folder)], tree)
+    words = ("wheel", str(tree), "--no-deps", "--wheel-dir", str(folder))
+    _run([sys.executable, *_PIP, *words], tree, PIP_NO_COMPILE="1")
     [wheel] = folder.glob("*.whl")
     return wheel
 
@@ -42,15 +45,20 @@ def base(wheel, tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def complete(wheel, tmp_path_factory) -> Path:
-    """The programs of an installation with the server."""
-    return _install(f"{wheel}[server]", tmp_path_factory.mktemp("complete"))
+def complete(wheel, base, tmp_path_factory) -> Path:
+    """The programs of an installation with the server. The libraries of ``base`` need no second installation."""
+    return _install(f"{wheel}[server]", tmp_path_factory.mktemp("complete"), base.parent / _PACKAGES)
 
 
-def _install(requirement: str, folder: Path) -> Path:
-    _run([sys.executable, "-m", "venv", str(folder)], folder)
-    constraints = ("-c", str(_ROOT / "constraints.txt"))
-    _run([str(folder / "bin" / "python"), *_PIP, "install", *constraints, requirement], folder)
+def _install(requirement: str, folder: Path, libraries: Path | None = None) -> Path:
+    _run([sys.executable, "-m", "venv", "--without-pip", str(folder)], folder)
+    if libraries is not None:
+        ignored = shutil.ignore_patterns("stoker*", "__pycache__")
+        shutil.copytree(libraries, folder / _PACKAGES, copy_function=os.link, dirs_exist_ok=True, ignore=ignored)
+    python = str(folder / "bin" / "python")
+    # Modules are compiled when they are imported: most are not.
+    words = ("install", "--no-compile", "-c", str(_ROOT / "constraints.txt"), requirement)
+    _run([sys.executable, *_PIP, "--python", python, *words], folder)
     return folder / "bin"
 
 

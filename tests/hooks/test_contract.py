@@ -13,6 +13,8 @@ import pytest
 from hooks.conftest import Hook, Outcome
 from stoker_agent.programs import list_builtin
 
+pytestmark = pytest.mark.slow
+
 #: A stand-in for a tool: records its arguments and the variables that the test asks for, prints, and ends with $CODE.
 _RECORDER = """#!/bin/sh
 printf '%s\\n' "$@" > "$RECORD/argv"

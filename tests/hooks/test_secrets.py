@@ -14,6 +14,8 @@ import pytest
 from hooks.conftest import Hook, Outcome
 from stoker_agent.programs import list_builtin
 
+pytestmark = pytest.mark.slow
+
 #: Takes the place of every tool. Records command lines with the secret, and files with the secret that others can read,
 #: then leaves the files that the real tool writes, with the modes of the usual umask.
 _TOOL = """#!{python} -I

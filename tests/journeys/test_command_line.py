@@ -139,8 +139,8 @@ def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world,
         "node10",
     ]
     assert stoker("server", "list", "-o", "csv", "-c", "name", "-c", "status", "--limit", "1").out == (
-        "name,status\nNode1,ENROLLING\n"
-    )
+        "name,status\nweb1,ONLINE\n"
+    )  # without --sort, a limit is for the oldest
     assert stoker("stack", "list", "--status", "complete", "-o", "name").out == "web\n"
     assert stoker("stack", "list", "--status", "CREATE_FAILED", "-o", "name").out == ""
     assert stoker("stack", "resources", "web", "--status", "create_complete", "-o", "name").out.split() == [

@@ -6,14 +6,14 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from stoker.store.schema import servers
 from support.agents import OwnAgent, own_agent
-from support.clock import FakeTime
+from support.clock import age
 from support.server import Served, served
 from support.templates import config, template
 
@@ -134,9 +134,8 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     assert "drift.began" in stoker.output
 
 
-def test_check_prints_differences_and_ends_with_three(tmp_path, database_url):
-    clock = FakeTime(tmp_path)
-    with served(tmp_path, database=database_url, clock=clock) as stoker, enrolled(stoker, tmp_path) as agent:
+def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_url):
+    with served(tmp_path, database=database_url) as stoker, enrolled(stoker, tmp_path) as agent:
         app, plain = tmp_path / "app", config("true")
         server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
         script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
@@ -162,8 +161,8 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, database_url):
         assert "the config has no option check" in done.stdout
 
         agent.end(signal.SIGKILL)
-        clock.move(timedelta(minutes=5))
-        stoker.until(lambda: stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE")
+        age(store, servers, 300)
+        assert stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE"
         done = stoker.run("check", "s", check=False)
         assert done.returncode == 1
         assert "The agent has not answered: server web1 is OFFLINE" in done.stdout

@@ -92,6 +92,40 @@ def test_the_remote_stack_follows_its_resource(here, there, region) -> None:
     assert statuses(where, said["name"]) == []
 
 
+@pytest.mark.parametrize("region", [None, "RegionTwo"])
+def test_the_remote_stack_has_the_files_and_the_environment_of_its_template(here, region) -> None:
+    inner = template(
+        {"inner": {"type": "Own::Word"}, "file": {"type": "word.yaml", "properties": {"word": {"get_file": "word"}}}},
+        outputs={name: {"value": {"get_attr": [name, "said"]}} for name in ("inner", "file")},
+    )
+    context = {"context": {"region_name": region}} if region else {}
+    remote = {"type": "OS::Heat::Stack", "properties": {"template": {"get_file": "inner.yaml"}, **context}}
+    outputs = {name: {"value": {"get_attr": ["remote", "outputs", name]}} for name in ("inner", "file")}
+    request = {
+        "stack_name": f"files-{region or 'here'}".lower(),
+        "template": template({"remote": remote}, outputs=outputs),
+        "files": {"inner.yaml": yaml.safe_dump(inner), "word.yaml": INNER, "word": "from a file"},
+        "environment": {
+            "resource_registry": {"Own::Word": "word.yaml"},
+            "parameter_defaults": {"word": "from the environment"},
+        },
+    }
+    made = here.heat("POST", "/stacks", request)
+    assert made.status == 201, made.raw
+    path = f"/stacks/{request['stack_name']}/{made.body['stack']['id']}"
+    assert until(here, path, "CREATE_COMPLETE") == {"inner": "from the environment", "file": "from a file"}
+    assert here.heat("DELETE", path).status == 204
+
+
+def test_a_remote_stack_that_contains_itself_is_refused(here) -> None:
+    remote = {"type": "OS::Heat::Stack", "properties": {"template": {"get_file": "self.yaml"}}}
+    endless = template({"remote": remote})
+    files = {"self.yaml": yaml.safe_dump(endless)}
+    answer = here.heat("POST", "/stacks", {"stack_name": "endless", "template": endless, "files": files})
+    assert answer.status in (400, 403), answer.raw
+    assert "Recursion depth of OS::Heat::Stack exceeds 5." in answer.body["error"]["message"]
+
+
 def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
     there.kill9()
     path = create(here, "patient", outer("RegionTwo", "late"))
@@ -104,7 +138,7 @@ def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
 @pytest.mark.parametrize(
     ("properties", "words"),
     [
-        ({"context": {"region_name": "Nowhere"}}, "no region 'Nowhere' in the setting remote_heats"),
+        ({"context": {"region_name": "Nowhere"}}, "orchestration service in Nowhere region not found"),
         ({"template": "heat_template_version: 1"}, "The template version is invalid"),
         ({"context": {"region_name": "RegionTwo"}, "template": "resources: {}"}, "Template format version not found"),
     ],

@@ -25,6 +25,7 @@ from support.clock import FakeTime
 from support.databases import missing
 from support.relay import LossyRelay, Relay, relay
 from support.server import Served, served
+from support.slow_disk import slow_disk
 
 DEPLOYMENTS = int(os.environ.get("STOKER_TEST_SOAK", "50"))
 #: Deployments that wait for the agent at a time.
@@ -65,7 +66,7 @@ class Faults:
         self.errors: list[BaseException] = []
         self._kinds: tuple[Callable[[], None], ...] = (
             *(self._kill_agent, self._kill_server, self._stop_server),
-            *(self._cut_network, self._fill_disk, self._jump),
+            *(self._cut_network, self._fill_disk, self._slow_down_disks, self._jump),
         )
 
     def start(self) -> None:
@@ -116,6 +117,12 @@ class Faults:
             pass
         self._stopping.wait(random.uniform(0.2, 2))
         filler.unlink(missing_ok=True)
+
+    def _slow_down_disks(self) -> None:
+        """Delay each fsync of the server's SQLite and of the agent."""
+        assert self._agent.process is not None and self._stoker.process is not None
+        with slow_disk([self._stoker.process.pid, self._agent.process.pid], 0.2):
+            self._stopping.wait(random.uniform(0.2, 2))
 
     def _jump(self) -> None:
         seconds = random.choice((-86400 * 3, -3600, -30, 0, 30, 3600, 86400 * 3))

@@ -85,6 +85,7 @@ def test_the_swarm_command_enrolls_agents_and_reports_them(tmp_path):
         )
 
     assert last["counts"]["documents"] == 20
-    assert set(last["milliseconds"]) == {"connect", "enroll"}
+    assert set(last["milliseconds"]) == {"connect", "document", "enroll"}
+    assert last["interval"]["counts"]["polls"] <= last["counts"]["polls"]
     assert (refused.returncode, refused.stdout) == (1, "")
     assert "cannot be enrolled: " in refused.stderr

@@ -1,22 +1,20 @@
-"""Several worker processes on one port: kill -9 of any of them loses nothing that was acknowledged."""
+"""Several worker processes on one port, under a supervisor."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import signal
 import threading
 from pathlib import Path
 
 import pytest
-from bench.swarm import Faults, Swarm, enroll_servers
-from bench.swarm.connection import Endpoint
+from prometheus_client import Metric
+from prometheus_client.parser import text_string_to_metric_families
 
 from support import databases, forked
-from support.server import served
-
-SERVERS = 60
+from support.agent_protocol import deploy, spoken_agent
+from support.processes import list_children
+from support.server import Served, served
 
 
 @pytest.fixture
@@ -28,100 +26,67 @@ def workers(tmp_path, postgresql_server):
         yield stoker
 
 
-def children(stoker):
-    """The ids of the worker processes."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int(entry.joinpath("stat").read_text().rsplit(")", 1)[1].split()[1])
-            except OSError:
-                continue
-            if parent == stoker.process.pid:
-                found.append(int(entry.name))
-    return sorted(found)
+def read_metrics(stoker: Served) -> dict[str, Metric]:
+    answer = stoker.request("GET", "/metrics", headers={"X-Auth-Token": stoker.token})
+    assert answer.status == 200, answer.raw
+    return {family.name: family for family in text_string_to_metric_families(answer.raw.decode())}
 
 
-class Client:
-    """Calls the server again whenever the worker that has the connection is killed."""
-
-    def __init__(self, stoker):
-        self.stoker = stoker
-        #: The deployments whose creation was acknowledged.
-        self.acknowledged = []
-        self.stop = threading.Event()
-
-    def __call__(self, verb, path, body=None):
-        ask = self.stoker.request if path.startswith("/agent") else self.stoker.heat
-        while True:
-            with contextlib.suppress(OSError):
-                answer = ask(verb, path, body)
-                if answer.status < 500:
-                    return answer.body
-
-    def create_deployments(self, config_id):
-        body = {"config_id": config_id, "server_id": "nobody", "action": "CREATE", "status": "COMPLETE"}
-        while not self.stop.is_set():
-            with contextlib.suppress(OSError):  # not acknowledged
-                answer = self.stoker.heat("POST", "/software_deployments", body)
-                if answer.status < 300:
-                    self.acknowledged.append(answer.body["software_deployment"]["id"])
+def add_up(family: Metric, **labels: str) -> float:
+    """The sum over all workers."""
+    return sum(sample.value for sample in family.samples if labels.items() <= sample.labels.items())
 
 
-def test_nothing_acknowledged_is_lost_when_workers_are_killed(workers):
-    stoker, call = workers, Client(workers)
-    stoker.until(lambda: len(children(stoker)) == 3)
-    config = call("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})["software_config"]
-    servers = enroll_servers(call, [f"s{i}" for i in range(SERVERS)])
-    keys = [server["key"] for server in servers.values()]
-    swarm = Swarm(Endpoint("127.0.0.1", stoker.port), keys, Faults(duration=0.02))
-    body = {"config_id": config["id"], "action": "BACKUP", "servers": list(servers), "max_concurrent": 20}
-    trigger = call("POST", "/software_triggers", body)["software_trigger"]
-    killed = []
+def list_workers(found: dict[str, Metric]) -> list[str]:
+    return sorted(sample.labels["process"] for sample in found["stoker_process_info"].samples)
 
-    def kill_twice():
-        for share in (SERVERS // 4, SERVERS // 2):
-            stoker.until(lambda share=share: sum(swarm.begun.values()) >= share, 120)
-            victim = children(stoker)[len(killed)]
-            os.kill(victim, signal.SIGKILL)
-            killed.append(victim)
-            stoker.until(lambda victim=victim: victim not in children(stoker) and len(children(stoker)) == 3)
 
-    threads = [threading.Thread(target=call.create_deployments, args=(config["id"],)) for _ in range(3)]
-    killer = threading.Thread(target=kill_twice)
-    for thread in (*threads, killer):
-        thread.start()
+def check_metrics(stoker: Served) -> None:
+    """Whichever worker answers, each answer has the counters, histograms and gauges of all of them."""
+    logins = {"route": "/identity/v3/auth/tokens", "method": "POST", "status": "201"}
+    before = add_up(read_metrics(stoker)["stoker_http_requests"], **logins)
+    for number in range(1, 7):
+        assert stoker.login().status == 201
+        found = read_metrics(stoker)
+        assert list_workers(found) == ["1", "2", "3"]
+        assert add_up(found["stoker_http_requests"], **logins) == before + number
+    commits = [sample for sample in found["stoker_commit_seconds"].samples if sample.name.endswith("_count")]
+    assert sorted(sample.labels["process"] for sample in commits) == ["1", "2", "3"]
+    assert len(found["process_cpu_seconds"].samples) == 3
+    assert [sample.labels for sample in found["stoker_database_bytes"].samples] == [{}]
 
-    def has_ended():
-        shown = call("GET", f"/software_triggers/{trigger['id']}")["software_trigger"]
-        return not killer.is_alive() and shown["status"] != "IN_PROGRESS"
+    agent = spoken_agent(stoker)
+    etag = agent.document().headers["ETag"]
+    poll = threading.Thread(target=agent.document, kwargs={"wait": 60, "etag": etag})
+    poll.start()
+    stoker.until(lambda: add_up(read_metrics(stoker)["stoker_held_polls"]) == 1)
+    deploy(stoker, agent.id)  # answers the poll
+    poll.join(60)
+    assert not poll.is_alive()
 
-    try:
-        asyncio.run(swarm.run(has_ended))
-    finally:
-        call.stop.set()
-        for thread in (*threads, killer):
-            thread.join()
-    ended = call("GET", f"/software_triggers/{trigger['id']}")["software_trigger"]
-    assert (ended["status"], ended["complete"]) == ("COMPLETE", SERVERS)
-    assert set(swarm.begun.values()) == {1}
-    stored = {each["id"] for each in call("GET", "/software_deployments")["software_deployments"]}
-    assert call.acknowledged
-    assert set(call.acknowledged) <= stored
+
+def test_metrics_of_all_workers_and_a_killed_one_is_restarted_and_all_end_in_order(workers):
+    """``test_faults`` kills workers under load."""
+    workers.until(lambda: len(list_children(workers.process.pid)) == 3)
+    check_metrics(workers)
+    victim = list_children(workers.process.pid)[0]
+    os.kill(victim, signal.SIGKILL)
+    workers.until(lambda: victim not in (found := list_children(workers.process.pid)) and len(found) == 3)
+    workers.until(lambda: list_workers(read_metrics(workers)) == ["1", "2", "3"])
 
     # One log, with the number of each worker, and an orderly end of all processes.
-    log = stoker.state_dir.joinpath("logs", "stoker.log").read_text()
-    assert log.count('"event": "worker.ended"') == 2
-    pids = children(stoker)
-    assert stoker.stop() == 0
+    log = workers.state_dir.joinpath("logs", "stoker.log").read_text()
+    assert log.count('"event": "worker.ended"') == 1
+    pids = list_children(workers.process.pid)
+    assert workers.stop() == 0
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
-    stopped = stoker.state_dir.joinpath("logs", "stoker.log").read_text().removeprefix(log)
+    stopped = workers.state_dir.joinpath("logs", "stoker.log").read_text().removeprefix(log)
     assert all(f'"worker": {number}' in stopped for number in (1, 2, 3))
 
 
 def test_workers_end_with_their_supervisor(workers):
-    workers.until(lambda: len(children(workers)) == 3)
-    pids = children(workers)
+    workers.until(lambda: len(list_children(workers.process.pid)) == 3)
+    pids = list_children(workers.process.pid)
     assert workers.login().status == 201
     workers.kill9()
     workers.until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids))

@@ -62,11 +62,12 @@ class OwnAgent:
         kept = {key: value for key, value in os.environ.items() if not key.startswith(("STOKER_", "OS_"))}
         self.root.joinpath("etc").mkdir(parents=True, exist_ok=True)
         self.root.joinpath("etc", "environment").write_text(f"WORK={self.work}\n")
+        folders = (str(_SOURCES), self.environment.get("PYTHONPATH"))
         command = [AGENT_PYTHON, *self.program, "run", "--root", str(self.root), *self.words, *words]
         with self.folder.joinpath("agent.log").open("ab") as log:
             self.process = subprocess.Popen(
                 command,
-                env={**kept, "PYTHONPATH": str(_SOURCES), **self.environment},
+                env={**kept, **self.environment, "PYTHONPATH": os.pathsep.join(filter(None, folders))},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 import sqlalchemy as sa
 
 from stoker.store.open import Store
 from support.databases import missing
 from support.work import ManualWork
 
+#: Columns with times whose names do not end as usual.
+_TIMES = ("at", "last_seen")
+
 
 def age(store: Store, table: sa.Table, seconds: int) -> None:
     """Move all times in the table into the past by ``seconds``."""
-    times = [column for column in table.c if column.name == "at" or column.name.endswith(("_at", "_until"))]
+    times = [column for column in table.c if column.name.endswith(("_at", "_until")) or column.name in _TIMES]
     past = sa.update(table).values({column: column - seconds * 1_000_000 for column in times})
 
     def do(tx) -> None:
@@ -24,12 +28,13 @@ def age(store: Store, table: sa.Table, seconds: int) -> None:
 
 
 class Clock:
-    """Sets the current time of all transactions, and runs the jobs that are due by then."""
+    """Replaces the time of all stores, and runs the jobs that are due by then."""
 
-    def __init__(self, now: datetime) -> None:
+    def __init__(self, now: datetime, monkeypatch: pytest.MonkeyPatch) -> None:
         self.moment = now
+        monkeypatch.setattr("stoker.store.clock.Clock.now", self.now)
 
-    def now(self, _zone: tzinfo) -> datetime:
+    def now(self) -> datetime:
         return self.moment
 
     def until(self, work: ManualWork, text: str) -> None:
@@ -43,11 +48,19 @@ class Clock:
         self.moment = end
 
 
+#: libfaketime 0.9.10 passes negative times to the kernel when ``time.sleep`` sleeps by the monotonic clock.
+_SLEEP = """import select
+import time
+
+time.sleep = lambda seconds: select.select((), (), (), seconds)[0]
+"""
+
+
 class FakeTime:
     """
     The clock of processes that start with ``variables``: this computer's, until ``move``.
 
-    Without libfaketime, skips the test; under CI, fails.
+    The monotonic clocks of the processes do not move. Without libfaketime, skips the test; under CI, fails.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -56,11 +69,15 @@ class FakeTime:
             missing("libfaketime is not installed; .ci/run names its package")
         self._file = folder / "clock"
         self.move(timedelta())
+        modules = folder / "clock-modules"
+        modules.mkdir(exist_ok=True)
+        modules.joinpath("sitecustomize.py").write_text(_SLEEP)
         self.variables = {
             "LD_PRELOAD": str(libraries[0]),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             "DONT_FAKE_MONOTONIC": "1",
+            "PYTHONPATH": str(modules),
         }
 
     def move(self, ahead: timedelta) -> None:

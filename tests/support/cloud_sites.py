@@ -20,7 +20,8 @@ from stoker.store.open import Store
 from stoker.work import Work
 from support.stacks import world
 from support.templates import config, template
-from support.work import count_jobs, until
+from support.waiting import until
+from support.work import count_jobs
 
 SECRET = b"the secret of the site of these tests"
 

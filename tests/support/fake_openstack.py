@@ -1,5 +1,5 @@
 """
-An OpenStack in memory behind a real HTTP server: Keystone's login, and as much of Nova, Neutron and
+An OpenStack in memory behind a real HTTP server: Keystone's login, and as much of Nova, Neutron, Cinder and
 Glance as tests need.
 
 The representations were recorded from Nova 34 and Neutron 29 (``start-openstack``); tests with the real services are in
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from support.fake_cinder import FakeCinder
 from support.http_stub import Asked, Said, answering
 
 PROJECT, USER = "c" * 32, "7" * 32
@@ -38,12 +39,18 @@ class FakeOpenStack:
     intercept: Callable[[Asked], Said | None] = lambda asked: None
     #: The next answers to requests of this verb and path are lost, although the requests are carried out.
     lost: list[tuple[str, str]] = field(default_factory=list)
+    #: The next requests of this verb and path get no answer; ``carry_out`` carries them out.
+    held: list[tuple[str, str]] = field(default_factory=list)
+    postponed: list[Asked] = field(default_factory=list)
     #: List calls that a server takes to start; a server whose name is in ``faults`` fails with this message.
     boot_polls: int = 2
     faults: dict[str, str] = field(default_factory=dict)
+    #: Deletions of servers that end in the state ERROR before one succeeds.
+    failing_deletions: int = 0
     login_status: int = 201
     servers: dict[str, dict[str, Any]] = field(default_factory=dict)
     items: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    cinder: FakeCinder = field(default_factory=FakeCinder)
     asked: list[tuple[str, str]] = field(default_factory=list)
     polls: dict[str, int] = field(default_factory=dict)
     lock: Any = field(default_factory=threading.RLock)
@@ -59,12 +66,32 @@ class FakeOpenStack:
                 return Said(503)
             if (said := self.intercept(asked)) is not None:
                 return said
-            handlers = {"compute": self._compute, "network": self._network, "image": self._image}
-            said = handlers[service](asked, path)
+            if (asked.verb, asked.path) in self.held:
+                self.held.remove((asked.verb, asked.path))
+                self.postponed.append(asked)
+                return Said(lost=True)
+            said = self._carry_out(asked, service, path)
             if (asked.verb, asked.path) in self.lost:
                 self.lost.remove((asked.verb, asked.path))
                 return Said(lost=True)
             return said
+
+    def _carry_out(self, asked: Asked, service: str, path: str) -> Said:
+        handlers = {
+            "compute": self._compute,
+            "network": self._network,
+            "image": self._image,
+            "volume": self.cinder.answer,
+        }
+        return handlers[service](asked, path)
+
+    def carry_out(self) -> None:
+        """Carry out the requests that were held."""
+        with self.lock:
+            while self.postponed:
+                asked = self.postponed.pop()
+                service, _, path = asked.path.strip("/").partition("/")
+                self._carry_out(asked, service, path)
 
     def count(self, verb: str, path: str) -> int:
         """Return how often a path was requested."""
@@ -130,27 +157,43 @@ class FakeOpenStack:
             "flavor": {"id": wanted["flavorRef"]},
             "image": {"id": wanted.get("imageRef")},
             "metadata": wanted["metadata"],
-            "addresses": {},
             "tags": [],
             "security_groups": [],
         }
+        for entry in wanted["networks"] if isinstance(wanted.get("networks"), list) else ():
+            self.items["ports"][entry["port"]]["device_id"] = id
         return Said(202, {"server": {"id": id, "adminPass": "secret-password"}})
 
     def _progress(self, server: dict[str, Any]) -> dict[str, Any]:
         """Let time pass for a server, at each list call."""
         calls = self.polls[server["id"]] = self.polls.get(server["id"], 0) + 1
-        if server["OS-EXT-STS:task_state"] == "deleting":
+        if server["OS-EXT-STS:task_state"] == "deleting" and self.failing_deletions:
+            self.failing_deletions -= 1
+            fault = {"message": "No network", "code": 500}
+            server |= {"status": "ERROR", "OS-EXT-STS:task_state": None, "fault": fault}
+        elif server["OS-EXT-STS:task_state"] == "deleting":
             del self.servers[server["id"]]
         elif calls >= self.boot_polls and server["OS-EXT-STS:task_state"] is not None:
             server["OS-EXT-STS:task_state"] = None
             server["status"] = server.pop("next", "ACTIVE")
             if server["name"] in self.faults:
                 server |= {"status": "ERROR", "fault": {"message": self.faults[server["name"]], "code": 500}}
-        return dict(server)
+        return {**server, "addresses": self._addresses(server)}
+
+    def _addresses(self, server: dict[str, Any]) -> dict[str, Any]:
+        ports = [port for port in self.items.get("ports", {}).values() if port.get("device_id") == server["id"]]
+        entries = [{"addr": entry["ip_address"], "version": 4} for port in ports for entry in port["fixed_ips"]]
+        ids = [port["id"] for port in ports]
+        for floating_ip in self.items.get("floatingips", {}).values():
+            if floating_ip.get("port_id") in ids:
+                entries.append({"addr": floating_ip["floating_ip_address"], "version": 4})
+        return {"private": entries} if entries else {}
 
     def _server(self, asked: Asked, server: dict[str, Any], path: str) -> Said:
         if asked.verb == "GET" and not path:
-            return Said(200, {"server": dict(server)})
+            return Said(200, {"server": {**server, "addresses": self._addresses(server)}})
+        if path.startswith("/os-volume_attachments"):
+            return self._attachments(asked, server, path.rpartition("/")[2])
         if asked.verb == "DELETE" and not path:
             server["OS-EXT-STS:task_state"] = "deleting"
             return Said(204)
@@ -167,6 +210,16 @@ class FakeOpenStack:
         if path == "/action":
             return self._act(server, asked.json)
         return _missing("itemNotFound")
+
+    def _attachments(self, asked: Asked, server: dict[str, Any], id: str) -> Said:
+        if asked.verb == "POST":
+            attachment = self.cinder.attach(asked.json["volumeAttachment"]["volumeId"], server["id"])
+            return Said(200, {"volumeAttachment": attachment})
+        if self.cinder.volumes[id]["status"] not in ("in-use", "attaching"):
+            return _missing("itemNotFound")
+        if asked.verb == "DELETE":
+            self.cinder.detach(id)
+        return Said(200, {"volumeAttachment": {"id": id, "volumeId": id, "serverId": server["id"]}})
 
     def _act(self, server: dict[str, Any], action: dict[str, Any]) -> Said:
         self.polls[server["id"]] = 0
@@ -196,9 +249,16 @@ class FakeOpenStack:
         if path in ("v2.0", "v2.0/"):
             links = [_link(f"{self.url}/network/v2.0")]
             return Said(200, {"version": {"id": "v2.0", "status": "CURRENT", "links": links}, "resources": []})
-        match = re.fullmatch("v2.0/([a-z-]+)(/([^/]+))?(/tags)?", path)
+        if match := re.fullmatch("v2.0/floatingips/([^/]+)/port_forwardings(?:/([^/]+))?", path):
+            return self._forwardings(asked, self.items.get("floatingips", {})[match[1]], match[2])
+        return self._items(asked, path)
+
+    def _items(self, asked: Asked, path: str) -> Said:
+        match = re.fullmatch("v2.0/([a-z-]+)(/([^/]+))?(/tags|/(?:add|remove)_extraroutes)?", path)
         assert match is not None, path
         kind, id, tags = match[1], match[3], match[4]
+        if tags and tags.endswith("_extraroutes"):
+            return self._change_routes(self.items[kind][id], asked.json["router"]["routes"], add="add" in tags)
         key = kind.removesuffix("s").replace("-", "_")
         if id is None and asked.verb == "GET":
             filters = {
@@ -219,6 +279,8 @@ class FakeOpenStack:
         item = self.items.get(kind, {}).get(id)
         if item is None:
             return _missing("NeutronError")
+        if asked.verb == "DELETE" and item.get("port_forwardings"):
+            return Said(409, {"NeutronError": {"type": "FloatingIPInUse", "message": "It has port forwardings."}})
         if asked.verb == "DELETE":
             del self.items[kind][id]
             return Said(204)
@@ -226,13 +288,28 @@ class FakeOpenStack:
             item |= asked.json if tags else asked.json[key]
         return Said(200, {key: dict(item)})
 
+    def _forwardings(self, asked: Asked, floating_ip: dict[str, Any], id: str | None) -> Said:
+        present = floating_ip.setdefault("port_forwardings", [])
+        if asked.verb == "DELETE":
+            present[:] = [item for item in present if item["id"] != id]
+            return Said(204)
+        return Said(200, {"port_forwardings": present})
+
+    def _change_routes(self, router: dict[str, Any], routes: list[Any], *, add: bool) -> Said:
+        others = [route for route in router.get("routes", ()) if route not in routes]
+        router["routes"] = [*others, *routes] if add else others
+        return Said(200, {"router": dict(router)})
+
 
 def clouds_yaml(folder: Path, cloud: FakeOpenStack) -> Path:
     """Write a clouds.yaml with the entry ``fake``."""
     names = {"username": "admin", "password": "admin", "project_name": "admin"}
     domains = {"user_domain_name": "Default", "project_domain_name": "Default"}
     entry = {"region_name": "RegionOne", "auth": {"auth_url": f"{cloud.url}/identity/v3", **names, **domains}}
-    image = {"image_endpoint_override": f"{cloud.url}/image/v2"}
+    image = {
+        "image_endpoint_override": f"{cloud.url}/image/v2",
+        "block_storage_endpoint_override": f"{cloud.url}/volume/v3",
+    }
     path = folder / "clouds.yaml"
     path.write_text(json.dumps({"clouds": {"fake": {**entry, **image}}}))
     return path

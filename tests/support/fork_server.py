@@ -8,9 +8,11 @@ id, and at its end the exit code in the convention of subprocess. The end of the
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import gc
 import importlib
+import importlib.metadata
 import json
 import os
 import pkgutil
@@ -21,7 +23,8 @@ import struct
 import sys
 import threading
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 INTEGER = struct.Struct("q")
 LONGEST_REQUEST = 1 << 20
@@ -30,19 +33,24 @@ _MAIN = {"stoker": "stoker_client.cli.main", "openstack": "openstackclient.shell
 #: Modules that a program imports lazily.
 _ALSO = {
     "stoker": (
-        "keystoneauth1.identity.v3",
-        "keystoneauth1.session",
-        "requests",
+        "keystoneauth1.loading._plugins.identity.generic",
+        "natsort",
+        "netrc",
+        "rich.live",
+        "rich.tree",
         "stoker.commands.env",
         "stoker.commands.serve",
         "stoker.serve",
+        "stoker_client.client",
+        "stoker_client.clouds",
+        "uvicorn.lifespan.off",
         "uvloop",
     ),
     "openstack": ("heatclient.v1.client", "openstack.connection", "osc_lib.clientmanager", "stoker_client.osc.plugin"),
 }
 #: Packages whose modules a program finds by scanning a folder.
 _SCANNED = {
-    "stoker": ("stoker.hot.functions", "stoker.resources", "stoker.transports", "stoker.http"),
+    "stoker": ("stoker.hot.functions", "stoker.resources", "stoker.transports", "stoker.http", "stoker_client.cli"),
     "openstack": ("heatclient.osc", "openstackclient.identity", "openstackclient.common", "openstackclient.object"),
 }
 
@@ -55,18 +63,20 @@ def main() -> None:
         control.close()
     else:
         _become(program, request)
-        sys.exit(importlib.import_module(_MAIN[program]).main(sys.argv[1:]))
+        _end(_run(importlib.import_module(_MAIN[program]).main))
 
 
 def _import_program(program: str) -> None:
+    # Every command searches the installed packages for extensions, some several times.
+    importlib.metadata.entry_points = importlib.metadata.entry_points().select
     for name in (_MAIN[program], *_ALSO[program]):
         importlib.import_module(name)
     for name in _SCANNED[program]:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
-    # On import, the module computes the user's folders, and a user of `stoker` may have a clouds.yaml there.
-    assert program != "stoker" or "openstack" not in sys.modules
+    if program == "stoker":
+        importlib.import_module("cheap_hashes").apply()  # the folder of this program is its path
     assert threading.active_count() == 1
     gc.freeze()
 
@@ -131,10 +141,37 @@ def _become(program: str, request: dict[str, Any]) -> None:
     os.environ.update(request["environment"])
     time.tzset()
     os.chdir(request["folder"])
+    # On import, the module computes the folders of the user's clouds.yaml.
+    importlib.reload(sys.modules["openstack.config.loader"])
     sys.argv = [program, *request["words"]]
     # The same objects write to the new descriptors, because modules may have bound them on import.
     sys.stdout.reconfigure(line_buffering=os.isatty(1))
     sys.stderr.reconfigure(errors="backslashreplace", line_buffering=True)
+
+
+def _run(main: Callable[[list[str]], Any]) -> int:
+    """Call ``main`` and return the exit code. Only the interpreter reports an exception, as it ends."""
+    try:
+        code = main(sys.argv[1:])
+    except SystemExit as error:
+        code = error.code
+    if code is None or isinstance(code, int):
+        return code or 0
+    print(code, file=sys.stderr)
+    return 1
+
+
+def _end(code: int) -> NoReturn:
+    """
+    End the process as the interpreter does, but without deleting all modules: they are shared with the fork server, and
+    to write to them would copy their memory.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads and calls their exit handlers
+    atexit._run_exitfuncs()
+    gc.collect()  # warns of resources that the program has not closed
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -30,7 +30,7 @@ class Forked:
 
     def __init__(
         self,
-        words: list[str],
+        words: Sequence[str],
         environment: Mapping[str, str],
         stdout: IO[bytes],
         stderr: IO[bytes],
@@ -39,7 +39,7 @@ class Forked:
         self.args = words
         self.returncode: int | None = None
         self._lock = threading.Lock()
-        request = {"words": words, "environment": dict(environment), "folder": str(Path.cwd())}
+        request = {"words": list(words), "environment": dict(environment), "folder": str(Path.cwd())}
         self._pipe, pipe = os.pipe()
         try:
             with open(os.devnull, "rb") as nothing:
@@ -82,7 +82,7 @@ class Forked:
 
 
 def run(
-    words: list[str], environment: Mapping[str, str], timeout: float, program: str = "stoker"
+    words: Sequence[str], environment: Mapping[str, str], timeout: float, program: str = "stoker"
 ) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, and kill it after ``timeout`` seconds."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
@@ -95,7 +95,7 @@ def run(
         for file in (out, err):
             file.seek(0)
             texts.append(file.read().decode().replace("\r\n", "\n"))
-    return subprocess.CompletedProcess(words, code, *texts)
+    return subprocess.CompletedProcess(list(words), code, *texts)
 
 
 @functools.cache

@@ -23,7 +23,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from support.installations import Installation, make_environment, plain_environment, run
-from support.server import free_port
+from support.ports import free_port
 
 _RELEASE = "keystone==30.0.0"
 #: The users and their passwords. The first one is Keystone's administrator.

@@ -13,13 +13,12 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from support import machine_groups
+from support import machine_groups, waiting
 from support.machine_bases import DEBIAN, Base, require_machines
 from support.machine_network import Subnet, run_ip
 
@@ -95,10 +94,11 @@ class Machine:
             self._await_units()
 
     def _await_units(self) -> None:
-        limit = time.monotonic() + _START_SECONDS
-        while self.run(["sh", "-c", _IS_UP], check=False).returncode:
-            assert time.monotonic() < limit, f"{self.name} did not boot:\n{self.log}"
-            time.sleep(0.02)
+        waiting.until(
+            lambda: self.run(["sh", "-c", _IS_UP], check=False).returncode == 0,
+            _START_SECONDS,
+            lambda: f"{self.name} did not boot:\n{self.log}",
+        )
 
     @property
     def log(self) -> str:
@@ -198,11 +198,14 @@ class Machine:
 
     def until(self, *command: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
         """Wait until a command succeeds, for events without a notification."""
-        limit = time.monotonic() + seconds
-        while (done := self.run(command, check=False)).returncode:
-            assert time.monotonic() < limit, f"{self.name}: {command}: {done.stdout}\n{done.stderr}"
-            time.sleep(0.1)
-        return done
+        done: list[subprocess.CompletedProcess[str]] = []
+
+        def succeeds() -> bool:
+            done[:] = [self.run(command, check=False)]
+            return done[0].returncode == 0
+
+        waiting.until(succeeds, seconds, lambda: f"{self.name}: {command}: {done[0].stdout}\n{done[0].stderr}")
+        return done[0]
 
     def enroll(self, stoker: Any, *words: str) -> None:
         """Install the agent and enroll the machine as its name, by the line that ``stoker server enroll`` prints."""

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 
 from support.installations import missing
-from support.server import free_port
+from support.ports import free_port
 
 _START_SECONDS = 60
 

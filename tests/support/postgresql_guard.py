@@ -51,7 +51,7 @@ def start(folder: Path, binaries: Path) -> subprocess.Popen[bytes]:
     # PostgreSQL refuses to run as root, and its user needs access to the program and the data.
     user = "nobody" if os.getuid() == 0 else None
     if user:
-        binaries = _copied(binaries, folder / "program")
+        binaries = readable_copy(binaries, folder / "program")
     data = folder / "data"
     _remove(data)
     if _IN_MEMORY.is_dir() and os.access(_IN_MEMORY, os.W_OK) and shutil.disk_usage(_IN_MEMORY).free > _ROOM:
@@ -97,7 +97,7 @@ def _ready(data: Path) -> bool:
         return False
 
 
-def _copied(binaries: Path, target: Path) -> Path:
+def readable_copy(binaries: Path, target: Path) -> Path:
     """
     Copy the binaries, because other users cannot read a virtual environment below /root. Libraries are found by their
     relative paths.

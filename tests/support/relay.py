@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from support.server import free_port
+from support.ports import free_port
 
 
 class Relay:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 from support.databases import missing
 from support.installations import from_pypi, plain_environment
+from support.ports import free_port
 from support.processes import end, running
-from support.server import free_port
 
 SWIFT = from_pypi("swift==2.38.3")
 ZAQAR = from_pypi("zaqar==23.0.1", "redis")

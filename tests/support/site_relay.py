@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from support.server import STOKER, Served, free_port
+from support.ports import free_port
+from support.server import STOKER, Served
 
 _START_SECONDS = 60
 
@@ -41,6 +42,11 @@ class SiteRelay(Served):
         """Return what /healthz tells."""
         return dict(self.request("GET", "/healthz").body)
 
+    def metrics(self) -> dict[str, float]:
+        """Return the values of /metrics, by name with labels."""
+        lines = self.request("GET", "/metrics").raw.decode().splitlines()
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2]) for line in lines if not line.startswith("#")}
+
     def connections_to(self, port: int) -> int:
         """Return the number of connections to a port of this machine."""
         assert self.process is not None
@@ -50,13 +56,21 @@ class SiteRelay(Served):
 
 
 @contextmanager
-def site_relay(folder: Path, stoker: Served, *flags: str, centre: str = "", name: str = "site") -> Iterator[SiteRelay]:
-    """Yield a running relay, which is created at ``stoker`` and reaches it at ``centre`` (default: its URL)."""
+def site_relay(
+    folder: Path, stoker: Served, *flags: str, centre: str = "", name: str = "site", ca_file: Path | None = None
+) -> Iterator[SiteRelay]:
+    """
+    Yield a running relay, which is created at ``stoker`` and reaches it at ``centre`` (default: its URL).
+
+    ``ca_file`` is the CA of the relay's certificate, which ``flags`` name.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     port = free_port()
-    answer = stoker.heat("POST", "/relays", {"name": name, "url": f"http://127.0.0.1:{port}"})
+    body = {"name": name, "url": f"{'https' if ca_file else 'http'}://127.0.0.1:{port}"}
+    answer = stoker.heat("POST", "/relays", body)
     assert answer.status == 201, answer.raw
-    relay = SiteRelay(folder, port, flags, centre=centre or stoker.url, key=answer.body["relay"]["key"])
+    key = answer.body["relay"]["key"]
+    relay = SiteRelay(folder, port, flags, ca_file=ca_file, centre=centre or stoker.url, key=key)
     try:
         relay.start()
         yield relay

@@ -110,12 +110,21 @@ class World:
     machines: Machines
     project: str = "p"
 
-    def create(self, template: Any, name: str = "s", options: Options | None = None, **handed: Any) -> Stack:
-        """Create a stack."""
+    def create(
+        self,
+        template: Any,
+        name: str = "s",
+        options: Options | None = None,
+        adopt: Mapping[str, Any] | None = None,
+        **handed: Any,
+    ) -> Stack:
+        """Create a stack. ``adopt``: the resources of adoption data."""
         identity = Identity(str(uuid4()), name, self.project)
         resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
         self.store.write(
-            lambda tx: operations.create(tx, self.engine, resolved, options or Options(), identity, username="u")
+            lambda tx: operations.create(
+                tx, self.engine, resolved, options or Options(), identity, username="u", adopt=adopt
+            )
         )
         return self.settled(identity.stack_id)
 

@@ -6,6 +6,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import psycopg
@@ -20,12 +21,13 @@ _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
 @contextmanager
-def _recorded_by_psycopg(database: str | None, statements: list[str]) -> Iterator[None]:
-    """Add what psycopg's cursors on this database execute."""
+def _recorded_by_psycopg(database: str | None, statements: list[str], thread: int | None) -> Iterator[None]:
+    """Add what psycopg's cursors on this database execute in the thread; None: in any thread."""
 
     def record(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(cursor: psycopg.Cursor[Any], query: Any, *arguments: Any, **named: Any) -> Any:
-            if cursor.connection.info.dbname == database and not _IGNORED.search(str(query)):
+            is_counted = cursor.connection.info.dbname == database and thread in (None, get_ident())
+            if is_counted and not _IGNORED.search(str(query)):
                 statements.append(str(query))
             return method(cursor, query, *arguments, **named)
 
@@ -38,18 +40,23 @@ def _recorded_by_psycopg(database: str | None, statements: list[str]) -> Iterato
 
 
 @contextmanager
-def recorded_statements(store: Store) -> Iterator[list[str]]:
-    """Yield the list of statements that the store's connections execute inside the block, also in other threads."""
+def recorded_statements(store: Store, *, only_own: bool = False) -> Iterator[list[str]]:
+    """
+    Yield the list of statements that the store's connections execute inside the block.
+
+    ``only_own``: without those of other threads, which check connections or send notifications at any time.
+    """
     statements: list[str] = []
+    thread = get_ident() if only_own else None
     if store.dialect != "sqlite":
-        with _recorded_by_psycopg(store.engine.url.database, statements):
+        with _recorded_by_psycopg(store.engine.url.database, statements, thread):
             yield statements
         return
 
     connections: list[sqlite3.Connection] = []
 
     def trace(statement: str) -> None:
-        if statement.lstrip("( ").upper().startswith(_VERBS):
+        if thread in (None, get_ident()) and statement.lstrip("( ").upper().startswith(_VERBS):
             statements.append(statement)
 
     def attach(connection: Any, *_arguments: Any) -> None:

@@ -5,7 +5,8 @@
     STOKER_TEST_OPENSTACK=clouds.yaml make tempest HEAT=1         # the Heat of the catalog, for comparison
 
 The file has an entry ``admin`` or ``peer`` for an administrator, and ``demo`` or ``peer-demo`` for the project of the
-tests. Prints the result of each test, and compares the tests that a Heat passes with ``tests/data/tempest_passed.txt``.
+tests. What the run leaves at the cloud is deleted at its end, and that of killed runs at the beginning of the next one.
+Prints the result of each test, and compares the tests that a Heat passes with ``tests/data/tempest_passed.txt``.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +29,12 @@ import yaml
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
+from stoker import settings as stoker_settings
+from support import tempest_cleanup
 from support.installations import from_pypi, plain_environment
 from support.keystone import Keystone, flags
 from support.server import served
+from support.tempest_cleanup import Cleaner
 
 TEMPEST = from_pypi("heat-tempest-plugin==3.0.0", "stestr>=4")
 #: The tests that a real Heat passes on the same cloud.
@@ -108,7 +113,7 @@ class CloudKeystone(Keystone):
         return Session(auth=v3.Password(**self.login))
 
 
-def prepare(keystone: Keystone, member: Mapping[str, str], url: str) -> None:
+def prepare(keystone: Keystone, url: str) -> None:
     """Add what Stoker needs at Keystone, and its endpoint. Repeated runs change only the endpoint."""
     role = keystone.named("roles", "heat_stack_user")
     if role is None:
@@ -140,8 +145,12 @@ def run_tests(folder: Path, config: str, pattern: str) -> Iterator[tuple[str, st
     command = [stestr, "run", "--serial", pattern]
     with (
         folder.joinpath("output").open("w") as copy,
-        subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as process,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+        ) as process,
+        ExitStack() as cleanup,
     ):
+        cleanup.callback(end_group, process)
         assert process.stdout is not None
         for line in process.stdout:
             copy.write(line)
@@ -150,11 +159,51 @@ def run_tests(folder: Path, config: str, pattern: str) -> Iterator[tuple[str, st
                 yield match[1], match[2]
 
 
-def _write_clouds(folder: Path, member: Mapping[str, str]) -> None:
-    """Write the entry of the cloud for Stoker, whose home is in the folder: the project of the tests."""
-    path = folder / "home" / ".config" / "openstack" / "clouds.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(yaml.safe_dump({"clouds": {"demo": {"region_name": "RegionOne", "auth": dict(member)}}}))
+def end_group(process: subprocess.Popen[str]) -> None:
+    """End the tests of an interrupted run."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+@contextmanager
+def stoker_in_place_of_heat(folder: Path, admin: Mapping[str, str], member: Mapping[str, str]) -> Iterator[None]:
+    """Start a Stoker that Keystone's catalog names; at the end, and at a signal, delete what it left at the cloud."""
+    keystone = CloudKeystone(Path(), Path(), 0, login=admin)
+    own = {
+        "keystone_user": _USER,
+        "keystone_password": _PASSWORD,
+        "stack_user_domain": _DOMAIN,
+        "stack_domain_admin": _DOMAIN_ADMIN,
+        "stack_domain_admin_password": _PASSWORD,
+    }
+    prepare(keystone, "http://127.0.0.1:1/v1/%(tenant_id)s")
+    options = flags(keystone, **own, hidden_stack_tags="hidden")
+    loaded = stoker_settings.load({name[2:].replace("-", "_"): value for name, value in _pairs(options)}, {}, None)
+    cleaner = Cleaner(keystone, {"admin": admin, "demo": member}, loaded, _DOMAIN, _DOMAIN_ADMIN)
+    report("left by an earlier run", cleaner.clean(folder / "cleanup"))
+    secret = folder / "site-secret"
+    secret.write_text(tempest_cleanup.SITE_SECRET)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        with served(folder, *options, "--secret-key-file", str(secret), is_forked=False) as stoker:
+            prepare(keystone, f"{stoker.url}/v1/%(tenant_id)s")
+            try:
+                yield
+            finally:
+                cleaner.delete_stacks(stoker.url)
+    finally:
+        for service in keystone.request("GET", f"/services?type={SERVICE}")["services"]:
+            keystone.request("DELETE", f"/services/{service['id']}")
+        report("left by this run", cleaner.clean(folder / "cleanup"))
+
+
+def report(what: str, left: list[str]) -> None:
+    """Print what is left at the cloud."""
+    print(f"{what}: {len(left)} objects", *left, sep="\n  ", flush=True)
+
+
+def _pairs(words: list[str]) -> Iterator[tuple[str, str]]:
+    yield from zip(words[::2], words[1::2], strict=True)
 
 
 def compare(results: Mapping[str, str]) -> list[str]:
@@ -187,19 +236,7 @@ def main() -> int:
         service = "orchestration"
         if not options.heat:
             service = SERVICE
-            keystone = CloudKeystone(Path(), Path(), 0, login=admin)
-            own = {
-                "keystone_user": _USER,
-                "keystone_password": _PASSWORD,
-                "stack_user_domain": _DOMAIN,
-                "stack_domain_admin": _DOMAIN_ADMIN,
-                "stack_domain_admin_password": _PASSWORD,
-            }
-            prepare(keystone, member, "http://127.0.0.1:1/v1/%(tenant_id)s")
-            _write_clouds(folder, member)
-            settings = flags(keystone, **own, hidden_stack_tags="hidden", cloud="demo")
-            stoker = cleanup.enter_context(served(folder, *settings, is_forked=False))
-            prepare(keystone, member, f"{stoker.url}/v1/%(tenant_id)s")
+            cleanup.enter_context(stoker_in_place_of_heat(folder, admin, member))
         config = _CONFIG.format(admin=admin, member=member, service=service)
         for name, result in run_tests(folder, config, options.pattern):
             print(f"{result:8} {name}", flush=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -16,14 +15,6 @@ def count_jobs(store: Store) -> int:
     """Return the number of jobs that have not ended."""
     with store.read() as tx:
         return int(tx.connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one())
-
-
-def until(is_true: Callable[[], bool], seconds: float = 60) -> None:
-    """Wait until the condition is true; fail after that many seconds."""
-    end = time.monotonic() + seconds
-    while not is_true():
-        assert time.monotonic() < end, "the condition did not become true"
-        time.sleep(0.02)
 
 
 class ManualWork(Work):

@@ -1,0 +1,212 @@
+"""
+Faults of every part of a site under load: nothing acknowledged is lost, nothing runs twice, and everything ends.
+
+STOKER_TEST_FAULTS is the number of rounds; each round has every fault once. `make faults` runs several rounds with more
+agents; one round in the other tests has the faults of ``BRIEF`` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from bench.swarm import Faults, Swarm, enroll_servers
+from bench.swarm.connection import Endpoint
+
+from support.agents import OwnAgent, own_agent
+from support.clock import FakeTime
+from support.fault_site import FaultSite, Load
+from support.faulty_line import faulty_line
+from support.nats import NatsServer
+from support.own_postgresql import own_postgresql
+from support.server import SHARED_SECRET, Served, served
+from support.site_report import SiteReport
+
+ROUNDS = int(os.environ.get("STOKER_TEST_FAULTS", "0"))
+SIMULATED = 300 if ROUNDS else 30
+#: Runs between two faults.
+RUNS = 300 if ROUNDS else 60
+BRIEF = {
+    "kill_worker",
+    "cut_agents",
+    "cut_database",
+    "stop_nats",
+    "restart_database",
+    "advance_clock",
+    "set_clock_back",
+    "slow_down_disk",
+}
+SCRIPT = '#!/bin/sh\necho "$me" >> $WORK/runs\n'
+WORKERS, CONNECTIONS = 3, 10
+REAL = ("real-1", "real-2")
+
+
+class Agents:
+    """The simulated agents, in a thread: most behind a line, some at another process."""
+
+    def __init__(self, keys: list[str], line: int, other: int) -> None:
+        faults = Faults(duration=0.02, spread=0.02)
+        split = len(keys) * 5 // 6
+        self.swarms = [
+            Swarm(Endpoint("127.0.0.1", port), keys[first:end], faults, wait=5, first_index=first)
+            for port, first, end in ((line, 0, split), (other, split, len(keys)))
+        ]
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+
+    def __enter__(self) -> Agents:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopping.set()
+        self._thread.join(60)
+
+    async def _run(self) -> None:
+        async with self.swarms[0].agents(), self.swarms[1].agents():
+            while not self._stopping.is_set():
+                await asyncio.sleep(0.1)
+
+    def begun(self) -> int:
+        """Return the number of runs that have begun."""
+        return sum(swarm.begun.total() for swarm in self.swarms)
+
+
+@contextmanager
+def real_agents(folder: Path, stoker: Served, url: str) -> Iterator[list[OwnAgent]]:
+    with ExitStack() as left:
+        agents = [left.enter_context(own_agent(folder / name)) for name in REAL]
+        for agent, name in zip(agents, REAL, strict=True):
+            agent.enroll(stoker, name, url)
+            agent.start()
+        yield agents
+
+
+@contextmanager
+def fault_site(folder: Path) -> Iterator[tuple[FaultSite, Load, Agents, list[OwnAgent]]]:
+    with ExitStack() as left:
+        postgresql = left.enter_context(own_postgresql(is_small=True))
+        nats, clock = NatsServer.create(), FakeTime(folder)
+        left.callback(nats.stop)
+        nats.start()
+        line = left.enter_context(faulty_line(postgresql.port))
+        flags = ("--notifier", nats.url, "--heartbeat-seconds", "5", *SHARED_SECRET)
+        database = postgresql.url_at(line.port)
+        folders = [folder / name for name in ("workers", "other")]
+        for each in folders:
+            each.mkdir()
+        stoker = left.enter_context(
+            served(folders[0], *flags, "--workers", str(WORKERS), database=database, is_forked=False)
+        )
+        other = left.enter_context(served(folders[1], *flags, database=database, login_of=stoker, clock=clock))
+        agent_line = left.enter_context(faulty_line(stoker.port))
+
+        def call(verb: str, path: str, body: Any = None) -> Any:
+            answer = (stoker.request if path.startswith("/agent") else stoker.heat)(verb, path, body)
+            assert answer.status < 300, answer.raw
+            return answer.body
+
+        body = {"name": "c", "group": "script", "config": SCRIPT, "inputs": [{"name": "me", "default": ""}]}
+        config_id = call("POST", "/software_configs", body)["software_config"]["id"]
+        servers = enroll_servers(call, [f"s{number}" for number in range(SIMULATED)])
+        keys = [server["key"] for server in servers.values()]
+        agents = left.enter_context(Agents(keys, agent_line.port, other.port))
+        real = left.enter_context(real_agents(folder, stoker, agent_line.url))
+        ids = [server["id"] for server in call("GET", "/servers")["servers"]]
+        load = Load([stoker, other], config_id, ids, list(servers))
+        report = SiteReport(postgresql.url, {"workers": stoker, "other": other}, agents.swarms, real)
+        site = FaultSite(stoker, postgresql, nats, line, agent_line, clock, agents.begun, report)
+        load.start()
+        try:
+            yield site, load, agents, real
+        finally:
+            load.stop()
+
+
+@pytest.mark.timeout(900 * (1 + ROUNDS))
+def test_no_fault_loses_or_repeats_anything(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONFAULTHANDLER", "1")  # for the report
+    with fault_site(tmp_path) as (site, load, agents, real):
+        site.await_progress(RUNS)
+        for _ in range(ROUNDS or 1):
+            for fault in site.faults():
+                if ROUNDS or fault.__name__ in BRIEF:
+                    begun = time.monotonic()
+                    fault()
+                    site.await_progress(RUNS)
+                    print(f"{fault.__name__}: {time.monotonic() - begun:.1f} s", flush=True)
+        load.stop()
+        ended = check_ends(load, site.report)
+        print(len(load.deployments), len(load.triggers), agents.begun(), dict(load.errors), ended, flush=True)
+        check_runs(load, agents, real)
+        check_database(site)
+    assert site.stoker.stop() == 0 if site.stoker.process.poll() is None else True
+
+
+def check_ends(load: Load, report: SiteReport) -> Counter[str]:
+    """Wait until everything that was acknowledged has ended. Return the deployments' statuses."""
+    until = time.monotonic() + 240
+    statuses: Counter[str] = Counter()
+    for kind, ids in (("software_trigger", load.triggers), ("software_deployment", load.deployments)):
+        for id in ids:
+            while (shown := load.call("GET", f"/{kind}s/{id}")[kind])["status"] == "IN_PROGRESS":
+                if time.monotonic() > until:
+                    raise AssertionError(f"{shown}\n{report.write()}")
+                time.sleep(0.1)
+            statuses[f"{kind} {shown['status']}"] += 1
+            assert shown["status"] == "COMPLETE", shown
+            if kind == "software_trigger":
+                counts = {name: shown[name] for name in ("complete", "failed", "cancelled", "running", "queued")}
+                assert counts == {"complete": SIMULATED, "failed": 0, "cancelled": 0, "running": 0, "queued": 0}
+    return statuses
+
+
+def check_runs(load: Load, agents: Agents, real: list[OwnAgent]) -> None:
+    """Nothing ran twice."""
+    for swarm in agents.swarms:
+        assert max(swarm.begun.values()) == 1, swarm.begun.most_common(3)
+    ran = Counter(line for agent in real for line in agent.lines())
+    assert max(ran.values()) == 1, ran.most_common(3)
+
+
+QUERIES = {
+    "runs of a deployment": "SELECT deployment_id FROM runs GROUP BY deployment_id HAVING count(*) > 1",
+    "open deployments": "SELECT id FROM deployments WHERE status = 'IN_PROGRESS'",
+    "open runs": "SELECT deployment_id FROM runs WHERE ended_at IS NULL",
+    "wrong counts": (
+        "SELECT t.id FROM triggers t JOIN trigger_targets g ON g.trigger_id = t.id GROUP BY t.id, t.total, t.complete"
+        " HAVING t.total <> count(*) OR t.complete <> count(*) FILTER (WHERE g.status = 'COMPLETE')"
+    ),
+    "running jobs": "SELECT kind, key FROM jobs WHERE state = 'RUNNING'",
+    "idle transactions": (
+        "SELECT pid, query FROM pg_stat_activity WHERE state LIKE 'idle in transaction%'"
+        " AND state_change < now() - interval '2 seconds'"
+    ),
+}
+
+
+def check_database(site: FaultSite) -> None:
+    """The rows are consistent, and no connection is left over."""
+    with psycopg.connect(site.postgresql.url, autocommit=True) as connection:
+
+        def find(query: str) -> list[Any]:
+            return connection.execute(query).fetchall()
+
+        for name, query in QUERIES.items():
+            until = time.monotonic() + 60  # jobs of killed processes return after their lease
+            while rows := find(query):
+                assert time.monotonic() < until, (name, len(rows), rows[:3])
+                time.sleep(0.2)
+        count = (
+            "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        assert find(count)[0][0] <= (WORKERS + 1) * CONNECTIONS

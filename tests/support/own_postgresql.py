@@ -1,0 +1,143 @@
+"""A PostgreSQL server of one test, which the test kills, restarts, and whose disk it fills."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+
+from support.databases import missing, postgresql_binaries
+from support.ports import free_port
+from support.postgresql_guard import readable_copy
+from support.processes import list_children
+
+_START_SECONDS = 60
+_DISK_MIB = 192
+#: A small log leaves room on the small disk.
+_SETTINGS = ("max_wal_size=48MB", "min_wal_size=32MB", "shared_buffers=32MB", "max_connections=100")
+
+
+class OwnPostgresql:
+    """The server's data are in ``folder``, a file system of its own if ``is_small``."""
+
+    def __init__(self, folder: Path, *, is_small: bool) -> None:
+        self.port = free_port()
+        self._folder = folder
+        self._is_small = is_small
+        self._user = "nobody" if os.getuid() == 0 else None
+        # PostgreSQL refuses to run as root, and its user must reach the program.
+        binaries = postgresql_binaries()
+        self._program = readable_copy(binaries, folder / "program") if self._user else binaries
+        self._disk = folder / "disk"
+        self._log = folder / "log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return self.url_at(self.port)
+
+    def url_at(self, port: int, database: str = "postgres") -> str:
+        """Return the URL of a database behind another port, such as that of a proxy."""
+        return f"postgresql://postgres@127.0.0.1:{port}/{database}"
+
+    def pids(self) -> list[int]:
+        """Return the ids of the server's processes."""
+        assert self._process is not None
+        return [self._process.pid, *list_children(self._process.pid)]
+
+    def create(self) -> None:
+        """Create the data directory."""
+        self._disk.mkdir()
+        if self._is_small:
+            words = ["mount", "-t", "tmpfs", "-o", f"size={_DISK_MIB}m", "tmpfs", str(self._disk)]
+            subprocess.run(words, check=True)
+        if self._user:
+            shutil.chown(self._disk, self._user)
+        words = ["-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-locale", "-N"]
+        self._run("initdb", "-D", str(self._disk / "data"), *words)
+
+    def start(self) -> None:
+        """Start the server and wait until it answers. Start it again if it ends meanwhile, as systemd does."""
+        end = time.monotonic() + _START_SECONDS
+        while True:
+            if self._process is None or self._process.poll() is not None:
+                self._process = self._spawn()
+            with contextlib.suppress(psycopg.OperationalError):
+                psycopg.connect(self.url, connect_timeout=5).close()
+                return
+            assert time.monotonic() < end, self._log.read_text()[-3000:]
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Kill the server. Its processes end as soon as they notice."""
+        self._signal(signal.SIGKILL)
+
+    def stop(self) -> None:
+        """End the server and all connections."""
+        self._signal(signal.SIGINT)
+
+    @contextmanager
+    def full_disk(self) -> Iterator[None]:
+        """Leave no space on the small disk."""
+        filler = self._disk / "filler"
+        with contextlib.suppress(OSError), filler.open("wb", buffering=0) as file:
+            while file.write(b"x" * 65536) == 65536:
+                pass
+        try:
+            yield
+        finally:
+            filler.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """End the server and delete its data."""
+        if self._process is not None:
+            self.kill()
+        if self._is_small:
+            subprocess.run(["umount", "--lazy", str(self._disk)], check=False)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _signal(self, number: int) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            self._process.send_signal(number)
+            self._process.wait(60)
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        # The machine does not crash, so a disk need not be synchronized. The small one is memory, where it is cheap.
+        own = ("fsync=on" if self._is_small else "fsync=off",)
+        settings = [word for setting in (*_SETTINGS, *own) for word in ("-c", setting)]
+        words = ["-D", str(self._disk / "data"), "-h", "127.0.0.1", "-p", str(self.port), "-k", "", *settings]
+        with self._log.open("ab") as log:
+            return subprocess.Popen([self._program / "postgres", *words], stdout=log, stderr=log, **self._identity())
+
+    def _run(self, program: str, *words: str) -> None:
+        with self._log.open("ab") as log:
+            subprocess.run([self._program / program, *words], check=True, stdout=log, stderr=log, **self._identity())
+
+    def _identity(self) -> dict[str, object]:
+        return {"user": self._user, "group": None, "extra_groups": [] if self._user else None, "cwd": "/"}
+
+
+@contextmanager
+def own_postgresql(*, is_small: bool = False) -> Iterator[OwnPostgresql]:
+    """Yield a running server with an empty database. ``is_small`` needs root: the test can fill the server's disk."""
+    if is_small and os.geteuid() != 0:
+        missing("only root can mount a file system")
+    folder = Path(tempfile.mkdtemp(prefix="stoker-test-pg-"))
+    folder.chmod(0o755)
+    server = OwnPostgresql(folder, is_small=is_small)
+    try:
+        server.create()
+        server.start()
+        yield server
+    finally:
+        server.remove()
