@@ -29,7 +29,7 @@ from stoker.store import (
 )
 from stoker.store.open import Store
 from stoker.store.postgresql import conninfo, driver_url
-from stoker.store.statement_executor import _plain
+from stoker.store.statement_drivers import compile_statement
 
 PROJECT = "bench"
 #: The label ``cell`` has the same value on a thousand servers, as many as one trigger by label selects.
@@ -99,10 +99,10 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[sa.Sele
 
 def explain(store: Store, query: sa.Select[Any], values: Mapping[str, Any]) -> list[str]:
     """Return the lines of PostgreSQL's plan."""
-    plain = _plain(query, tuple(values), store.dialect)
+    compiled = compile_statement(query, tuple(values), store.dialect)
     with store.engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
-        explained = driver.execute(f"EXPLAIN {plain.sql}", {**values, **plain.constants}).fetchall()
+        explained = psycopg.RawCursor(driver).execute(f"EXPLAIN {compiled.sql}", compiled.arrange(values))
     return [line for (line,) in explained]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 
@@ -20,7 +21,7 @@ from stoker.store import (
     statements,
     targets,
 )
-from stoker.store.statement_executor import _plain
+from stoker.store.statement_drivers import compile_statement
 
 QUERIES = {
     "agent_upgrades.find_of_servers": agent_upgrades._ALL_OF_SERVERS,
@@ -40,17 +41,17 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_queries_for_several_ids_scan_no_table(store, name):
-    plain = _plain(QUERIES[name], ("ids",), store.dialect)
-    values = {"ids": "[]", **plain.constants}
+    compiled = compile_statement(QUERIES[name], ("ids",), store.dialect)
+    values = compiled.arrange({"ids": "[]"})
     with store.engine.connect() as connection:
         driver = connection.connection.driver_connection
         if store.dialect == "sqlite":
-            explained = driver.execute(f"EXPLAIN QUERY PLAN {plain.sql}", [values[name] for name in plain.names])
+            explained = driver.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", values)
             plan = [row[3] for row in explained.fetchall()]
             assert [line for line in plan if re.match("SCAN (?!json_each)", line)] == []
         else:
             driver.execute("SET enable_seqscan = off")  # the tables are empty
-            plan = [row[0] for row in driver.execute(f"EXPLAIN {plain.sql}", values).fetchall()]
+            plan = [row[0] for row in psycopg.RawCursor(driver).execute(f"EXPLAIN {compiled.sql}", values).fetchall()]
             assert [line for line in plan if "Seq Scan" in line] == []
     assert plan
     if name == "deployments.to_run_on":  # reads no deployments that have ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import get_ident
 from typing import Any
@@ -14,6 +14,7 @@ import pytest
 import sqlalchemy as sa
 
 from stoker.store.open import Store
+from stoker.store.pipeline import Pipeline, Query
 
 #: Statements of no transaction: they check idle connections of the pool, and notify other processes.
 _IGNORED = re.compile("^(;|SELECT 1)$|pg_notify|LISTEN", re.IGNORECASE)
@@ -22,7 +23,7 @@ _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 @contextmanager
 def _recorded_by_psycopg(database: str | None, statements: list[str], thread: int | None) -> Iterator[None]:
-    """Add what psycopg's cursors on this database execute in the thread; None: in any thread."""
+    """Add what pipelines and psycopg's cursors on this database execute in the thread; None: in any thread."""
 
     def record(method: Callable[..., Any]) -> Callable[..., Any]:
         def call(cursor: psycopg.Cursor[Any], query: Any, *arguments: Any, **named: Any) -> Any:
@@ -33,9 +34,18 @@ def _recorded_by_psycopg(database: str | None, statements: list[str], thread: in
 
         return call
 
+    run = Pipeline.run
+
+    def record_batch(pipeline: Pipeline, queries: Sequence[Query], *, commits: bool = False) -> Any:
+        if pipeline.connection.info.dbname == database and thread in (None, get_ident()):
+            # Rows of one statement are one statement, as for SQLAlchemy.
+            statements.extend(sql.decode() for sql in dict.fromkeys(sql for sql, _ in queries))
+        return run(pipeline, queries, commits=commits)
+
     with pytest.MonkeyPatch.context() as patch:
         for name in ("execute", "executemany"):
             patch.setattr(psycopg.Cursor, name, record(getattr(psycopg.Cursor, name)))
+        patch.setattr(Pipeline, "run", record_batch)
         yield
 
 

@@ -26,7 +26,8 @@ from stoker.store.clock import DATABASE_TIME, Clock
 from stoker.store.connection_watchdog import ConnectionWatchdog, limit_session, tcp_limits
 from stoker.store.notifier import Notifier
 from stoker.store.notifier_engines import NotifierEngine
-from stoker.store.statement_executor import is_ended
+from stoker.store.pipeline import Pipeline
+from stoker.store.statement_drivers import PIPELINE, is_ended
 from stoker.store.tx import Tx, TxCallbacks, reading
 from stoker.store.unconfirmed_commits import UnconfirmedCommits
 
@@ -50,6 +51,7 @@ _CAPACITY = sa.text(
     " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())"
 )
 _PROCESS_AND_TIME = f"SELECT pg_backend_pid(), {DATABASE_TIME}".encode()
+_NOT_DURABLE = sa.text("SET LOCAL synchronous_commit = off")
 #: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
 #: check.
 FIXED_CONNECTIONS = 3
@@ -74,14 +76,14 @@ def open_engine(url: str, pool_size: int, watchdog: ConnectionWatchdog, clock: C
 
 
 def _prepare_connection(
-    watchdog: ConnectionWatchdog, clock: Clock, connection: DBAPIConnection, _: ConnectionPoolEntry
+    watchdog: ConnectionWatchdog, clock: Clock, connection: DBAPIConnection, record: ConnectionPoolEntry
 ) -> None:
     driver = cast("psycopg.Connection[Any]", connection)
     watchdog.watch(driver)
-    if is_pooled(driver, clock):
-        driver.prepare_threshold = None  # the next transaction may get another session
-    else:
+    has_session = not is_pooled(driver, clock)
+    if has_session:
         limit_session(driver)
+    record.info[PIPELINE] = Pipeline(driver, prepares=has_session)
 
 
 def _translate_loss(context: sa.ExceptionContext) -> sa.exc.OperationalError | None:
@@ -273,7 +275,7 @@ class Writer:
             tx = Tx(connection, self._clock.now(), callbacks=self._callbacks)
             try:
                 if not durable:
-                    connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+                    tx.put(_NOT_DURABLE, {})
                 result = do(tx)
                 tx.flush()
             except sa.exc.OperationalError as error:
@@ -282,7 +284,8 @@ class Writer:
                 raise
             begun = time.monotonic()
             try:
-                transaction.commit()
+                tx.commit()
+                transaction.commit()  # updates SQLAlchemy's state
             except sa.exc.OperationalError:
                 if connection.invalidated:
                     self._unconfirmed.add(tx.notifications)

@@ -261,6 +261,7 @@ class GroupWriter:
             work.tx = Tx(self._connection, now, callbacks=self._callbacks, is_contended=self._is_contended)
             work.result = work.do(work.tx)
             work.tx.flush()
+            work.tx.send()
         except BaseException as error:
             work.error = _unavailable(error) if _is_fault(error) else error
             if not self._raw.in_transaction:

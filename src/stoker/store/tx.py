@@ -193,7 +193,7 @@ class Tx(StatementExecutor):
         self._after.append(act)
 
     def flush(self) -> None:
-        """Write the collected changes. The store calls this at the end of the transaction."""
+        """Write the collected changes, by ``put``. The store calls this at the end of the transaction."""
         for row in self._events:
             self.put(_ADD_EVENTS, row)
         self._events = []
@@ -210,7 +210,6 @@ class Tx(StatementExecutor):
             if channel is not None and self._callbacks is not None:
                 self._callbacks.get().document_changed(self, server_id, channel)
         self._bumped.clear()
-        self.send()
 
     def _bump(self) -> Sequence[Any]:
         """Give documents new revisions; return their servers, revisions and channels."""

@@ -1,0 +1,186 @@
+"""
+Round trips to PostgreSQL in libpq's pipeline mode: BEGIN travels with the first statement, COMMIT with the last ones.
+
+psycopg's own pipeline writes to the socket for each statement and waits for it. Here a batch is one write and, mostly,
+one read, which halves the CPU time of small transactions.
+"""
+
+from __future__ import annotations
+
+import select
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import pq
+from psycopg.adapt import PyFormat, Transformer
+
+#: A statement with ``$1``, ``$2``… and the values of its parameters.
+Query = tuple[bytes, Sequence[Any]]
+#: The statement and the types of its values: PostgreSQL prepares it for these types.
+_Key = tuple[bytes, tuple[int, ...]]
+
+#: A statement is prepared after so many executions. Of each connection, so many stay prepared: each takes memory of the
+#: server.
+PREPARED_AFTER = 5
+MOST_PREPARED = 100
+
+_BEGIN: dict[psycopg.IsolationLevel | None, bytes] = {
+    None: b"BEGIN",
+    psycopg.IsolationLevel.READ_COMMITTED: b"BEGIN ISOLATION LEVEL READ COMMITTED",
+    psycopg.IsolationLevel.REPEATABLE_READ: b"BEGIN ISOLATION LEVEL REPEATABLE READ",
+}
+
+
+class _Encoded(NamedTuple):
+    """A query as libpq sends it."""
+
+    key: _Key
+    values: Sequence[Any]
+    formats: Sequence[int]
+
+
+class Pipeline:
+    """
+    The batches of one connection. Between them, psycopg's own methods may be called.
+
+    A statement that is executed often is prepared. psycopg itself then prepares none: it would deallocate all of them
+    after a rollback.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any], *, prepares: bool = True) -> None:
+        """``prepares`` False: each transaction may get another session, as behind a connection pooler."""
+        connection.prepare_threshold = None
+        #: The connection, which the pipeline shares with psycopg.
+        self.connection = connection
+        self._pgconn = connection.pgconn
+        self._transformer = Transformer(connection)
+        self._readable = select.poll()
+        self._readable.register(connection.fileno(), select.POLLIN)
+        self._writable = select.poll()
+        self._writable.register(connection.fileno(), select.POLLIN | select.POLLOUT)
+        self._prepares = prepares
+        #: How often statements that are not prepared were executed, and the names of the prepared ones, in the order of
+        #: the last use.
+        self._uses: OrderedDict[_Key, int] = OrderedDict()
+        self._names: OrderedDict[_Key, bytes] = OrderedDict()
+        self._last_number = 0
+
+    def run(self, queries: Sequence[Query], *, commits: bool = False) -> Sequence[tuple[Any, ...]]:
+        """
+        Execute queries in the connection's transaction, and return the rows of the last one.
+
+        A new transaction begins if there is none. ``commits`` ends it after the queries, and returns no rows. A query
+        that fails ends the batch. Raises psycopg.Error.
+        """
+        if not queries and not self.is_in_transaction:
+            return ()
+        encoded = [self._encode(*query) for query in queries]
+        self._pgconn.enter_pipeline_mode()
+        result = self._receive(self._send(encoded, commits))
+        if commits or result is None or not result.nfields:
+            return ()
+        self._transformer.set_pgresult(result)
+        rows: Sequence[tuple[Any, ...]] = self._transformer.load_rows(0, result.ntuples, tuple)
+        return rows
+
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether a transaction has begun."""
+        return self._pgconn.transaction_status != pq.TransactionStatus.IDLE
+
+    def _encode(self, sql: bytes, values: Sequence[Any]) -> _Encoded:
+        transformer = self._transformer
+        buffers = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
+        return _Encoded((sql, tuple(transformer.types or ())), buffers, transformer.formats or ())
+
+    def _send(self, queries: Sequence[_Encoded], commits: bool) -> list[tuple[_Key, bytes] | None]:
+        """Send a batch. Return what each of its results means: a statement was prepared under a name, or None."""
+        pgconn = self._pgconn
+        expected: list[tuple[_Key, bytes] | None] = []
+        if not self.is_in_transaction and not self.connection.autocommit:
+            pgconn.send_query_params(_BEGIN[self.connection.isolation_level], None)
+            expected.append(None)
+        new: dict[_Key, bytes] = {}
+        for key, values, formats in queries:
+            name = new.get(key) or self._names.get(key)
+            if name is None and self._should_prepare(key):
+                name = new[key] = self._new_name()
+                expected.extend([None] * self._send_eviction())
+                pgconn.send_prepare(name, key[0], key[1])
+                expected.append((key, name))
+            if name is None:
+                pgconn.send_query_params(key[0], values, param_types=key[1], param_formats=formats)
+            else:
+                pgconn.send_query_prepared(name, values, param_formats=formats)
+                if key in self._names:
+                    self._names.move_to_end(key)
+            expected.append(None)
+        if commits:
+            pgconn.send_query_params(b"COMMIT", None)
+            expected.append(None)
+        pgconn.pipeline_sync()
+        self._flush()
+        return expected
+
+    def _should_prepare(self, key: _Key) -> bool:
+        if not self._prepares:
+            return False
+        uses = self._uses.pop(key, 0)
+        if uses >= PREPARED_AFTER:
+            return True
+        self._uses[key] = uses + 1
+        if len(self._uses) > MOST_PREPARED:
+            self._uses.popitem(last=False)
+        return False
+
+    def _new_name(self) -> bytes:
+        self._last_number += 1
+        return b"stoker_%d" % self._last_number
+
+    def _send_eviction(self) -> bool:
+        """Let PostgreSQL forget the statement that was not used for longest, if too many are prepared."""
+        if len(self._names) < MOST_PREPARED:
+            return False
+        _, name = self._names.popitem(last=False)
+        self._pgconn.send_query_params(b"DEALLOCATE " + name, None)
+        return True
+
+    def _flush(self) -> None:
+        while self._pgconn.flush():
+            # PostgreSQL may be unable to read more before its results are read.
+            self._writable.poll()
+            self._pgconn.consume_input()
+
+    def _receive(self, expected: Sequence[tuple[_Key, bytes] | None]) -> pq.abc.PGresult | None:
+        """Read the results of a batch, and return that of its last statement. Raises psycopg.Error for the first."""
+        last: pq.abc.PGresult | None = None
+        failed: pq.abc.PGresult | None = None
+        for result, prepared in zip(self._results(), expected, strict=False):
+            if result.status == pq.ExecStatus.FATAL_ERROR:
+                failed = failed or result
+            elif result.status != pq.ExecStatus.PIPELINE_ABORTED:
+                last = result
+                if prepared is not None:
+                    self._names[prepared[0]] = prepared[1]
+        if failed is not None:
+            raise psycopg.errors.error_from_result(failed)
+        return last
+
+    def _results(self) -> Iterator[pq.abc.PGresult]:
+        """Yield one result for each statement of a batch. Raises psycopg.OperationalError for a lost connection."""
+        pgconn = self._pgconn
+        while True:
+            while pgconn.is_busy():
+                self._readable.poll()
+                pgconn.consume_input()
+            result = pgconn.get_result()
+            if pgconn.status == pq.ConnStatus.BAD:
+                raise psycopg.OperationalError(pgconn.get_error_message() or "the connection is lost")
+            if result is None:
+                continue  # the end of one statement's results
+            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+                pgconn.exit_pipeline_mode()
+                return
+            yield result
