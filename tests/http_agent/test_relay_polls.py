@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from stoker.deployments.documents import Document
+from stoker.model.server import Machine
+from stoker.servers import enrollment
+from stoker.servers.redemption import Redemption, redeem_token
 from support.agent_protocol import deploy, spoken_agent
+from support.in_process import Inside
 from support.server import Answer, Served
 
 
@@ -172,3 +178,30 @@ def test_a_request_has_at_most_500_agents(stoker, relay):
     answer = poll(stoker, relay, [{"key": f"k{number}"} for number in range(501)])
     assert answer.status == 400
     assert "agents" in answer.body["error"]["message"]
+
+
+def test_a_machine_that_is_replaced_while_its_document_is_read_gets_none(tmp_path, store, monkeypatch):
+    program = Inside(tmp_path, store)
+    app, client, root = program.services, program.client, f"/v1/{program.project}"
+
+    def join(instance: str, **more: Any) -> Redemption:
+        token = store.write(lambda tx: enrollment.enroll(tx, program.project, "web", **more))[2]
+        return store.write(lambda tx: redeem_token(tx, app.servers.keys, token, Machine(instance=instance)))
+
+    first = join("a machine")
+    made = client.post(
+        f"{root}/relays", json={"name": "r", "url": "http://relay.example:8005"}, headers=program.headers
+    )
+    load = app.documents.load_agents
+
+    def load_late(wanted: Sequence[tuple[str, bool]]) -> list[Document]:
+        join("another machine", again=True)
+        return load(wanted)
+
+    monkeypatch.setattr(app.documents, "load_agents", load_late)
+    shared = {"session": "s", "number": 0, "full": True, "agents": [{"number": 7, "key": first.key}]}
+    headers = {"Authorization": f"Bearer {made.json()['relay']['key']}"}
+    [answer] = client.post("/relay/v1/polls", json=shared, headers=headers).json()["agents"]
+    assert (answer["number"], answer["status"]) == (7, 401)
+    assert "document" not in answer
+    program.close()

@@ -159,22 +159,20 @@ async def _wait(
 
 async def _compare(request: RequestContext, session: Session, members: Sequence[Member]) -> list[_RenderedAnswer]:
     """Return the documents of the members that do not have them. Members without a document leave the session."""
+    documents = request.app.documents
+    read = await _documents(request, members)
+    # After the documents: another machine may have taken a server's place, and its document is for that machine.
     refused = await _refuse(request, ((member.number, member.key) for member in members))
     answers = list(refused.values())
-    valid = []
-    for member in members:
+    size = 0
+    for member, document in zip(members, read, strict=True):
+        etag = f'"{document.revision}"'
         if member.number in refused:
             session.remove(member.number)
         elif member.poll.is_superseded:
             session.remove(member.number)
             answers.append(_RenderedAnswer(member.number, 304, retry_after=SUPERSEDED_SECONDS))
-        else:
-            valid.append(member)
-    documents = request.app.documents
-    size = 0
-    for member, document in zip(valid, await _documents(request, valid), strict=True):
-        etag = f'"{document.revision}"'
-        if member.etag is not None and (member.etag == etag or etags.matches(member.etag, str(document.revision))):
+        elif member.etag is not None and (member.etag == etag or etags.matches(member.etag, str(document.revision))):
             documents.record_receipt(document)
         elif size < _ANSWER_BYTES:
             size += len(document.body)
@@ -189,12 +187,17 @@ async def _compare(request: RequestContext, session: Session, members: Sequence[
 async def _documents(request: RequestContext, members: Sequence[Member]) -> list[Document]:
     """Return the current document of each member."""
     documents = request.app.documents
-    current = {member.server_id: documents.agent(member.server_id, with_modes=member.with_modes) for member in members}
-    missing = [(member.server_id, member.with_modes) for member in members if current[member.server_id] is None]
+    found: dict[str, Document] = {}
+    missing = []
+    for member in members:
+        if (document := documents.agent(member.server_id, with_modes=member.with_modes)) is not None:
+            found[member.server_id] = document
+        else:
+            missing.append((member.server_id, member.with_modes))
     if missing:
         loaded = await request.in_thread(documents.load_agents, missing)
-        current.update({server_id: document for (server_id, _), document in zip(missing, loaded, strict=True)})
-    return [document for member in members if (document := current[member.server_id]) is not None]
+        found.update({server_id: document for (server_id, _), document in zip(missing, loaded, strict=True)})
+    return [found[member.server_id] for member in members]
 
 
 async def _refuse(request: RequestContext, keys: Iterable[tuple[int, str]]) -> dict[int, _RenderedAnswer]:
