@@ -81,7 +81,7 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[sa.Sele
         "first page of servers": (server_lists._PAGE, first),
         "page in the middle": (server_lists._PAGE, middle),
         "servers with a label": (server_lists._LABELLED_IDS, {**first, **rare}),
-        "page of a label that a third has": (server_lists._LABELLED_IDS, {**middle, **frequent}),
+        "page of a label that a third has": (server_lists._IDS_IN_WINDOW, {**middle, **frequent, "window": 8000}),
         "selected servers": (server_lists._SEVERAL, {"ids": ids}),
         "selected servers with facts": (server_lists._SEVERAL_WITH_FACTS, {"ids": ids}),
         "part of a selection without label": (server_lists._SELECTED, middle),

@@ -255,3 +255,27 @@ def test_a_selection_reads_servers_in_parts_that_grow(store, monkeypatch, text):
         assert sorted(server.name for _, server in selected) == expected
         after = selected[6][0]
         assert list(server_lists.iterate_selected(tx, "p", parse(text), after)) == selected[7:]
+
+
+@pytest.mark.parametrize("selected", ["", "0", "39", "0 1 2 3", "20 21 22 23 24 25", "0 1 2 3 4 5 6 7 35 39"])
+def test_frequent_and_rare_labels_select_the_same_servers_in_the_same_order(store, monkeypatch, selected):
+    """The first parts search the next servers, later ones the index on labels, when labels turn out to be rare."""
+    monkeypatch.setattr(server_lists, "_FIRST", 2)
+    monkeypatch.setattr(server_lists, "_MOST", 3)
+    monkeypatch.setattr(server_lists, "_RARE", 3)
+    numbers = [int(number) for number in selected.split()]
+
+    def add(tx):
+        for number in range(40):
+            server = enrollment.enroll(tx, "p", f"{number:02}")[0]
+            servers.set_labels(tx, server.id, {"tier": "web" if number in numbers else "db", "zone": "a"})
+
+    store.write(add)
+    with store.read() as tx:
+        every = [position for position, _ in server_lists.page(tx, "p", 100)]
+        found = list(server_lists.iterate_selected(tx, "p", Selector(labels={"tier": "web"})))
+        assert sorted(int(server.name) for _, server in found) == numbers
+        assert [position for position, _ in found] == [place for place in every if place in {at for at, _ in found}]
+        for place, (after, _) in enumerate(found):
+            rest = server_lists.iterate_selected(tx, "p", Selector(labels={"tier": "web"}), after)
+            assert list(rest) == found[place + 1 :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -23,6 +23,8 @@ _BEGINNING: Position = (-1, "")
 #: index again, so the parts grow.
 _FIRST, _MOST = 1000, 32_000
 _GROWTH = 4
+#: Labels that fewer than one of so many servers has are searched in their index.
+_RARE = 8
 
 _SERVERS = Repository(Server, table)
 _CREATED, _ID, _LABELS = (_SERVERS.columns.index(column) for column in (table.c.created_at, table.c.id, table.c.labels))
@@ -51,6 +53,19 @@ _LABELLED = (
     .prefix_with("MATERIALIZED")
 )
 _LABELLED_IDS = _following(_LABELLED.c, sa.select(_LABELLED.c.id))
+#: The same among the next ``:window`` servers. If many servers have the labels, this sorts none of them.
+_WINDOW = (
+    _following(table.c, sa.select(table.c.created_at, table.c.id, table.c.labels).where(*_SELECTABLE))
+    .limit(sa.bindparam("window"))
+    .cte("next_servers")
+    .prefix_with("MATERIALIZED")
+)
+_IDS_IN_WINDOW = (
+    sa.select(_WINDOW.c.id)
+    .where(statements.HasLabels(_WINDOW.c.labels))
+    .order_by(_WINDOW.c.created_at, _WINDOW.c.id)
+    .limit(sa.bindparam("limit"))
+)
 _SEVERAL = _SERVERS.select(statements.AnyOf(table.c.id)).order_by(table.c.created_at, table.c.id)
 _SELECTED_WITH_FACTS, _SEVERAL_WITH_FACTS = _with_facts(_SELECTED), _with_facts(_SEVERAL)
 
@@ -81,16 +96,9 @@ def iterate_selected(
     have, all servers of the project are read.
     """
     required = selector.required_labels
-    limit = _FIRST
-    while True:
-        part, is_last = _read_part(tx, selector, _values(project_id, limit, after))
-        for row in part:
-            after = _position_of(row)
-            if _is_selected(selector, required, row[_LABELS], *row[len(_SERVERS.columns) :]):
-                yield after, _SERVERS.decode(row, tx.secrets)
-        if is_last:
-            return
-        limit = min(limit * _GROWTH, _MOST)
+    for row in _iterate_candidates(tx, project_id, selector, after):
+        if _is_selected(selector, required, row[_LABELS], *row[len(_SERVERS.columns) :]):
+            yield _position_of(row), _SERVERS.decode(row, tx.secrets)
 
 
 def find_by_selector(tx: Tx, project_id: str, selector: Selector) -> list[Server]:
@@ -99,15 +107,37 @@ def find_by_selector(tx: Tx, project_id: str, selector: Selector) -> list[Server
     return sorted(selected, key=lambda server: (server.name, server.id))
 
 
-def _read_part(tx: Tx, selector: Selector, values: dict[str, Any]) -> tuple[Sequence[Any], bool]:
-    """Return the rows of the next servers that the selector may select, and whether they are the last ones."""
-    required, limit = selector.required_labels, values["limit"]
-    if not required:
-        part = tx.fetch_all(_SELECTED_WITH_FACTS if selector.names_facts else _SELECTED, values)
-        return part, len(part) < limit
-    ids = [row[0] for row in tx.fetch_all(_LABELLED_IDS, {**values, "required": rows.dump(required)})]
-    query = _SEVERAL_WITH_FACTS if selector.names_facts else _SEVERAL
-    return tx.fetch_all(query, {"ids": rows.dump(ids)}), len(ids) < limit
+def _iterate_candidates(tx: Tx, project_id: str, selector: Selector, after: Position | None) -> Iterator[Any]:
+    """Yield the rows of the servers that the selector may select, read in parts."""
+    required = selector.required_labels
+    limit = _FIRST
+    is_rare = False
+    while True:
+        values = _values(project_id, limit, after)
+        if required:
+            ids, is_rare = _find_labelled(tx, {**values, "required": rows.dump(required)}, is_rare)
+            part = tx.fetch_all(_SEVERAL_WITH_FACTS if selector.names_facts else _SEVERAL, {"ids": rows.dump(ids)})
+        else:
+            part = tx.fetch_all(_SELECTED_WITH_FACTS if selector.names_facts else _SELECTED, values)
+        yield from part
+        if len(part) < limit:
+            return
+        after = _position_of(part[-1])
+        limit = min(limit * _GROWTH, _MOST)
+
+
+def _find_labelled(tx: Tx, values: Mapping[str, Any], is_rare: bool) -> tuple[list[str], bool]:
+    """
+    Return the ids of the next servers with the labels, and whether the labels are rare.
+
+    ``is_rare`` states that an earlier part has shown it.
+    """
+    limit = values["limit"]
+    if not is_rare:
+        ids = [row[0] for row in tx.fetch_all(_IDS_IN_WINDOW, {**values, "window": limit * _RARE})]
+        if len(ids) == limit:
+            return ids, False
+    return [row[0] for row in tx.fetch_all(_LABELLED_IDS, values)], True
 
 
 def _values(project_id: str, limit: int, after: Position | None) -> dict[str, Any]:
