@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+
+import pytest
 
 from stoker.deployments import run_end
 from stoker.deployments.documents import LOG_BYTES, Documents
-from stoker.store import deployments
+from stoker.model.server import Kind, Server
+from stoker.store import deployments, servers
 from stoker.store import runs as stored
 from support.deployments import begin
 from support.work import ManualWork
@@ -41,6 +45,43 @@ def test_an_undelivered_run_is_cancelled_at_once(store):
     made = begin(store, "a")
     found = cancel(store, made)
     assert (found.status, found.status_reason) == ("FAILED", "Cancelled before it was delivered")
+    assert entries(store) == []
+
+
+def add_agent(store, seconds, **members):
+    """Add the server, whose agent was seen so many seconds ago."""
+
+    def do(tx):
+        values = {"kind": Kind.ENROLLED, "key_generation": 1, "created_at": tx.now, **members}
+        servers.add(tx, Server(id="s", project_id="p", name="web", **values))
+        servers.record_seen_again(tx, ["s"], tx.now - timedelta(seconds=seconds))
+
+    store.write(do)
+
+
+def test_an_agent_that_polls_may_have_begun_a_run_whose_delivery_is_not_recorded_yet(store):
+    add_agent(store, 29)
+    made = begin(store, "a")
+    assert cancel(store, made).status_reason == "Cancelling"
+    (entry,) = entries(store)
+    assert (entry["id"], entry["cancel"]) == (made.config_id, True)
+    store.write(lambda tx: run_end.force_fail(tx, WORK, deployments.get(tx, made.id), "Cancelled by force"))
+    assert entries(store)[0]["cancel"] is True
+    store.write(lambda tx: run_end.record_stopped(tx, deployments.get(tx, made.id), SAID))
+    assert entries(store) == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "members"),
+    [
+        (130, {}),
+        (0, {"kind": Kind.DEPLOYED, "key_generation": 0}),
+        (0, {"kind": Kind.DEPLOYED, "agent": "heat-agents"}),
+    ],
+)
+def test_a_run_that_no_agent_of_stoker_can_have_begun_is_cancelled_at_once(store, seconds, members):
+    add_agent(store, seconds, **members)
+    assert cancel(store, begin(store, "a")).status_reason == "Cancelled before it was delivered"
     assert entries(store) == []
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Any
 
 from stoker.deployments import log_storage, runs
 from stoker.deployments.deadlines import cancel_deadline
 from stoker.deployments.signals import REASON, resolve_signal
-from stoker.model.deployment import CANCELLED, Deployment, RunState, Signal
+from stoker.model.deployment import CANCELLED, Deployment, Run, RunState, Signal
 from stoker.model.status import Status
-from stoker.store import configs, deployments
+from stoker.store import configs, deployments, servers
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -24,6 +25,8 @@ from stoker.work import Work
 
 #: Status reason of a deployment whose agent has to stop the run.
 CANCELLING = "Cancelling"
+#: An agent that was seen so recently may hold a poll, which lasts a minute at most.
+_POLLING = timedelta(minutes=2)
 
 
 def finish_run(tx: Tx, work: Work, ended: Deployment, values: Mapping[str, Any] = MappingProxyType({})) -> Deployment:
@@ -77,12 +80,10 @@ def cancel(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deploymen
     if deployment.status != Status.IN_PROGRESS or deployment.cancelling:
         return deployment
     run = stored.find(tx, deployment.id, deployment.config_id)
-    if run is None or run.sent_at is None:
-        return _stop(tx, work, deployment, f"{reason} before it was delivered")
-    if not runs.is_own(run):
-        return _stop(
-            tx, work, deployment, f"{reason}; its agent cannot be reached, so a run that it has begun may continue"
-        )
+    if not _may_have_begun(tx, run, deployment.server_id):
+        was_sent = run is not None and run.sent_at is not None
+        outcome = "; its agent cannot be reached, so a run that it has begun may continue"
+        return _stop(tx, work, deployment, f"{reason}{outcome if was_sent else ' before it was delivered'}")
     stored.set_state(tx, deployment.id, deployment.config_id, RunState.CANCELLING)
     return save(tx, replace(deployment, cancelling=True, status_reason=CANCELLING, updated_at=tx.now))
 
@@ -92,8 +93,24 @@ def force_fail(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deplo
     if deployment.status != Status.IN_PROGRESS:
         return deployment
     run = stored.find(tx, deployment.id, deployment.config_id)
-    is_notified = run is not None and run.sent_at is not None and runs.is_own(run)
-    return _stop(tx, work, deployment, reason, cancelling=is_notified)
+    return _stop(tx, work, deployment, reason, cancelling=_may_have_begun(tx, run, deployment.server_id))
+
+
+def _may_have_begun(tx: Tx, run: Run | None, server_id: str) -> bool:
+    """
+    Return whether Stoker's own agent may have begun the run.
+
+    A delivery is recorded a moment after the document was sent. Therefore an agent that polls may have any run that
+    waits for it.
+    """
+    if run is None or run.sent_at is not None:
+        return run is not None and runs.is_own(run)
+    if run.state == RunState.PENDING_WINDOW:
+        return False
+    server = servers.find(tx, server_id)
+    if server is None or server.last_seen is None:
+        return False
+    return server.has_own_agent and tx.now - server.last_seen < _POLLING
 
 
 def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
