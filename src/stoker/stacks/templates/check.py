@@ -9,26 +9,24 @@ from typing import Any
 from stoker import hot
 from stoker.hot import UNKNOWN, Budget, Definition, Environment, Flaw, Flaws, ParameterSchema, Template, Values
 from stoker.hot.paths import Path, heat_path
-from stoker.hot.words import clip, kind_of
+from stoker.hot.words import clip
 from stoker.model.errors import (
     InvalidTemplateVersion,
     RequestLimitExceeded,
-    StackValidationFailed,
     StokerError,
 )
 from stoker.resources import implicit_dependencies
-from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.cloud import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested_base import is_template_name
-from stoker.resources.properties import PropertyError
 from stoker.stacks.engine import Engine
 from stoker.stacks.policy_precheck import STANDS_FOR, PlannedDeployment, plan_deployments
 from stoker.stacks.templates import remote_templates
 from stoker.stacks.templates.flaw_report import FlawReport
 from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
-from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
+from stoker.stacks.templates.property_check import PropertyChecker
+from stoker.stacks.templates.scope import StaticScope
 from stoker.stacks.templates.template_types import TemplateTypes
 
 #: Maximum depth of nested stacks, including the outermost.
@@ -65,6 +63,7 @@ class Checker:
         self._files = files
         self._budget = budget
         self._report = FlawReport(flaws)
+        self._properties = PropertyChecker(self._report, constraints)
         self._types = TemplateTypes(engine.types, files, self._report, has_cloud=_has_cloud(engine))
         self._every_member = every_member
         self._remote_depth = remote_depth
@@ -104,14 +103,6 @@ class Checker:
             return None
         return schema.custom_problem(value, self._constraints.find_problem)
 
-    def _check_references(self, kind: ResourceType, values: Properties, place: Path) -> None:
-        """Add an error for each property that names an object which the cloud does not have."""
-        if self._constraints is None or kind.properties is None:
-            return
-        for path, constraint, value in schemas.list_constrained(kind.properties, values):
-            if problem := self._constraints.find_problem(constraint, value):
-                self._report.add_property_error(PropertyError(path, problem), place)
-
     def _check(
         self, template: Template, parameters: Values, environment: Environment, depth: int
     ) -> dict[str, OutlinedResource]:
@@ -138,7 +129,7 @@ class Checker:
                 restricted_actions=environment.registry.restricted_actions(name),
             )
             definition = hot.inline_files(final, self._files)
-            values, metadata = self._properties(types[name], definition, scope, flawed)
+            values, metadata = self._properties.check(types[name], definition, scope, flawed)
             if types[name].name == remote_templates.TYPE.name:
                 self._check_remote(name, values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
@@ -176,41 +167,6 @@ class Checker:
                 if wrong is not None:
                     self.output_errors[name] = wrong.sentence
 
-    def _properties(
-        self, kind: ResourceType, definition: Definition, scope: StaticScope, flawed: set[Path]
-    ) -> tuple[Properties, Any]:
-        """Return the resource's properties and metadata."""
-        place: Path = ("resources", definition.name)
-        values = self._values(definition.properties, (*place, "properties"), scope, flawed)
-        metadata, policy = definition.metadata, definition.update_policy
-        if metadata and not any(path[:3] == (*place, "metadata") for path in flawed):
-            with self._report.collect((*place, "metadata")):
-                metadata = _map(definition.metadata, scope)
-        if policy and not any(path[:3] == (*place, "update_policy") for path in flawed):
-            with self._report.collect((*place, "update_policy")):
-                policy = _map(definition.update_policy, scope)
-        errors: list[PropertyError] = []
-        checked: Properties = {}
-        try:
-            if kind.properties is None:
-                checked = schemas.plain(values)
-            else:
-                checked = schemas.check(kind.properties, values, errors=errors)
-        except PropertyError as error:
-            errors.append(error)
-        for property_error in errors:
-            self._report.add_property_error(property_error, (*place, "properties"))
-        if errors:
-            return dict.fromkeys(kind.properties or (), UNKNOWN), metadata
-        self._check_references(kind, checked, (*place, "properties"))
-        try:
-            kind.check_policy(policy or {}, checked)
-        except PropertyError as error:
-            self._report.add_property_error(error, (*place, "update_policy"))
-        with self._report.collect((*place, "properties")):
-            kind.validate(checked)
-        return checked, metadata
-
     def _check_remote(self, name: str, properties: Properties, environment: Environment) -> None:
         """Check the template of an OS::Heat::Stack."""
         if self._remote_depth >= MAX_DEPTH:
@@ -218,34 +174,6 @@ class Checker:
         around = remote_templates.Around(self._engine, self._files, environment, self._budget, self._remote_depth)
         with self._report.collect(("resources", name, "properties"), named_already=True):
             remote_templates.check(around, properties)
-
-    def _values(self, properties: Any, place: Path, scope: StaticScope, flawed: set[Path]) -> Any:
-        """Evaluate the properties. A property with an error is UNKNOWN."""
-        if not any(path[:3] == place for path in flawed):
-            try:
-                return hot.evaluate(properties, scope)
-            except RequestLimitExceeded as error:
-                raise self._report.with_place(error, place) from None
-            except StokerError as error:
-                if not isinstance(properties, dict) or hot.is_call(properties, scope.version):
-                    self._report.add(Flaw(f"{heat_path(place)}: {error.message}", place, type(error)))
-                    return UNKNOWN
-        # One by one, to find all errors.
-        values = dict.fromkeys(properties, UNKNOWN)
-        for name, value in properties.items():
-            path = (*place, name)
-            if path in flawed:
-                continue
-            try:
-                values[name] = hot.evaluate(value, scope)
-            except RequestLimitExceeded as error:
-                raise self._report.with_place(error, path) from None
-            except IncorrectAttribute as error:
-                # Heat reports this error at the call, any other at the property.
-                self._report.add(Flaw(error.with_hint(), path, place=heat_path((*path, "get_attr"))))
-            except StokerError as error:
-                self._report.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
-        return values
 
     def _inside(
         self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
@@ -328,13 +256,6 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
 
 def _has_cloud(engine: Engine) -> bool:
     return engine.env.cloud is not None or engine.env.compute is not None
-
-
-def _map(source: Any, scope: StaticScope) -> Any:
-    value = hot.evaluate(source, scope)
-    if value is not UNKNOWN and value is not None and not isinstance(value, dict):
-        raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
-    return value
 
 
 def _is_unknown(value: Any) -> bool:
