@@ -156,3 +156,14 @@ def test_a_session_that_postgresql_ends_is_lost(pipeline, connection, postgresql
     with pytest.raises(psycopg.OperationalError):
         pipeline.run([insert(2)])
     assert connection.closed
+
+
+def test_an_interrupted_batch_closes_the_connection(pipeline, connection, monkeypatch):
+    class Interrupted:
+        def poll(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(pipeline, "_readable", Interrupted())
+    with pytest.raises(KeyboardInterrupt):
+        pipeline.run([insert(1), (b"SELECT pg_sleep(0.2)", ())])
+    assert connection.closed

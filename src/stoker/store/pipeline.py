@@ -72,13 +72,18 @@ class Pipeline:
         Execute queries in the connection's transaction, and return the rows of the last one.
 
         A new transaction begins if there is none. ``commits`` ends it after the queries, and returns no rows. A query
-        that fails ends the batch. Raises psycopg.Error.
+        that fails ends the batch. Raises psycopg.Error; the connection is closed if its state is not known.
         """
         if not queries and not self.is_in_transaction:
             return ()
         encoded = [self._encode(*query) for query in queries]
         self._pgconn.enter_pipeline_mode()
-        result = self._receive(self._send(encoded, commits))
+        try:
+            result = self._receive(self._send(encoded, commits))
+        except BaseException:
+            if self._pgconn.pipeline_status != pq.PipelineStatus.OFF:
+                self.connection.close()  # results that nobody reads would be those of the next batch
+            raise
         if commits or result is None or not result.nfields:
             return ()
         self._transformer.set_pgresult(result)

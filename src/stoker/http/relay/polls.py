@@ -187,17 +187,17 @@ async def _compare(request: RequestContext, session: Session, members: Sequence[
 async def _documents(request: RequestContext, members: Sequence[Member]) -> list[Document]:
     """Return the current document of each member."""
     documents = request.app.documents
-    found: dict[str, Document] = {}
+    by_server: dict[str, Document] = {}
     missing = []
     for member in members:
         if (document := documents.agent(member.server_id, with_modes=member.with_modes)) is not None:
-            found[member.server_id] = document
+            by_server[member.server_id] = document
         else:
             missing.append((member.server_id, member.with_modes))
     if missing:
         loaded = await request.in_thread(documents.load_agents, missing)
-        found.update({server_id: document for (server_id, _), document in zip(missing, loaded, strict=True)})
-    return [found[member.server_id] for member in members]
+        by_server.update({server_id: document for (server_id, _), document in zip(missing, loaded, strict=True)})
+    return [by_server[member.server_id] for member in members]
 
 
 async def _refuse(request: RequestContext, keys: Iterable[tuple[int, str]]) -> dict[int, _RenderedAnswer]:
