@@ -117,17 +117,23 @@ def test_a_narrow_terminal_does_not_break_ids(monkeypatch, width):
     assert "\x1b" not in shown_on_a_terminal(monkeypatch, lambda: emit_list(Output(), rows, tuple(rows[0])))
 
 
+_END = "\a"
+
+
 def shown_on_a_terminal(monkeypatch, emit) -> str:
     """What ``emit`` writes to a real terminal."""
     main, side = os.openpty()
     with os.fdopen(side, "w") as terminal:
         monkeypatch.setattr("sys.stdout", terminal)
         emit()
+        terminal.write(_END)
         terminal.flush()
-        text = os.read(main, 100_000).decode()
+        text = ""
+        while not text.endswith(_END):  # a terminal passes text on in parts
+            text += os.read(main, 100_000).decode()
         monkeypatch.undo()
     os.close(main)
-    return text
+    return text.removesuffix(_END)
 
 
 @pytest.mark.parametrize(("form", "lines"), [("json", 2), ("yaml", 4)])
