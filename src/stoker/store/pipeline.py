@@ -2,7 +2,7 @@
 Round trips to PostgreSQL in libpq's pipeline mode: BEGIN travels with the first statement, COMMIT with the last ones.
 
 psycopg's own pipeline writes to the socket for each statement and waits for it. Here a batch is one write and, mostly,
-one read, which halves the CPU time of small transactions.
+one read: the creation of a deployment takes a quarter less CPU.
 """
 
 from __future__ import annotations
