@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from stoker.deployments import schema
@@ -18,6 +18,8 @@ from stoker.model.errors import Invalid
         ({"name": "n", "type": "Number", "default": ""}, {"name": "n", "type": "Number", "default": ""}),
         ({"name": "a", "replace_on_change": False}, {"name": "a", "type": "String"}),
         ({"name": "a", "replace_on_change": True}, {"name": "a", "type": "String", "replace_on_change": True}),
+        ({"name": "a", "default": [False]}, {"name": "a", "type": "String", "default": [False]}),
+        ({"name": "a", "type": "String", "default": False}, {"name": "a", "type": "String", "default": False}),
         ({"name": "a", "value": None}, {"name": "a", "type": "String", "value": None}),
         ({"name": "a", "description": None}, {"name": "a", "type": "String"}),
         ({"name": "a", "description": 5}, {"name": "a", "type": "String", "description": "5"}),
@@ -68,6 +70,8 @@ anything = st.recursive(
 
 
 @given(anything)
+@example([{"name": "a", "default": False}])
+@example([{"name": "a", "default": []}])
 def test_any_definition_is_stored_or_refused(value):
     for read in (schema.inputs, schema.outputs):
         try:

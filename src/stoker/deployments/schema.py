@@ -49,11 +49,8 @@ def _input(entry: Any, where: str) -> dict[str, Any]:
         kept["replace_on_change"] = True
     if _flag(kept.pop("secret", False), f"{where}.secret"):
         kept["secret"] = True
-    if (
-        kept.get("default") is not None
-        and "type" in checked
-        and not (kept["default"] == "" and kept["type"] != "String")
-    ):
+    # A default without a type may be any value, as in Heat, and an entry that Stoker has shown may be sent again.
+    if kept["type"] != "String" and kept.get("default") not in (None, ""):
         kept["default"] = coerce(kept["type"], kept["default"], f"{where}.default")
     return kept
 
