@@ -103,8 +103,10 @@ def _may_have_begun(tx: Tx, run: Run | None, server_id: str) -> bool:
     A delivery is recorded a moment after the document was sent. Therefore an agent that polls may have any run that
     waits for it.
     """
-    if run is None or run.sent_at is not None:
-        return run is not None and runs.is_own(run)
+    if run is None:
+        return False
+    if run.sent_at is not None:
+        return runs.is_own(run)
     if run.state == RunState.PENDING_WINDOW:
         return False
     server = servers.find(tx, server_id)

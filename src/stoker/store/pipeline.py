@@ -82,7 +82,7 @@ class Pipeline:
             result = self._receive(self._send(encoded, commits))
         except BaseException:
             if self._pgconn.pipeline_status != pq.PipelineStatus.OFF:
-                self.connection.close()  # results that nobody reads would be those of the next batch
+                self.connection.close()  # unread results would be those of the next batch
             raise
         if commits or result is None or not result.nfields:
             return ()
@@ -112,7 +112,8 @@ class Pipeline:
             name = new.get(key) or self._names.get(key)
             if name is None and self._should_prepare(key):
                 name = new[key] = self._new_name()
-                expected.extend([None] * self._send_eviction())
+                if self._send_eviction():
+                    expected.append(None)
                 pgconn.send_prepare(name, key[0], key[1])
                 expected.append((key, name))
             if name is None:
