@@ -43,7 +43,7 @@ class Swarm:
     running: int = 0
     most_running: int = 0
     members: list[Agent] = field(default_factory=list)
-    #: Why agents have ended although nobody has stopped them: each is a defect of the swarm.
+    #: Why agents have ended that were not stopped: each is a defect of the swarm.
     failures: list[BaseException] = field(default_factory=list)
 
     def begin(self, config_id: str) -> None:

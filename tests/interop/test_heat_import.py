@@ -169,7 +169,7 @@ def _exists(wire: Wire, path: str) -> bool:
 
 
 def _objects(ids: Collection[str]) -> dict[str, Any]:
-    """Return the objects of the cloud with these ids, with what changes when somebody touches them."""
+    """Return the objects of the cloud with these ids, with what changes at each write."""
     import openstack
 
     connection = openstack.connect(cloud=CLOUD)

@@ -19,7 +19,7 @@ class _Link:
 
     def __init__(self, near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
         self.ends = (near, far)
-        #: Cleared while the connection is half-open: its data is kept, and nobody learns of it.
+        #: Cleared while the connection is half-open: its data is kept, and neither end is informed.
         self.flows = asyncio.Event()
         self.flows.set()
 

@@ -1,7 +1,7 @@
 """
 Why a site under load stands still: its open work, its connections, its processes and its agents, as a text.
 
-A test that waits in vain fails with this text, because its site is gone when somebody reads the failure.
+A test that waits in vain fails with this text, because its site is gone when the failure is read.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Module:
     definitions: tuple[Definition, ...]
     #: Lines and names of functions, classes, parameters, variables and attributes.
     names: tuple[tuple[int, str], ...]
-    #: Top-level names of absolute imports, wherever in the module.
+    #: Top-level names of absolute imports, anywhere in the module.
     imports: frozenset[str]
     #: Assigned attributes as (object, attribute).
     assigned: tuple[tuple[str, str], ...]
@@ -77,7 +77,7 @@ def sources(*folders: str) -> Iterator[Module]:
 
 @cache
 def imports(path: Path) -> frozenset[str]:
-    """Return the top-level names of the absolute imports of one module, wherever in the module."""
+    """Return the top-level names of the absolute imports of one module, anywhere in it."""
     statements: list[ast.AST] = [ast.parse(path.read_bytes())]
     for node in statements:  # imports are statements, so expressions are not searched
         statements.extend(child for child in ast.iter_child_nodes(node) if not isinstance(child, ast.expr))

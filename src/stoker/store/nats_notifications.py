@@ -3,8 +3,8 @@ Notifications by NATS core, beside PostgreSQL.
 
 NATS carries the changes, at most once; the heartbeats stay with PostgreSQL. Each heartbeat says whether its process is
 connected to NATS. A change is also sent by PostgreSQL while any process is not connected, and a process that loses NATS
-counts everything as outdated, twice: at once, and when it has told the others of the loss. So the loss of NATS costs a
-delay of a few seconds and no change, also if only some processes lose it.
+counts everything as outdated, twice: at once, and when it has announced the loss. So the loss of NATS costs a delay of
+a few seconds and no change, also if only some processes lose it.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class NatsEngine:
             self._stopping.wait(pause)
 
     def _await_others(self) -> None:
-        """Wait until the others know that this process has lost NATS; without PostgreSQL, nobody can tell them."""
+        """Wait until the others know that this process has lost NATS; without PostgreSQL, they cannot know."""
         while not self._stopping.is_set() and not self.postgresql.sender.await_announced(_TICK):
             pass
         self._stopping.wait(_SETTLE)

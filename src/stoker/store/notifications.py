@@ -176,7 +176,7 @@ class NotificationSender(_Supervised):
         self._metrics = metrics
         self._has_nats = False
         self._is_announcing = False
-        #: Set while the others were told whether this process receives changes by NATS.
+        #: Set while the others know whether this process receives changes by NATS.
         self._announced = threading.Event()
         self._pending: dict[str, int] = {}
 
