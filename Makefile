@@ -4,15 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-# What is started again and again need not be compiled each time, whatever the surroundings say.
+# Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test soak faults vm tempest test-fast lint types imports check migration bench bench-vs-heat clean
+.PHONY: demo peers test soak faults vm tempest test-fast lint types imports check bench bench-vs-heat clean
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server,test]' $(addprefix -e ,$(wildcard plugins/*))
 	@touch $@
 
 demo: $(STAMP)
@@ -56,11 +56,6 @@ types: $(STAMP)
 
 check: lint imports types
 
-# After a change of src/stoker/store/schema: make migration NAME="racks of servers"
-migration: $(STAMP)
-	@$(BIN)/python -c 'import sys; from stoker.store import migrate; print(migrate.write_migration(sys.argv[1]))' "$(NAME)"
-	@$(BIN)/ruff format --quiet src/stoker/store/migrations/versions
-
 bench: $(STAMP)
 	$(BIN)/python -m bench
 
@@ -68,4 +63,4 @@ bench-vs-heat: $(STAMP)
 	$(BIN)/python -m bench --heat
 
 clean:
-	rm -rf .venv .venv-newer build dist *.egg-info src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-newer build dist *.egg-info src/*.egg-info plugins/*/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

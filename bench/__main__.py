@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import agents, cases, comparison, transports, triggers
+from bench import agents, cases, comparison, growth, salt, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.measure import pss_mb, tree
@@ -34,7 +34,11 @@ Failures = dict[tuple[str, str], str]
 
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="bench", description=__doc__)
+    arguments.add_argument("what", nargs="?", choices=["growth"], help="how costs grow, in place of the cases")
     arguments.add_argument("--heat", action="store_true", help="measure a real Heat in the same run")
+    arguments.add_argument(
+        "--salt", action="store_true", help="a command on real agents, beside Salt, and nothing else"
+    )
     arguments.add_argument("--scale", type=float, default=1.0, help="fewer repetitions, e.g. 0.1")
     arguments.add_argument("--only", action="append", help="cases whose name contains this, or another of these")
     arguments.add_argument("--database", help="database URL for Stoker (default: SQLite)")
@@ -43,6 +47,13 @@ def main() -> None:
         sys.exit(f"bench: {why}")
     found: dict[str, dict[str, Result]] = {}
     failed: Failures = {}
+    if said.salt:
+        run_beside_salt(said.database)
+        return
+    if said.what == "growth":
+        with stoker(said.database, "--max-streams-per-token", "200") as target:
+            growth.run(Target(target.api, target.pids, said.scale), said.only)
+        return
     with stoker(said.database) as target:
         wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS, **agents.OURS}
         found["stoker"] = run("stoker", target, wanted, said, failed)
@@ -54,6 +65,18 @@ def main() -> None:
     print(f"\n{text}")
     print(f"\n{compare(found['stoker'], database)}")
     keep(found, failed, text, database)
+
+
+def run_beside_salt(database: str | None) -> None:
+    """Print the figures of a command on real agents, for Stoker and Salt."""
+    if why := salt.salt_is_missing():
+        sys.exit(f"bench: {why}")
+    with stoker(database) as target:
+        ours = salt.stoker_run(target)
+    theirs = salt.salt_run()
+    print("| figure | Stoker | Salt |\n|---|---|---|")
+    for figure, value in ours.items():
+        print(f"| {figure} | {value:g} | {theirs[figure]:g} |")
 
 
 def run(
@@ -85,11 +108,13 @@ def stoker(database: str | None, *options: str) -> Iterator[Target]:
         command += [
             "--local-servers-unsafe",
             "--no-clouds-yaml",
-            *(["--database", database] if database else []),
             *options,
         ]
         # The log has a line for each enrolled server; warnings and errors belong to the output of the benchmark.
-        process = subprocess.Popen([*command, "--log-level", "warning"], stdout=subprocess.DEVNULL)
+        settings = {"STOKER_DATABASE": database} if database else {}
+        process = subprocess.Popen(
+            [*command, "--log-level", "warning"], stdout=subprocess.DEVNULL, env={**os.environ, **settings}
+        )
         try:
             until_healthy(f"http://127.0.0.1:{port}/healthz")
             exports = subprocess.run(

@@ -33,10 +33,10 @@ def at_rest(target: Target) -> Result:
         archive.build(program)
         ours = [sys.executable, str(program)]
         theirs = [str(Path(sys.executable).parent / "os-collect-config")]
-        root = _enroll(target, ours, folder / "root")
+        root = enroll(target, ours, folder / "root", f"rest-{uuid.uuid4().hex[:8]}")
         pids = {
-            "agent": processes.enter_context(_running([*ours, "run", "--root", str(root)])),
-            "occ": processes.enter_context(_running([*theirs, *_collect_config(target, folder)])),
+            "agent": processes.enter_context(running([*ours, "run", "--root", str(root)])),
+            "occ": processes.enter_context(running([*theirs, *_collect_config(target, folder)])),
         }
         time.sleep(_SETTLING)
         before = {side: _cpu_ms(pid) for side, pid in pids.items()}
@@ -52,8 +52,9 @@ def at_rest(target: Target) -> Result:
         }
 
 
-def _enroll(target: Target, program: Sequence[str], root: Path) -> Path:
-    made = target.api("POST", "/servers", {"name": f"rest-{uuid.uuid4().hex[:8]}"})
+def enroll(target: Target, program: Sequence[str], root: Path, name: str) -> Path:
+    """Create a server and enroll an agent with its files below ``root``."""
+    made = target.api("POST", "/servers", {"name": name})
     url = f"http://{target.api.base.netloc}"
     words = [*program, "enroll", "--url", url, "--root", str(root)]
     subprocess.run(words, input=made["enrollment"]["token"].encode(), check=True, stdout=subprocess.DEVNULL)
@@ -87,7 +88,8 @@ def _texts(section: Mapping[str, Any]) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def _running(command: Sequence[str]) -> Iterator[int]:
+def running(command: Sequence[str]) -> Iterator[int]:
+    """Run a program, yield its process id, and kill it."""
     environment = {**os.environ, "LC_ALL": "C"}
     with subprocess.Popen(
         list(command), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL

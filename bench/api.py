@@ -15,7 +15,7 @@ class Api:
     """Calls the APIs on one persistent connection per thread."""
 
     def __init__(self, environment: dict[str, str]) -> None:
-        self._environment = environment
+        self.environment = environment
         self._local = threading.local()
         self.token, base = self._login()
         self.base = urllib.parse.urlsplit(base)
@@ -40,6 +40,10 @@ class Api:
         except ValueError:
             return raw
 
+    def call(self, verb: str, path: str, body: Any) -> Any:
+        """Call Heat's API, or the agent API for a path below /agent, as ``enroll_servers`` expects."""
+        return self(verb, path, body, absolute=path.startswith("/agent"))
+
     def send(self, verb: str, target: str, data: bytes | None, headers: dict[str, str]) -> tuple[int, Any, bytes]:
         """Send unencoded bytes. Return the status, headers and body of the answer."""
         for again in (False, True):
@@ -59,7 +63,7 @@ class Api:
         raise AssertionError("unreachable")
 
     def _login(self) -> tuple[str, str]:
-        told = self._environment
+        told = self.environment
         url = urllib.parse.urlsplit(told["OS_AUTH_URL"])
         connection = http.client.HTTPConnection(url.hostname or "", url.port, timeout=60)
         user = {

@@ -29,7 +29,6 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
 
 from bench.scale.rows import PROJECT, fill
 from bench.scale.stoker import temporary_database
@@ -40,7 +39,7 @@ from stoker.store import migrate
 from stoker.store.notifications import PAUSE, decode, encode
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.open import Store
-from stoker.store.postgresql import conninfo, driver_url
+from stoker.store.postgresql import conninfo
 
 #: Servers in the database, of which the changes are.
 _SERVERS = 10_000
@@ -56,7 +55,7 @@ def _listen(url: str, secret: str, way: str, number: int, pipe: Pipe) -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(state_dir=Path(folder), database=url, secret_key=secret, public_url="http://127.0.0.1")
         store = Store(url)
-        application = serve.create_app(settings, store, serve.load_site_secret(settings, store))
+        app = serve.create_app(settings, store, serve.load_site_secret(settings, store))
         if way == "all":
             store.start_listener()
             while any(store.notifier_problems().values()):
@@ -68,7 +67,7 @@ def _listen(url: str, secret: str, way: str, number: int, pipe: Pipe) -> None:
         while pipe.recv() is not None:
             pipe.send(time.process_time_ns())
         store.close()
-        assert application.app  # it has lived as long as the measurement
+        assert app  # it has lived as long as the measurement
 
 
 def _receive(connection: psycopg.Connection[Any], notifier: Notifier) -> None:
@@ -196,10 +195,9 @@ def main() -> None:
     options = parser.parse_args()
     with ExitStack() as stack:
         url = stack.enter_context(temporary_database(options.url))
-        engine = sa.create_engine(driver_url(url))
-        migrate.upgrade(engine)
-        engine.dispose()
         store = Store(url)
+        with store.session() as session:
+            migrate.upgrade(session, store.dialect)
         fill(store, _SERVERS)
         store.close()
         _measure_lookup(url)

@@ -2,7 +2,6 @@
 Commits per second of several processes on one PostgreSQL, while every commit notifies.
 
     .venv/bin/python -m bench.notifications postgresql://… [--processes 3] [--threads 8] [--seconds 5]
-        [--nats nats://…]
 
 Each process has a store with its own listener, as ``stoker serve`` has; its threads change one server's document per
 transaction. Besides the rate, the time until a change is known in another process: from before its write to the
@@ -17,34 +16,30 @@ import statistics
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from multiprocessing.synchronize import Barrier
 from typing import Any
-
-import sqlalchemy as sa
 
 from stoker.store import migrate
 from stoker.store.notifier import server_topic
 from stoker.store.open import Store
-from stoker.store.postgresql import driver_url
 
 _PROBES = 200
 
 
 def _start(store: Store) -> None:
-    """Start the store's listener, and wait until NATS carries the notifications if the store has one."""
+    """Start the store's listener, and wait until it works."""
     store.start_listener()
     until = time.monotonic() + 60
     while any(store.notifier_problems().values()):
         if time.monotonic() > until:
             raise SystemExit(f"the notifier does not work: {store.notifier_problems()}")
         time.sleep(0.05)
-    if "nats" in store.notifier_problems():
-        time.sleep(5)  # until all processes know of one another
 
 
-def _load(url: str, nats_url: str, number: int, threads: int, seconds: float, start: Barrier, results: Any) -> None:
+def _load(url: str, number: int, threads: int, seconds: float, start: Barrier, results: Any) -> None:
     """Commit for ``seconds`` in one process, and put the number of commits into ``results``."""
-    store = Store(url, nats_url=nats_url)
+    store = Store(url)
     _start(store)
     counts = [0] * threads
 
@@ -68,12 +63,12 @@ def _load(url: str, nats_url: str, number: int, threads: int, seconds: float, st
     store.close()
 
 
-def commits_per_second(url: str, nats_url: str, processes: int, threads: int, seconds: float) -> float:
+def commits_per_second(url: str, processes: int, threads: int, seconds: float) -> float:
     """Return the rate of commits of all processes together."""
     context = multiprocessing.get_context("spawn")
     start, results = context.Barrier(processes), context.Queue()
     loads = [
-        context.Process(target=_load, args=(url, nats_url, number, threads, seconds, start, results))
+        context.Process(target=_load, args=(url, number, threads, seconds, start, results))
         for number in range(processes)
     ]
     for load in loads:
@@ -84,9 +79,9 @@ def commits_per_second(url: str, nats_url: str, processes: int, threads: int, se
     return float(total / seconds)
 
 
-def latencies(url: str, nats_url: str) -> Sequence[float]:
+def latencies(url: str) -> Sequence[float]:
     """Return the milliseconds from writes until the subscriber of another store is called."""
-    here, there = Store(url, nats_url=nats_url), Store(url, nats_url=nats_url)
+    here, there = Store(url), Store(url)
     arrived = threading.Event()
     there.notifier.subscribe(lambda topic, _: arrived.set() if topic == server_topic("probe") else None)
     for store in (here, there):
@@ -109,16 +104,14 @@ def latencies(url: str, nats_url: str) -> Sequence[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url", help="a database that may be written to")
-    parser.add_argument("--nats", default="", help="URL of a NATS server that carries the notifications")
     parser.add_argument("--processes", type=int, default=3)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
-    engine = sa.create_engine(driver_url(options.url))
-    migrate.upgrade(engine)
-    engine.dispose()
-    rate = commits_per_second(options.url, options.nats, options.processes, options.threads, options.seconds)
-    measured = sorted(latencies(options.url, options.nats))
+    with closing(Store(options.url)) as store, store.session() as session:
+        migrate.upgrade(session, store.dialect)
+    rate = commits_per_second(options.url, options.processes, options.threads, options.seconds)
+    measured = sorted(latencies(options.url))
     print(f"{options.processes} processes of {options.threads} threads: {rate:.0f} commits/s")
     print(f"known elsewhere after {statistics.median(measured):.2f} ms (median), {measured[-1]:.2f} ms (longest)")
 

@@ -32,7 +32,7 @@ CONFIGURATION = {
     "OS_EC2AUTHTOKEN__PROJECT_DOMAIN_NAME": "Default",
     # Heat appends /v3/ec2tokens to the URL, but the catalog's URL already ends with /v3.
     "OS_EC2AUTHTOKEN__ENDPOINT_OVERRIDE": "http://127.0.0.1:5000",
-    # Keystone in production has a cache. Without a cache, each poll costs twenty times as much, which would favour
+    # Keystone in production has a cache. Without a cache, each poll costs twenty times as much, which would favor
     # Stoker. The memory of its only process is the fastest cache.
     "OS_CACHE__ENABLED": "true",
     "OS_CACHE__BACKEND": "dogpile.cache.memory",

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -50,20 +49,19 @@ def main() -> None:
         pids = {"stoker": [stoker.process.pid]}
         print("direct", json.dumps(_measure(api, keys, stoker.url, pids)), flush=True)
         with _relay(api, stoker.url, Path(folder)) as (url, pid):
-            figures = _measure(api, keys, url, {**pids, "relay": [pid]})
-            print("relay ", json.dumps({**figures, **_relay_counters(url)}), flush=True)
+            print("relay ", json.dumps(_measure(api, keys, url, {**pids, "relay": [pid]})), flush=True)
 
 
 @contextlib.contextmanager
-def _relay(api: Api, centre: str, folder: Path) -> Iterator[tuple[str, int]]:
+def _relay(api: Api, center: str, folder: Path) -> Iterator[tuple[str, int]]:
     """Yield the URL and the process of a new relay."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     url = f"http://127.0.0.1:{port}"
     folder.joinpath("key").write_text(api("POST", "/relays", {"name": "bench", "url": url})["relay"]["key"])
-    words = ["--centre", centre, "--key-file", str(folder / "key"), "--port", str(port)]
-    command = [sys.executable, "-m", "stoker_client.cli.main", "relay", "run", *words, "--state-dir", str(folder)]
+    words = ["--center", center, "--key-file", str(folder / "key"), "--port", str(port)]
+    command = [sys.executable, "-m", "stoker_client.cli.main", "relay", "run", *words]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
             until_healthy(f"{url}/healthz")
@@ -106,13 +104,6 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
 
     asyncio.run(run())
     return {name: round(value, 2) for name, value in figures.items()}
-
-
-def _relay_counters(url: str) -> dict[str, float]:
-    """Return how many requests the relay has sent for all of its agents, and with how many it sent a full list."""
-    with urllib.request.urlopen(f"{url}/metrics", timeout=10) as answer:
-        lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines() if not line.startswith("#"))
-    return {name: float(lines[f"stoker_relay_{name}_total"]) for name in ("shared_polls", "full_polls")}
 
 
 def _count_connections(pid: int, port: int) -> int:

@@ -33,7 +33,7 @@ def to_hook(target: Target) -> Result:
         for _ in range(target.count(60)):
             began = time.time()
             trigger = _trigger(target, config, [server])
-            _until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
             deployment = _shown(target, trigger)["targets"][0]["deployment_id"]
             shown = target.api("GET", f"/software_deployments/{deployment}")["software_deployment"]
             latencies.append(int(shown["output_values"]["start"]) / 1e9 - began)
@@ -44,17 +44,14 @@ def to_many(target: Target, agents: int) -> Result:
     """Measure the time from a trigger's request until each of ``agents`` simulated agents has received it."""
     count = target.count(agents)
 
-    def call(verb: str, path: str, body: Any) -> Any:
-        return target.api(verb, path, body, absolute=path.startswith("/agent"))
-
     word = uuid.uuid4().hex[:8]
-    servers = enroll_servers(call, [f"{word}-{i}" for i in range(count)])
+    servers = enroll_servers(target.api.call, [f"{word}-{i}" for i in range(count)])
     swarm = _swarm(target, {name: each["key"] for name, each in servers.items()})
     config = _config(target, "#!/bin/sh\n")
     asked: dict[str, Any] = {}
 
     def ask() -> None:
-        _until(lambda: swarm.polling == count)
+        until(lambda: swarm.polling == count)
         time.sleep(_SETTLING)
         asked["cpu"], asked["at"] = cpu_seconds(target.pids), time.time()
         asked["id"] = _trigger(target, config, list(servers))
@@ -75,11 +72,8 @@ def log_lines(target: Target) -> Result:
     """Send the output of eight simultaneous runs as agents do."""
     config = _config(target, "#!/bin/sh\n")
 
-    def call(verb: str, path: str, body: Any) -> Any:
-        return target.api(verb, path, body, absolute=path.startswith("/agent"))
-
     word = uuid.uuid4().hex[:8]
-    servers = enroll_servers(call, [f"{word}-{i}" for i in range(8)])
+    servers = enroll_servers(target.api.call, [f"{word}-{i}" for i in range(8)])
     trigger = _trigger(target, config, list(servers))
     deployments = {each["server_name"]: each["deployment_id"] for each in _shown(target, trigger)["targets"]}
     chunk = _LINE * (128 * 1024 // len(_LINE))
@@ -112,13 +106,13 @@ def to_gone(target: Target) -> Result:
         for i in range(target.count(20)):
             into = Path(folder, str(i))
             trigger = _trigger(target, config, [server], into=str(into))
-            _until(lambda path=into: path.exists() and path.read_text().endswith("\n"))
+            until(lambda path=into: path.exists() and path.read_text().endswith("\n"))
             pid = int(into.read_text())
             began = time.perf_counter()
             target.api("POST", f"/software_triggers/{trigger}/cancel")
-            _until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
             latencies.append(time.perf_counter() - began)
-            _until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
     return spread(latencies)
 
 
@@ -171,7 +165,8 @@ def _swarm(target: Target, keys: dict[str, str]) -> Swarm:
     return Swarm(Endpoint(target.api.base.hostname, target.api.base.port), list(keys.values()))
 
 
-def _until(true: Callable[[], bool], limit: float = 60) -> None:
+def until(true: Callable[[], bool], limit: float = 60) -> None:
+    """Wait until a condition is true. Raises TimeoutError."""
     until = time.monotonic() + limit
     while not true():
         if time.monotonic() > until:

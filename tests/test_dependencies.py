@@ -17,7 +17,13 @@ _ROOT = Path(__file__).parents[1]
 _PROJECT = tomllib.loads(_ROOT.joinpath("pyproject.toml").read_text())["project"]
 _DISTRIBUTIONS = packages_distributions()
 _CLIENT, _OSC, _TESTS = _ROOT / "src" / "stoker_client", _ROOT / "src" / "stoker_client" / "osc", _ROOT / "tests"
-_OWN = {"stoker", "stoker_agent", "stoker_client", "stoker_relay", "bench"} | {path.stem for path in _TESTS.iterdir()}
+_PLUGINS = sorted(_ROOT.glob("plugins/*"))
+_OWN = {"stoker", "stoker_agent", "stoker_client", "stoker_relay", "bench", "tests"} | {
+    path.name for plugin in _PLUGINS for path in plugin.glob("src/stoker_*")
+}
+_OWN |= {path.stem for folder in (_TESTS, *_ROOT.glob("plugins/*/tests")) for path in folder.iterdir()}
+#: Deletes what a run of heat-tempest-plugin has left at an OpenStack.
+_CLEANUP = Path("support", "tempest_cleanup.py")
 #: Executed by the Python of an installed Keystone.
 _FOREIGN = {_TESTS / "support" / "keystone_wsgi.py"}
 
@@ -53,12 +59,28 @@ _SERVER_MODULES = _modules(_ROOT / "src" / "stoker", _ROOT / "src" / "stoker_rel
         (_BASE_MODULES, _declared()),
         (_SERVER_MODULES, _declared("server")),
         (_modules(_OSC), _declared("osc")),
-        (_modules(_TESTS, _ROOT / "bench", without=_FOREIGN), _declared("server", "test")),
+        (
+            _modules(_TESTS, *_ROOT.glob("plugins/*/tests"), _ROOT / "bench", without=_FOREIGN),
+            _declared("server", "test"),
+        ),
     ],
     ids=["base", "server", "osc", "test"],
 )
 def test_every_import_is_declared(modules, declared):
     assert _imported(modules) - declared == set()
+
+
+@pytest.mark.parametrize("plugin", _PLUGINS, ids=lambda path: path.name)
+def test_each_plugin_declares_what_it_imports(plugin):
+    project = tomllib.loads(plugin.joinpath("pyproject.toml").read_text())["project"]
+    declared = {_normal(re.split(r"[\[<>=~! ]", requirement)[0]) for requirement in project["dependencies"]}
+    assert _imported(_modules(plugin / "src")) == declared - {"stoker"}
+
+
+def test_the_tests_of_the_server_need_no_provider():
+    """A test whose template needs one has the mark ``needs_provider`` of ``support.stacks``."""
+    line = re.compile(r"^(?:from|import) stoker_openstack", re.MULTILINE)
+    assert [path for path in _modules(_TESTS) if line.search(path.read_text())] == [_TESTS / _CLEANUP]
 
 
 def test_every_dependency_of_the_base_and_of_the_server_is_imported():

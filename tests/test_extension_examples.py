@@ -13,17 +13,23 @@ import pytest
 from click.testing import CliRunner
 
 import stoker_client.cli
-from stoker import resources
-from stoker.backends import remote_object_controller
-from stoker.hot import functions
+from stoker import hot, resources
+from stoker.backends import provider, remote_object_controller
+from stoker.backends.provider import Provider, ProviderSite
+from stoker.hot import functions, syntaxes
 from stoker.http import access, request_context
+from stoker.model import wake
+from stoker.model.errors import Invalid
 from stoker.resources import base as resource_base
 from stoker.servers import compute
+from stoker.settings import Settings
+from stoker.store.tx import TxCallbacks
 from stoker.transports import base as transport_base
 from stoker.work import Work
 from stoker_agent import hook_contract
 from stoker_agent.hook_contract import HookRun
 from stoker_agent.sources import base as source_base
+from support.in_process import Inside
 from support.stacks import site, world
 from support.templates import template
 from support.work import ManualWork
@@ -64,6 +70,46 @@ def test_resource_type(store, monkeypatch):
     assert heat.outputs(stack) == {"shouted": "HELLO"}
 
 
+def test_provider(store, monkeypatch, tmp_path):
+    class Greeter:
+        def __init__(self, store):
+            self.store = store
+
+        def greet(self, args):
+            greeted.append(args["name"])
+            is_done.set()
+
+    greeted, is_done = [], threading.Event()
+    create = names_of(provider, Greeter=Greeter)["create"]
+    monkeypatch.setattr(provider, "entry_points", lambda group: [SimpleNamespace(load=lambda: create, name="example")])
+    inside = Inside(tmp_path, store)
+    work = inside.services.work
+    try:
+        greeter = inside.services.engine.env.provided[Greeter]
+        assert greeter.store is store
+        work.start()
+        store.write(lambda tx: work.defer(tx, "example.greet", "ann", {"name": "ann"}))
+        assert is_done.wait(60)
+    finally:
+        work.stop()
+        inside.close()
+    assert greeted == ["ann"]
+
+
+def test_two_providers_or_a_cloud_without_a_provider_are_refused(monkeypatch, tmp_path):
+    def load(cloud: str, *names: str) -> Any:
+        points = [SimpleNamespace(load=lambda: lambda _site: Provider(), name=name) for name in names]
+        monkeypatch.setattr(provider, "entry_points", lambda group: points)
+        settings = Settings(state_dir=tmp_path, cloud=cloud)
+        return provider.load(ProviderSite(settings=settings, store=None, work=None, secret=b"", objects=None))
+
+    assert load("", "one") == load("") == Provider()
+    with pytest.raises(Invalid, match="one provider can serve a site, not all of one, two"):
+        load("", "one", "two")
+    with pytest.raises(Invalid, match="cloud is set, but no provider is installed"):
+        load("peer")
+
+
 def test_transport(store):
     transport = names_of(transport_base)["transport"]
     assert isinstance(transport, transport_base.SignalTransport)
@@ -81,6 +127,28 @@ def test_template_function():
     vars(module).update(names_of(functions))
     function = functions.Function.of(module)
     assert (function.name, function.since, function.evaluate("loud", None)) == ("upper", "2021-04-16", "LOUD")
+
+
+def test_template_syntax(monkeypatch):
+    syntax = names_of(syntaxes)["SYNTAX"]
+    caches = (syntaxes.load, syntaxes.versions, functions.all_functions, functions.call_names, functions.replaced)
+
+    def forget():
+        for cached in (*caches, functions.evaluators):
+            cached.cache_clear()
+
+    monkeypatch.setattr(syntaxes, "entry_points", lambda group: [SimpleNamespace(load=lambda: syntax)])
+    forget()
+    try:
+        machine = {"type": "OS::Heat::None"}
+        parsed = hot.parse({"machines_version": "1999-01-01", "machines": {"a": machine}})
+        assert list(parsed.resources) == ["a"]
+        text = "machines_version: 1999-01-01\nmachines:\n  a:\n    typ: 1\n"
+        with pytest.raises(Invalid, match=r"\(line 4\)"):
+            hot.parse(text)
+    finally:
+        monkeypatch.undo()
+        forget()
 
 
 def test_hook(tmp_path):
@@ -121,7 +189,8 @@ def test_backend_driver(tmp_path):
 
 def test_server_provider(store):
     started: list[str] = []
-    provider = names_of(compute.Compute)["Pool"](["192.0.2.1"], started.append)
+    store.callbacks.bind(TxCallbacks(resource_woken=lambda _tx, id, _wakes: started.append(id)))
+    provider = names_of(compute.Compute, wake=wake)["Pool"](["192.0.2.1"])
     store.write(lambda tx: provider.create(tx, server_id="s", project_id="p", name="n", owner=None))
     assert (started, provider.address("s")) == (["s"], "192.0.2.1")
     store.write(lambda tx: provider.delete(tx, "s"))
@@ -152,7 +221,7 @@ def test_rest_call():
 
 
 def test_access_rule():
-    rule = names_of(access.Access)["AnyToken"]()
+    rule = names_of(access.Access, Access=access.Access, TOKEN=access.TOKEN)["any_token"]
     assert inspect.iscoroutinefunction(rule.authenticate)
 
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 
-from support.source_code import SOURCE, Definition, Module, sources
+from support.source_code import ROOT, SOURCE, Definition, Module, sources
 
 MOST_LINES = 50
 MOST_METHODS = 15
@@ -33,7 +33,7 @@ def test_classes_have_few_methods():
     classes = [(module.path, item) for module in sources() for item in module.definitions if item.is_class]
     assert len(classes) > 800
     sizes = {
-        f"{path.relative_to(SOURCE)}:{item.name}": item.methods
+        f"{path.relative_to(ROOT)}:{item.name}": item.methods
         for path, item in classes
         if not path.is_relative_to(HTTP_CLIENT)
     }
@@ -43,6 +43,8 @@ def test_classes_have_few_methods():
 def test_few_functions_have_many_branches():
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "C901", "--ignore-noqa", "--output-format", "json"]
     limit = f"lint.mccabe.max-complexity = {MOST_BRANCHES}"
-    run = subprocess.run([*ruff, "--config", limit, str(SOURCE)], capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [*ruff, "--config", limit, str(SOURCE), str(ROOT / "plugins")], capture_output=True, text=True, check=False
+    )
     complex_functions = [f"{entry['filename']}: {entry['message']}" for entry in json.loads(run.stdout)]
     assert len(complex_functions) < MOST_COMPLEX * len(functions()), "\n".join(complex_functions)

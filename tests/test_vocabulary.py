@@ -59,7 +59,7 @@ def test_variables_are_nouns():
 
 
 def test_names_of_tests_are_statements():
-    """A name states a behaviour; a relative clause such as ``what_is_wrong_…`` hides its subject."""
+    """A name states a behavior; a relative clause such as ``what_is_wrong_…`` hides its subject."""
     names = [
         name
         for path in Path(__file__).parent.rglob("test_*.py")

@@ -51,7 +51,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--agents", type=int, default=10_000)
     parser.add_argument("--workers", type=int, default=1, help="processes of the Stoker; more than one need PostgreSQL")
     parser.add_argument("--postgresql", metavar="URL", help="a server on which a database may be created")
-    parser.add_argument("--nats", metavar="URL", help="a NATS server that carries the notifications")
     parser.add_argument("--seconds", type=float, default=60.0, help="of each phase of the measurement")
     parser.add_argument("--kill", action="store_true", help="restart: kill the process instead of stopping it")
     parser.add_argument("--command", default="", help="outage: a shell command that takes a part of the site away")
@@ -60,7 +59,6 @@ def main(arguments: list[str] | None = None) -> int:
         agents=args.agents,
         workers=args.workers,
         postgresql=args.postgresql,
-        nats=args.nats,
         seconds=args.seconds,
         kill=args.kill,
         command=args.command,

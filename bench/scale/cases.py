@@ -30,7 +30,6 @@ class Options:
     agents: int
     workers: int = 1
     postgresql: str | None = None
-    nats: str | None = None
     seconds: float = 60.0
     kill: bool = False
     command: str = ""
@@ -39,8 +38,6 @@ class Options:
 @contextlib.contextmanager
 def _site(options: Options) -> Iterator[tuple[Stoker, Api]]:
     settings = {"workers": str(options.workers), "log_level": "warning"}
-    if options.nats:
-        settings["notifier"] = options.nats
     with running_stoker(options.postgresql, **settings) as stoker:
         yield stoker, stoker.api()
 

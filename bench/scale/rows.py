@@ -10,7 +10,6 @@ from datetime import timedelta
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
 
 from bench.api import Api
 from bench.scale.stoker import running_stoker
@@ -21,15 +20,13 @@ from stoker.store import (
     deployments,
     migrate,
     rows,
-    server_facts,
     server_lists,
     servers,
-    site_figures,
-    table_sizes,
+    site,
 )
 from stoker.store.open import Store
-from stoker.store.postgresql import conninfo, driver_url
-from stoker.store.statement_drivers import compile_statement
+from stoker.store.postgresql import conninfo
+from stoker.store.sql import Statement
 
 PROJECT = "bench"
 #: The label ``cell`` has the same value on a thousand servers, as many as one trigger by label selects.
@@ -48,11 +45,10 @@ _DOCUMENTS = "INSERT INTO documents (server_id, revision) SELECT id, 1 FROM serv
 @contextmanager
 def filled_store(url: str, count: int) -> Iterator[Store]:
     """Yield a store with ``count`` servers in one project, in the empty database ``url`` of a PostgreSQL."""
-    engine = sa.create_engine(driver_url(url))
-    migrate.upgrade(engine)
-    engine.dispose()
     store = Store(url)
     try:
+        with store.session() as session:
+            migrate.upgrade(session, store.dialect)
         fill(store, count)
         yield store
     finally:
@@ -70,17 +66,22 @@ def fill(store: Store, count: int, project_id: str = PROJECT) -> None:
         connection.execute("VACUUM ANALYZE documents")
 
 
-def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[sa.Select[Any], Mapping[str, Any]]]:
+def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[Statement, Mapping[str, Any]]]:
     """Return the queries of a fleet of ``count`` servers, each with the values of its parameters."""
     ids = rows.dump([str(uuid.UUID(int=number)) for number in range(1000)])
     first = {"project_id": project_id, "limit": 1000, "created_at": -1, "id": ""}
     middle = {**first, "created_at": 1_700_000_000_000_000 + count // 2}
-    machine = {"enrollment_id": "enrollment", "instance": "instance-x", "machine": f"machine-{count // 2}"}
+    machine = {
+        "enrollment_id": "enrollment",
+        "enrollment_too": "enrollment",
+        "instance": "instance-x",
+        "machine": f"machine-{count // 2}",
+    }
     rare, frequent = ({"required": rows.dump(labels)} for labels in ({"cell": "7"}, {"tier": "web"}))
     return {
         "first page of servers": (server_lists._PAGE, first),
         "page in the middle": (server_lists._PAGE, middle),
-        "servers with a label": (server_lists._LABELLED_IDS, {**first, **rare}),
+        "servers with a label": (server_lists._LABELED_IDS, {**first, **rare}),
         "page of a label that a third has": (server_lists._IDS_IN_WINDOW, {**middle, **frequent, "window": 8000}),
         "selected servers": (server_lists._SEVERAL, {"ids": ids}),
         "selected servers with facts": (server_lists._SEVERAL_WITH_FACTS, {"ids": ids}),
@@ -90,20 +91,19 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[sa.Sele
         "taken names": (servers._NAMES, {"project_id": project_id, "names": rows.dump(["server-1", "server-x"])}),
         "server by name": (servers._NAMED, {"project_id": project_id, "name": f"server-{count // 2}"}),
         "servers by id": (servers._SEVERAL, {"ids": ids}),
-        "facts of a page": (server_facts._OF_SERVERS, {"ids": ids}),
+        "facts of a page": (servers._SUMMARIES_OF_SEVERAL, {"ids": ids}),
         "upgrades of a page": (agent_upgrades._ALL_OF_SERVERS, {"ids": ids}),
         "page of upgrades": (agent_upgrades._PAGE, {"project_id": project_id, "limit": 1000, "after": ""}),
         "runs of a batch of polls": (deployments._TO_RUN, {"ids": ids}),
     }
 
 
-def explain(store: Store, query: sa.Select[Any], values: Mapping[str, Any]) -> list[str]:
+def explain(store: Store, query: Statement, values: Mapping[str, Any]) -> list[str]:
     """Return the lines of PostgreSQL's plan."""
-    compiled = compile_statement(query, tuple(values), store.dialect)
-    with store.engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
-        explained = psycopg.RawCursor(driver).execute(f"EXPLAIN {compiled.sql}", compiled.arrange(values))
-    return [line for (line,) in explained]
+    text, names = query.postgresql
+    with store.session() as driver:
+        cursor: Any = psycopg.RawCursor(driver)
+        return [line for (line,) in cursor.execute(b"EXPLAIN " + text, [values[name] for name in names])]
 
 
 def measure_rows(server: str, count: int) -> Mapping[str, Any]:
@@ -162,9 +162,9 @@ def _measure_queries(store: Store, count: int, project_id: str) -> Mapping[str, 
             )
         )
     results["figures of the site"] = _time(
-        lambda: _read(store, lambda tx: site_figures.read(tx, timedelta(minutes=1))).servers
+        lambda: _read(store, lambda tx: site.read_figures(tx, timedelta(minutes=1))).servers
     )
-    results["sizes of tables"] = _time(lambda: _read(store, table_sizes.read).tables)
+    results["sizes of tables"] = _time(lambda: _read(store, site.read_sizes).tables)
     return results
 
 

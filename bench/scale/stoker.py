@@ -38,8 +38,6 @@ class Stoker:
         options = {"port": str(self.port), "state-dir": str(folder), **options}
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         self._command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--no-clouds-yaml", *words]
-        if database:
-            self._command += ["--database", database]
         self.process = self._start()
 
     def api(self) -> Api:
@@ -81,7 +79,9 @@ class Stoker:
         return found
 
     def _start(self) -> subprocess.Popen[bytes]:
-        process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env={**os.environ, "STOKER_CONFIG": ""})
+        # A variable, because the URL may have a password.
+        variables = {"STOKER_CONFIG": "", **({"STOKER_DATABASE": self.database} if self.database else {})}
+        process = subprocess.Popen(self._command, stdout=subprocess.DEVNULL, env={**os.environ, **variables})
         until_healthy(f"{self.url}/healthz", _START)
         return process
 

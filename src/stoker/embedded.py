@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker.deployments import write_audit
 from stoker.messaging import Messaging, SignedUrls, signed_urls
-from stoker.messaging.metadata import KEEP_NEWEST, path_of
+from stoker.messaging.metadata import KEEP_NEWEST
 from stoker.model.errors import Conflict, WriteRefused
 from stoker.model.messaging import Queue
 from stoker.model.ownership import belongs_to_agents
@@ -76,12 +76,12 @@ class EmbeddedQueues:
 
     def open(self, tx: Tx, target: TransportTarget, *, keep_newest: bool) -> None:
         metadata = {KEEP_NEWEST: True} if keep_newest else {}
-        self.messaging.create_queue(tx, target.project_id, target.resource_id, metadata, owner=target.resource_id)
+        self.messaging.create_queue(tx, target.project_id, target.remote_name, metadata, owner=target.resource_id)
 
     def replace(self, tx: Tx, target: TransportTarget, body: Any) -> None:
-        self.messaging.purge(tx, target.project_id, target.resource_id, as_owner=True)
+        self.messaging.purge(tx, target.project_id, target.remote_name, as_owner=True)
         self.messaging.post(
-            tx, target.project_id, target.resource_id, [body], ttl=DOCUMENT_TTL, owner=target.resource_id
+            tx, target.project_id, target.remote_name, [body], ttl=DOCUMENT_TTL, owner=target.resource_id
         )
 
     def await_result(self, tx: Tx, target: TransportTarget, until: datetime | None = None) -> None:
@@ -91,7 +91,7 @@ class EmbeddedQueues:
         return True
 
     def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed:
-        paths = [f"/v2/queues/{target.resource_id}/messages"]
+        paths = [f"/v2/queues/{target.remote_name}/messages"]
         until = signed_urls.agents_until(target.resource_id, tx.now)
         url = self.agents_urls.sign(target.project_id, paths, [method], until)
         return Signed(
@@ -104,7 +104,7 @@ class EmbeddedQueues:
         )
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
-        self.messaging.delete_queue(tx, target.project_id, target.resource_id, as_owner=True)
+        self.messaging.delete_queue(tx, target.project_id, target.remote_name, as_owner=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,9 @@ class EmbeddedMessaging:
 
     def describe(self, tx: Tx, project_id: str, queue: str, metadata: Mapping[str, Any]) -> None:
         """Create the queue unless it exists, and set these metadata keys."""
-        changes = [{"op": "add", "path": path_of(name), "value": value} for name, value in metadata.items()]
         with _audited(tx, "OS::Zaqar::Queue"):
             self.messaging.create_queue(tx, project_id, queue, metadata)
-            self.messaging.patch_queue(tx, project_id, queue, changes)
+            self.messaging.update_metadata(tx, project_id, queue, metadata)
 
     def delete(self, tx: Tx, project_id: str, queue: str) -> None:
         if not belongs_to_agents(queues.find(tx, project_id, queue)):

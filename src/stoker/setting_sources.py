@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from stoker.model.errors import Invalid
 
@@ -50,7 +51,7 @@ def merge(
     for source in (
         _from_file(file, all_types),
         _from_environment(environment, all_types),
-        _from_flags(flags, all_types),
+        _from_flags(flags, all_types, secrets),
     ):
         for name in secrets:
             _resolve_secret(source, name)
@@ -105,7 +106,7 @@ def unknown_variables(environment: Mapping[str, str], settings: Collection[str])
     """A warning for each variable with the prefix that is not a setting."""
     names = [name.removeprefix(PREFIX) for name in sorted(environment) if name.startswith(PREFIX)]
     return [
-        f"{PREFIX}{name} is no setting and is ignored{suggest(name.lower(), settings, PREFIX)}"
+        f"{PREFIX}{name} is an unknown setting and is ignored{suggest(name.lower(), settings, PREFIX)}"
         for name in names
         if name.lower() not in settings and name not in _OTHERS and not name.startswith("TEST_")
     ]
@@ -116,8 +117,23 @@ def _from_environment(environment: Mapping[str, str], all_types: Mapping[str, ty
     return {name: (environment[key], key) for name, key in variables.items() if key in environment}
 
 
-def _from_flags(flags: Mapping[str, Any], all_types: Mapping[str, type]) -> _Source:
-    return {name: (flags[name], f"--{name.replace('_', '-')}") for name in all_types if flags.get(name) is not None}
+def _from_flags(flags: Mapping[str, Any], all_types: Mapping[str, type], secrets: Collection[str]) -> _Source:
+    """Raises Invalid for a secret: every user of the machine can read the command lines of its processes."""
+    source = {name: (flags[name], f"--{name.replace('_', '-')}") for name in all_types if flags.get(name) is not None}
+    for name, (value, flag) in source.items():
+        variable = f"{PREFIX}{name.upper()}"
+        if name in secrets:
+            raise Invalid(f"{flag} would show a secret to every user of the machine: use {flag}-file or {variable}")
+        if _has_password(value):
+            raise Invalid(f"{flag} would show a password to every user of the machine: use {variable}")
+    return source
+
+
+def _has_password(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(urlsplit(value).password)
+    except ValueError:
+        return False
 
 
 def _load_toml(file: Path | None) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -24,53 +25,42 @@ EMBEDDED, OFF = "embedded", "off"
 #: The URL of an account, in the form that Swift's login returns.
 _ACCOUNT = re.compile(r"https?://[^/?#]+(/[^?#]*)?/v1/[^/?#]+")
 _HEARTBEAT_GRACE_SECONDS = 5
-#: Settings that have one of these words.
-_CHOICES = {
-    "agent_update": ("MANUAL", "AUTOMATIC"),
-    "deployment_policy": ("STACK", "PROJECT"),
-    "delivered_hooks": ("NONE", "STORED", "ANY"),
-    "stack_delegation": ("AUTO", "TRUST", "APPLICATION_CREDENTIAL"),
-}
+#: Days that deleted stacks can be shown, with their events and snapshots.
+_DELETED_STACK_DAYS = 7
+#: Days that the output of runs is kept, if the runs are.
+_LOG_DAYS = 30
 #: Minimum bytes of the site secret. Agents' keys derive from it, so it must be hard to guess.
 _MIN_SECRET_BYTES = 32
-#: Minimum and maximum. A century, in hours or seconds, is still valid in date arithmetic.
-_BOUNDS = {
-    "port": (1, 65535),
-    "database_connections": (7, 1000),
-    "workers": (1, 256),
-    "token_hours": (1, 876_000),
-    "stack_action_timeout": (1, 3_153_600_000),
-    "keystone_timeout": (1, 600),
-    "keystone_cache_seconds": (0, 3600),
-    "heartbeat_seconds": (5, 60),
-    "deleted_stack_retention_days": (0, 36_500),
-    "event_retention_days": (0, 36_500),
-    "run_retention_days": (0, 36_500),
-    "trigger_retention_days": (0, 36_500),
-    "audit_retention_days": (0, 36_500),
-    "max_template_values": (1024, 1024 * 1024 * 1024),
-    "max_object_size": (1, 256 * 1024 * 1024),
-    "max_log_bytes": (1024, 1024 * 1024 * 1024),
-    "log_retention_days": (0, 36_500),
-    "max_streams_per_token": (1, 1_000_000),
-    "max_streams_per_project": (1, 1_000_000),
-    "max_connections": (0, 1_000_000),
-    "max_connections_per_address": (0, 1_000_000),
-    "max_request_head": (4096, 1024 * 1024),
-    "head_timeout": (1, 3600),
-    "body_timeout": (1, 3600),
-    "keep_alive_timeout": (1, 3600),
-    "min_password_length": (1, 128),
-    "max_login_failures": (0, 1000),
-}
 
 
-def _setting(default: Any, help: str, *, secret: bool = False) -> Any:
+def _setting(
+    group: str,
+    default: Any,
+    help: str,
+    *,
+    least: int | None = None,
+    most: int | None = None,
+    choices: tuple[str, ...] = (),
+    secret: bool = False,
+) -> Any:
     """
-    Define a setting. With ``secret``, its value is never shown, and the setting ``<name>_file`` may name a file with
-    it.
+    Define a setting of a group in the help.
+
+    ``least`` and ``most`` bound a number; a text is one of ``choices``. With ``secret``, the value is never shown, and
+    the setting ``<name>_file`` may name a file with it.
     """
-    return field(default=default, repr=not secret, metadata={"help": help, "secret": secret})
+    facts = {"group": group, "help": help, "least": least, "most": most, "choices": choices, "secret": secret}
+    return field(default=default, repr=not secret, metadata=facts)
+
+
+_address = partial(_setting, "Addresses and TLS")
+_state = partial(_setting, "State, database and secrets")
+_server = partial(_setting, "Servers and deployments")
+_limit = partial(_setting, "Limits of projects")
+_record = partial(_setting, "Logs, audit and retention")
+_connection = partial(_setting, "Connections")
+_user = partial(_setting, "Users and logins")
+_service = partial(_setting, "Object store, messaging and other regions")
 
 
 def data_home() -> Path:
@@ -87,211 +77,219 @@ def config_home() -> Path:
 class Settings:
     """All settings of one process. ``load`` creates and checks the instance."""
 
-    host: str = _setting("127.0.0.1", "Address to listen on.")
-    port: int = _setting(8004, "Port to listen on.")
-    database: str = _setting("", "sqlite:///… or postgresql://… (default: a file in the state directory).")
-    database_connections: int = _setting(
-        10, "Connections that this process opens to PostgreSQL, everything included; SQLite ignores it."
+    host: str = _address("127.0.0.1", "Address to listen on.")
+    port: int = _address(8004, "Port to listen on.", least=1, most=65535)
+    workers: int = _address(
+        1, "Processes that serve the port, under one supervisor; more than one need PostgreSQL.", least=1, most=256
     )
-    database_direct_url: str = _setting(
-        "",
-        "URL of the same database without the connection pooler that database leads to (default: there is no pooler).",
-    )
-    notifier: str = _setting(
-        "",
-        "URL of a NATS server (nats://… or tls://…) that carries notifications between processes on one PostgreSQL"
-        " (default: PostgreSQL itself).",
-    )
-    workers: int = _setting(1, "Processes that serve the port, under one supervisor; more than one need PostgreSQL.")
-    public_url: str = _setting(
+    public_url: str = _address(
         "",
         "URL at which clients and agents reach Stoker (default: scheme, host and port of the listener; for a host of"
         " 0.0.0.0 or :: the certificate's name, else this machine's address).",
     )
-    tls_cert: Path = _setting(Path(), "PEM file with the certificate chain for HTTPS; read again on change.")
-    tls_key: Path = _setting(Path(), "PEM file with the key of tls_cert; read again on change.")
-    tls_ca: Path = _setting(
+    tls_cert: Path = _address(Path(), "PEM file with the certificate chain for HTTPS; read again on change.")
+    tls_key: Path = _address(Path(), "PEM file with the key of tls_cert; read again on change.")
+    tls_ca: Path = _address(
         Path(),
         "PEM file with the CA certificates that verify public_url, if clients' systems do not trust them: install lines"
         " and logins contain them (default: the root at the end of tls_cert, if there is one).",
     )
-    insecure_http: bool = _setting(
+    insecure_http: bool = _address(
         False, "Serve other machines without TLS: everyone on the network path can read all secrets."
     )
-    state_dir: Path = _setting(Path(), "Directory of the database, keys and logs (default: in the XDG data directory).")
-    local_servers: bool = _setting(
-        False, "Run each OS::Nova::Server as a process on this machine; refused without local_servers_unsafe."
-    )
-    local_servers_unsafe: bool = _setting(
-        False,
-        "Run each OS::Nova::Server as a process on this machine, for development: scripts of templates run as the user"
-        " of the service, who can read the site's secret, its database and the administrator's password.",
-    )
-    cloud: str = _setting(
+    proxy_addresses: str = _address(
         "",
-        "Entry of clouds.yaml of an OpenStack that has the servers, networks and volumes of all stacks (default: none; "
-        "with identity_mode keystone, each user's own project).",
+        "Addresses and networks, separated by commas, of the proxies in front: the limit of connections does not apply"
+        " to them, and their X-Forwarded-For names the client's address.",
     )
-    clouds_yaml: bool = _setting(True, "Write an entry 'stoker' to clouds.yaml.")
-    secret_key: str = _setting(
+
+    state_dir: Path = _state(Path(), "Directory of the database, keys and logs (default: in the XDG data directory).")
+    database: str = _state("", "sqlite:///… or postgresql://… (default: a file in the state directory).")
+    database_connections: int = _state(
+        10,
+        "Connections that this process opens to PostgreSQL, everything included; SQLite ignores it.",
+        least=7,
+        most=1000,
+    )
+    database_direct_url: str = _state(
+        "",
+        "URL of the same database without the connection pooler that database leads to (default: there is no pooler).",
+    )
+    secret_key: str = _state(
         "",
         "The site's secret, at least 32 bytes, the same for all processes of one database: agents' keys and signed URLs"
         " derive from it (default: created at the first start and kept in the state directory, keys/site.key).",
         secret=True,
     )
-    encryption_keys: str = _setting(
+    encryption_keys: str = _state(
         "",
         "Keys that encrypt secrets in the database, newest first, separated by commas; each 32 bytes in URL-safe"
         " base64. All of them decrypt (default: the keys that 'stoker db rotate-keys' stores in the state directory,"
         " else a key that derives from secret_key).",
         secret=True,
     )
-    log_level: str = _setting("info", "debug, info, warning or error.")
-    log_requests: bool = _setting(False, "Log a line for each request: method, path, status and seconds.")
-    metrics_token: str = _setting(
+    clouds_yaml: bool = _state(True, "Write clouds.yaml with an entry 'stoker' where there is no such file.")
+    log_level: str = _state("info", "debug, info, warning or error.")
+    log_requests: bool = _state(False, "Log a line for each request: method, path, status and seconds.")
+    metrics_token: str = _state(
         "",
         "Token with which a monitoring system reads /metrics (Authorization: Bearer …), at least 32 characters"
         " (default: only administrators of the site read /metrics).",
         secret=True,
     )
-    token_hours: int = _setting(24, "Hours that a token is valid.")
-    heartbeat_seconds: int = _setting(
-        30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE."
+
+    cloud: str = _server(
+        "",
+        "Entry of clouds.yaml of an OpenStack that has the servers, networks and volumes of all stacks (default: none; "
+        "with identity_mode keystone, each user's own project).",
     )
-    agent_update: str = _setting(
+    deployment_policy: str = _server(
+        "PROJECT",
+        "Who may deploy to a server whose policy does not set it: only its STACK, or its whole PROJECT.",
+        choices=("STACK", "PROJECT"),
+    )
+    delivered_hooks: str = _server(
+        "STORED",
+        "Hooks that agents may fetch for a run, unless the server's policy sets it: NONE, STORED (in Stoker), or ANY.",
+        choices=("NONE", "STORED", "ANY"),
+    )
+    heartbeat_seconds: int = _server(
+        30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE.", least=5, most=60
+    )
+    agent_update: str = _server(
         "MANUAL",
         "MANUAL: agents are upgraded by `stoker server upgrade` only; AUTOMATIC: every agent of another version is"
         " upgraded when it polls.",
+        choices=("MANUAL", "AUTOMATIC"),
     )
-    stack_action_timeout: int = _setting(
-        3600, "Seconds that an operation of a stack may take, unless the request sets its own limit."
-    )
-    default_software_config_transport: str = _setting(
+    default_software_config_transport: str = _server(
         "AUTO", "How documents reach servers, unless the template sets it."
     )
-    default_deployment_signal_transport: str = _setting(
+    default_deployment_signal_transport: str = _server(
         "AUTO", "How servers report results, unless the template sets it."
     )
-    max_resources_per_stack: int = _setting(-1, "Resources a stack may have (-1: no limit).")
-    hidden_stack_tags: str = _setting(
-        "data-processing-cluster", "Tags, separated by commas, that omit a stack from lists (show_hidden includes it)."
-    )
-    max_template_values: int = _setting(
-        12 * 1024 * 1024,
-        "Characters and items that all values of a template may have together, when a request checks it and in each "
-        "transaction that runs it.",
-    )
-    max_stacks_per_project: int = _setting(-1, "Stacks a project may have (-1: no limit).")
-    max_software_configs: int = _setting(-1, "Software configs a project may have (-1: no limit).")
-    require_confirmation: bool = _setting(
-        False, "Send webhooks only the confirmation message until their owner has confirmed."
-    )
-    webhook_networks: str = _setting(
-        "",
-        "Networks that subscriptions' webhooks may call besides public addresses, in CIDR notation, separated by commas"
-        " (10.1.0.0/16, fd00::/8; default: none).",
-    )
-    max_software_deployments: int = _setting(-1, "Software deployments a project may have (-1: no limit).")
-    max_log_bytes: int = _setting(
-        8 * 1024 * 1024, "Bytes that are kept of one run's stdout, and of its stderr: half the head, half the tail."
-    )
-    log_retention_days: int = _setting(30, "Days that the output of runs is kept.")
-    deleted_stack_retention_days: int = _setting(
-        7, "Days that deleted stacks can be shown, with their events and snapshots."
-    )
-    event_retention_days: int = _setting(90, "Days that events of stacks are kept.")
-    run_retention_days: int = _setting(
-        90, "Days that the history of a deployment keeps a run after its end; the newest run stays."
-    )
-    trigger_retention_days: int = _setting(90, "Days that ended triggers are kept, with their deployments.")
-    deployment_policy: str = _setting(
-        "PROJECT", "Who may deploy to a server whose policy does not set it: only its STACK, or its whole PROJECT."
-    )
-    delivered_hooks: str = _setting(
-        "STORED",
-        "Hooks that agents may fetch for a run, unless the server's policy sets it: NONE, STORED (in Stoker), or ANY.",
-    )
-    audit_retention_days: int = _setting(365, "Days that entries of the audit log are kept.")
-
-    require_signed_transports: bool = _setting(
+    require_signed_transports: bool = _server(
         False,
         "Refuse servers whose documents would reach, through an object store or a queue, an agent that cannot verify"
         " them (os-collect-config).",
     )
-    max_object_size: int = _setting(16 * 1024 * 1024, "Bytes an object of the object store may have.")
-    tempurl_sha1: bool = _setting(False, "Also accept signed URLs of objects with SHA-1, which old clients use.")
-
-    max_connections: int = _setting(
-        0, "Connections accepted at a time (0: as many as the limit of open files allows, less 256)."
-    )
-    max_connections_per_address: int = _setting(
-        4096, "Connections accepted at a time from one address, or from one IPv6 /64 (0: no limit)."
-    )
-    proxy_addresses: str = _setting(
-        "",
-        "Addresses and networks, separated by commas, of the proxies in front: the limit of connections does not apply"
-        " to them, and their X-Forwarded-For names the client's address.",
-    )
-    max_streams_per_token: int = _setting(
-        16, "Event streams and open requests for output that one token may have at a time, in each process."
-    )
-    max_streams_per_project: int = _setting(128, "The same limit for all tokens of one project together.")
-    max_request_head: int = _setting(64 * 1024, "Bytes that a request's line and headers may have together.")
-    head_timeout: int = _setting(10, "Seconds that a client may take to send a request's line and headers.")
-    body_timeout: int = _setting(
-        30, "Seconds without a byte after which a connection that sends a body, or reads an answer, is closed."
-    )
-    min_password_length: int = _setting(12, "Minimum number of characters of a user's new password.")
-    max_login_failures: int = _setting(
-        5, "Failed logins of a user at an address before the next ones have to wait, longer each time (0: no limit)."
-    )
-    keep_alive_timeout: int = _setting(75, "Seconds that a connection stays open between two requests.")
-
-    object_store: str = _setting(
-        "embedded",
-        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_TEMP_URL and TEMP_URL_SIGNAL.",
-    )
-    object_store_cloud: str = _setting("", "Entry of clouds.yaml to log in to that Swift with.")
-    object_store_auth_url: str = _setting("", "URL of Swift's own login (http…/auth/v1.0), without a Keystone.")
-    object_store_user: str = _setting("", "User of that login.")
-    object_store_key: str = _setting("", "That user's key.", secret=True)
-    messaging: str = _setting("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
-    messaging_cloud: str = _setting(
-        "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
-    )
-    remote_heats: str = _setting(
-        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
-    )
-    signal_webhooks: bool = _setting(
-        True, "Let that Zaqar call public_url when a result was posted, instead of frequent polls."
+    local_servers_unsafe: bool = _server(
+        False,
+        "Run each OS::Nova::Server as a process on this machine, for development: scripts of templates run as the user"
+        " of the service, who can read the site's secret, its database and the administrator's password.",
     )
 
-    identity_mode: str = _setting("stoker", "Where users and projects are: stoker itself, or a keystone.")
-    keystone_auth_url: str = _setting("", "Keystone's URL, as clients and agents reach it.")
-    keystone_cloud: str = _setting(
+    max_stacks_per_project: int = _limit(-1, "Stacks a project may have (-1: no limit).")
+    max_resources_per_stack: int = _limit(-1, "Resources a stack may have (-1: no limit).")
+    max_software_configs: int = _limit(-1, "Software configs a project may have (-1: no limit).")
+    max_software_deployments: int = _limit(-1, "Software deployments a project may have (-1: no limit).")
+    max_nested_stack_depth: int = _limit(5, "Depth of nested stacks, including the outermost.")
+    stack_action_timeout: int = _limit(
+        3600,
+        "Seconds that an operation of a stack may take, unless the request sets its own limit.",
+        least=1,
+        most=3_153_600_000,
+    )
+    hidden_stack_tags: str = _limit(
+        "data-processing-cluster", "Tags, separated by commas, that omit a stack from lists (show_hidden includes it)."
+    )
+
+    max_log_bytes: int = _record(
+        8 * 1024 * 1024,
+        "Bytes that are kept of one run's stdout, and of its stderr: half the head, half the tail.",
+        least=1024,
+        most=1024 * 1024 * 1024,
+    )
+    retention_days: int = _record(
+        90,
+        "Days that events, ended triggers, and runs after their end are kept; a deployment keeps its newest run.",
+        least=0,
+        most=36_500,
+    )
+    audit_retention_days: int = _record(365, "Days that entries of the audit log are kept.", least=0, most=36_500)
+
+    max_connections_per_address: int = _connection(
+        4096,
+        "Connections accepted at a time from one address, or from one IPv6 /64 (0: no limit).",
+        least=0,
+        most=1_000_000,
+    )
+    max_streams_per_token: int = _connection(
+        16,
+        "Event streams and open requests for output that one token may have at a time, in each process; a project may"
+        " have eight times as many.",
+        least=1,
+        most=1_000_000,
+    )
+    client_timeout: int = _connection(
+        30,
+        "Seconds that a client may take for the head of a request, between two parts of its body, or to read a part of"
+        " an answer; twice as many between two requests.",
+        least=1,
+        most=3600,
+    )
+
+    token_hours: int = _user(24, "Hours that a token is valid.", least=1, most=876_000)
+    identity_mode: str = _user(
+        "stoker", "Where users and projects are: stoker itself, or a keystone.", choices=("stoker", "keystone")
+    )
+    keystone_auth_url: str = _user("", "Keystone's URL, as clients and agents reach it.")
+    keystone_cloud: str = _user(
         "", "Entry of clouds.yaml with Stoker's own login at Keystone, in place of the next four settings."
     )
-    keystone_user: str = _setting("", "Stoker's own user at Keystone, with the role service (or admin).")
-    keystone_password: str = _setting("", "That user's password.", secret=True)
-    keystone_project: str = _setting("service", "That user's project.")
-    keystone_domain: str = _setting("Default", "Domain of that user and of its project.")
-    keystone_timeout: int = _setting(10, "Seconds that Keystone may take to answer a request.")
-    keystone_cache_seconds: int = _setting(
-        5, "Seconds that results of token validation are cached; a revoked token is accepted for that long."
+    keystone_user: str = _user("", "Stoker's own user at Keystone, with the role service (or admin).")
+    keystone_password: str = _user("", "That user's password.", secret=True)
+    keystone_project: str = _user("service", "That user's project.")
+    keystone_domain: str = _user("Default", "Domain of that user and of its project.")
+    keystone_timeout: int = _user(10, "Seconds that Keystone may take to answer a request.", least=1, most=600)
+    keystone_cache_seconds: int = _user(
+        5,
+        "Seconds that results of token validation are cached; a revoked token is accepted for that long.",
+        least=0,
+        most=3600,
     )
-    stack_delegation: str = _setting(
+    stack_delegation: str = _user(
         "AUTO",
         "How Stoker acts for the owners of stacks with servers: by a TRUST, by an APPLICATION_CREDENTIAL, or AUTO: as"
         " Keystone permits.",
+        choices=("AUTO", "TRUST", "APPLICATION_CREDENTIAL"),
     )
-    trust_roles: str = _setting(
+    trust_roles: str = _user(
         "",
         "Roles, separated by commas, with which Stoker acts for the owners of stacks with servers (default: all roles"
         " of the owner's token).",
     )
-    stack_user_domain: str = _setting("heat", "Domain at Keystone for the users of resources.")
-    stack_domain_admin: str = _setting("", "That domain's administrator; HEAT and ZAQAR transports need one.")
-    stack_domain_admin_password: str = _setting("", "That administrator's password.", secret=True)
+    stack_user_domain: str = _user("heat", "Domain at Keystone for the users of resources.")
+    stack_domain_admin: str = _user("", "That domain's administrator; HEAT and ZAQAR transports need one.")
+    stack_domain_admin_password: str = _user("", "That administrator's password.", secret=True)
+
+    object_store: str = _service(
+        "embedded",
+        "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_TEMP_URL and TEMP_URL_SIGNAL.",
+    )
+    object_store_cloud: str = _service("", "Entry of clouds.yaml to log in to that Swift with.")
+    object_store_auth_url: str = _service("", "URL of Swift's own login (http…/auth/v1.0), without a Keystone.")
+    object_store_user: str = _service("", "User of that login.")
+    object_store_key: str = _service("", "That user's key.", secret=True)
+    tempurl_sha1: bool = _service(False, "Also accept signed URLs of objects with SHA-1, which old clients use.")
+    messaging: str = _service("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
+    messaging_cloud: str = _service(
+        "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."
+    )
+    signal_webhooks: bool = _service(
+        True, "Let that Zaqar call public_url when a result was posted, instead of frequent polls."
+    )
+    webhook_networks: str = _service(
+        "",
+        "Networks that subscriptions' webhooks may call besides public addresses, in CIDR notation, separated by commas"
+        " (10.1.0.0/16, fd00::/8; default: none).",
+    )
+    require_confirmation: bool = _service(
+        False, "Send webhooks only the confirmation message until their owner has confirmed."
+    )
+    remote_heats: str = _service(
+        "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
+    )
 
     @property
     def has_tls(self) -> bool:
@@ -309,15 +307,14 @@ class Settings:
         return timedelta(seconds=2 * self.heartbeat_seconds + _HEARTBEAT_GRACE_SECONDS)
 
     @property
-    def retention_days(self) -> Mapping[str, int]:
+    def retention(self) -> Mapping[str, int]:
         """The days that records are kept, by kind (``work.retention``)."""
+        days = dict.fromkeys(("events", "runs", "triggers"), self.retention_days)
         return {
-            "stacks": self.deleted_stack_retention_days,
-            "events": self.event_retention_days,
-            "runs": self.run_retention_days,
-            "logs": self.log_retention_days,
+            "stacks": _DELETED_STACK_DAYS,
+            "logs": min(_LOG_DAYS, self.retention_days),
             "audit": self.audit_retention_days,
-            "triggers": self.trigger_retention_days,
+            **days,
         }
 
     @property
@@ -362,23 +359,32 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
 
 def warnings(environment: Mapping[str, str]) -> list[str]:
     """A warning for each variable that looks like a setting but is none."""
-    return setting_sources.unknown_variables(environment, {name for name, *_ in describe_settings()})
+    return setting_sources.unknown_variables(environment, {setting.name for setting in describe_settings()})
 
 
-def describe_settings() -> list[tuple[str, type, Any, str]]:
-    """(name, type, default, help) of each setting, and of the file form of each secret setting."""
+@dataclass(frozen=True, slots=True)
+class SettingDescription:
+    """One setting, or the file form of a secret setting."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    group: str
+    is_secret: bool = False
+
+
+def describe_settings() -> list[SettingDescription]:
+    """Describe each setting, and the file form of each secret setting."""
     kinds = get_type_hints(Settings)
-    rows: list[tuple[str, type, Any, str]] = []
+    described: list[SettingDescription] = []
     for setting in fields(Settings):
-        name, help = setting.name, setting.metadata["help"]
-        if not setting.metadata["secret"]:
-            rows.append((name, kinds[name], setting.default, help))
-            continue
-        file_form = setting_sources.file_form(name)
-        flag = f"--{file_form.replace('_', '-')}"
-        rows.append((name, str, "", f"{help} Every user of the machine can read a command line: use {flag} there."))
-        rows.append((file_form, Path, Path(), f"File with {name}, readable by this user only."))
-    return rows
+        name, help, group, is_secret = setting.name, *(setting.metadata[fact] for fact in ("help", "group", "secret"))
+        described.append(SettingDescription(name, kinds[name], setting.default, help, group, is_secret))
+        if is_secret:
+            file_help = f"A file, readable by this user only. {help}"
+            described.append(SettingDescription(setting_sources.file_form(name), Path, Path(), file_help, group))
+    return described
 
 
 def config_file(environment: Mapping[str, str]) -> Path | None:
@@ -405,7 +411,7 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid(f"public_url must begin with http:// or https://, not {url!r}")
     if settings.has_tls and not url.startswith("https://"):
         raise Invalid(f"public_url must begin with https:// where tls_cert is set, not {url!r}")
-    _check_choices(settings)
+    _check_values(settings)
     try:
         parse_networks(settings.proxy_addresses)
     except ValueError as error:
@@ -415,14 +421,10 @@ def _completed(settings: Settings) -> Settings:
         raise Invalid("cloud and local_servers_unsafe exclude each other: servers are there, or processes here")
     if settings.secret_key:
         check_secret(settings.secret_key.encode(), "secret_key")
-    _check_notifier(settings)
     _check_direct_url(settings)
     if settings.metrics_token:
         check_secret(settings.metrics_token.encode(), "metrics_token")
     auth_url = settings.keystone_auth_url.rstrip("/").removesuffix("/v3").rstrip("/")
-    for name, (least, most) in _BOUNDS.items():
-        if not least <= (value := getattr(settings, name)) <= most:
-            raise Invalid(f"{name} must be from {least} to {most}, not {value}")
     settings = replace(
         settings,
         state_dir=state_dir.expanduser().absolute(),
@@ -445,19 +447,14 @@ def _check_workers(settings: Settings) -> None:
         raise Invalid(f"workers must be 1 with local_servers_unsafe, not {settings.workers}: one process runs them")
 
 
-def _check_choices(settings: Settings) -> None:
-    for name, words in _CHOICES.items():
-        if (value := getattr(settings, name)) not in words:
+def _check_values(settings: Settings) -> None:
+    for setting in fields(settings):
+        name, value, facts = setting.name, getattr(settings, setting.name), setting.metadata
+        words, least, most = facts["choices"], facts["least"], facts["most"]
+        if words and value not in words:
             raise Invalid(f"{name} must be {', '.join(words[:-1])} or {words[-1]}, not {value!r}")
-
-
-def _check_notifier(settings: Settings) -> None:
-    if not settings.notifier:
-        return
-    if not settings.notifier.startswith(("nats://", "tls://")):
-        raise Invalid("notifier must begin with nats:// or tls://: leave it out to use PostgreSQL")
-    if not settings.database.startswith("postgresql"):
-        raise Invalid("notifier needs a PostgreSQL database: SQLite has one process, which needs no notifier")
+        if least is not None and not least <= value <= most:
+            raise Invalid(f"{name} must be from {least} to {most}, not {value}")
 
 
 def _check_direct_url(settings: Settings) -> None:
@@ -484,8 +481,6 @@ def check_secret(secret: bytes, where: str) -> None:
 
 
 def _check_identity(settings: Settings) -> None:
-    if settings.identity_mode not in ("stoker", "keystone"):
-        raise Invalid(f"identity_mode must be stoker or keystone, not {settings.identity_mode!r}")
     if not settings.at_keystone:
         return
     if not settings.keystone_auth_url.startswith(("http://", "https://")):

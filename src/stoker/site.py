@@ -47,7 +47,7 @@ class LocalPlatform:
         id = stack_users.user_id(target.resource_id)
         user = target.user
         return Login(
-            user_id=user.user_id if user else id,
+            user_id=user.user_id if user else stack_users.user_id(target.resource_id, target.run),
             username=target.name if user else f"{target.stack_name}-{target.resource_name}",
             password=self.users.password(target.resource_id),
             project_id=user.project_id if user else target.project_id,

@@ -1,4 +1,4 @@
-"""Run Stoker's agent on this server: enroll it, keep it running, see how it stands."""
+"""Run Stoker's agent on this server: enroll it, keep it running, show its status."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stoker_agent.config import Paths, Unusable
 if TYPE_CHECKING:
     import argparse
 
-_DESCRIPTION = "Run Stoker's agent on this server: enroll it, keep it running, see how it stands."
+_DESCRIPTION = "Run Stoker's agent on this server: enroll it, keep it running, show its status."
 #: Commands with a module of their own in ``stoker_agent.commands``.
 _COMMANDS = {
-    "enroll": "trade an enrollment token for this server's own key",
+    "enroll": "exchange an enrollment token for this server's own key",
     "run": "run the deployments of the server, until stopped",
-    "run-once": "run what is to run, report everything, and exit",
+    "run-once": "run pending deployments once, report the results, and exit",
     "status": "what this agent knows, and whether it is well",
     "config": "show or change the URL, the CA file and the proxy",
     "install": "install the agent as a service, of its own user, or in an image",
@@ -38,6 +38,9 @@ def main(argv: Optional[List[str]] = None) -> int:
     if words[:1] == ["run"] and (len(words) == 1 or (len(words) == 3 and words[1] == "--root")):
         # The service: it runs for months, and a parser of command lines takes a megabyte.
         return _guard(lambda: _run(words[2] if len(words) == 3 else None))
+    from stoker_agent.terminal import protect  # the service needs no terminal
+
+    protect()
     options = _parser(words[0] if words else "").parse_args(words)
     return _guard(lambda: int(options.do(options, Paths.of(getattr(options, "root", None))) or 0))
 
@@ -49,7 +52,8 @@ def _guard(command: Callable[[], int]) -> int:
     except Unusable as error:
         print(f"stoker-agent: {error}", file=sys.stderr)
     except OSError as error:
-        print(f"stoker-agent: {error.strerror}: {error.filename}", file=sys.stderr)
+        reason = f"{error.strerror}: {error.filename}" if error.filename else error
+        print(f"stoker-agent: {reason}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 1
@@ -70,8 +74,6 @@ def _run(root: Optional[str]) -> int:
 def _parser(chosen: str) -> argparse.ArgumentParser:
     import argparse
 
-    from stoker_agent.programs import list_builtin
-
     parser = argparse.ArgumentParser(prog="stoker-agent", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -82,10 +84,6 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
     build = commands.add_parser("build", help="write the agent as one executable file")
     build.add_argument("target", type=Path)
     build.set_defaults(do=_build)
-    hook = commands.add_parser("hook", help="write one built-in hook as an executable file for another agent")
-    hook.add_argument("group", choices=list_builtin(), metavar="GROUP", help=", ".join(list_builtin()))
-    hook.add_argument("target", type=Path)
-    hook.set_defaults(do=_build_hook)
     return parser
 
 
@@ -106,12 +104,6 @@ def _build(options: argparse.Namespace, _: Paths) -> None:
     from stoker_agent.archive import build
 
     build(options.target)
-
-
-def _build_hook(options: argparse.Namespace, _: Paths) -> None:
-    from stoker_agent.archive import build_hook
-
-    build_hook(options.group, options.target)
 
 
 if __name__ == "__main__":

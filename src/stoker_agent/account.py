@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from typing import Iterable, List, Sequence
 
+from stoker_agent import files
 from stoker_agent.config import Paths, Unusable
-from stoker_agent.files import write
 from stoker_agent.service import SUDOERS
 
 _NAME = re.compile(r"[a-z_][a-z0-9_-]{0,30}")
@@ -46,11 +46,10 @@ def change_owner(name: str, paths: Paths, program: Path, *, with_program: bool) 
     entry = pwd.getpwnam(name)
     paths.make()
     for top in (paths.config.parent, paths.state, paths.logs):
-        for path in (top, *top.rglob("*")):
-            os.chown(str(path), entry.pw_uid, entry.pw_gid, follow_symlinks=False)
+        files.change_owner(top, entry.pw_uid, entry.pw_gid)
     owner = (entry.pw_uid, entry.pw_gid) if with_program else (0, 0)
     for path in (program.parent, program):
-        os.chown(str(path), *owner)
+        os.chown(str(path), *owner, follow_symlinks=False)
 
 
 def restore_root(paths: Paths, program: Path, user: str) -> None:
@@ -61,10 +60,7 @@ def restore_root(paths: Paths, program: Path, user: str) -> None:
     except KeyError:
         raise Unusable(f"the agent runs as {user}, and there is no such user: create it, then run this again") from None
     for top in (paths.config.parent, paths.state, paths.logs, program.parent):
-        for path in (top, *top.rglob("*")):
-            # files of runs that had other users stay theirs
-            if path.lstat().st_uid == id:
-                os.chown(str(path), 0, 0, follow_symlinks=False)
+        files.change_owner(top, 0, 0, former=id)  # files of runs that had other users stay theirs
 
 
 def allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
@@ -78,14 +74,12 @@ def allow(name: str, commands: Sequence[str], file: Path = SUDOERS) -> None:
     checker = shutil.which("visudo", path=_PROGRAMS)
     if checker is None:
         raise Unusable("there is no visudo to check the rules for sudo: install sudo, then run this again")
-    fresh = file.with_name(f"{file.name}.new")  # sudo ignores names with a dot
-    write(fresh, text.encode(), 0o440)
-    done = subprocess.run([checker, "-c", "-f", str(fresh)], capture_output=True, text=True, check=False)
-    if done.returncode:
-        fresh.unlink()
-        reason = (done.stderr.strip().splitlines() or ["no reason"])[0]
-        raise Unusable(f"sudo does not accept the rules for {', '.join(commands)}: {reason}")
-    fresh.replace(file)
+    with files.stage(file, text.encode(), 0o440) as staged:  # sudo ignores names with a dot
+        done = subprocess.run([checker, "-c", "-f", str(staged.path)], capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = (done.stderr.strip().splitlines() or ["no reason"])[0]
+            raise Unusable(f"sudo does not accept the rules for {', '.join(commands)}: {reason}")
+        staged.replace()
 
 
 def sudoers(name: str, commands: Iterable[str]) -> str:

@@ -6,13 +6,13 @@ import logging
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, Mapping, NamedTuple, Optional
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.failures import failure
 from stoker_agent.output_files import BoundedFile
-from stoker_agent.programs import CannotRun
+from stoker_agent.programs import CannotRun, inputs
 from stoker_agent.sources import STOKER
 from stoker_agent.termination import Control
 
@@ -39,6 +39,18 @@ class RunEnv(NamedTuple):
     ca_file: Optional[str]
 
 
+def identify_deployment(entry: Mapping[str, Any]) -> FrozenSet[str]:
+    """
+    Return what identifies the deployment of a run. Runs with a common member are of the same deployment.
+
+    A deployment that a stack replaces has another id than its successor, but the same stack and resource.
+    """
+    values = inputs(entry)
+    resource = values.get("deploy_stack_id"), values.get("deploy_resource_name")
+    members = (entry.get("deployment_id"), resource if all(resource) else None)
+    return frozenset(str(member) for member in members if member)
+
+
 class ActiveRun:
     """
     A run that this process executes, or stops.
@@ -53,9 +65,11 @@ class ActiveRun:
         self.source = source
         self.folder = folder
         self.control = Control()
+        self.deployment = identify_deployment(entry)
         #: Why the run must not execute, if another run on which it depends has failed.
         self.refusal: Optional[str] = None
         self._reporter: Optional[ProgressReporter] = None
+        self._streams: Mapping[str, BoundedFile] = {}
 
     @property
     def is_followed(self) -> bool:
@@ -64,7 +78,7 @@ class ActiveRun:
 
     def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
         """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""
-        streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
+        self._streams = streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
         bounded = list(streams.values())
         try:
             # The first run loads the modules of runs: an agent at rest takes less memory without them.
@@ -92,6 +106,11 @@ class ActiveRun:
                 launch.end_remaining_processes(self.folder)
             return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
+
+    def shrink(self) -> None:
+        """Release the middle of the output of a run that has ended, for example because the disk is full."""
+        for stream in self._streams.values():
+            stream.shrink()
 
     def end_reporter(self) -> None:
         """Stop the progress reporter, which may wait some seconds for the last output."""

@@ -7,31 +7,34 @@ import fcntl
 import logging
 import os
 import signal
+import sys
 import threading
-from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from stoker_agent.active_run import ActiveRun, RunEnv
+from stoker_agent.active_run import ActiveRun, RunEnv, identify_deployment
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.drain import Drain
+from stoker_agent.ended_runs import EndedRuns
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.failures import INTERRUPTED, failure
-from stoker_agent.output_files import tidy
+from stoker_agent.lost_results import LostResults
 from stoker_agent.poll import Observer, Poller
-from stoker_agent.programs import inputs, resumes
+from stoker_agent.programs import resumes
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
-from stoker_agent.runs import Runs, source_of
+from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
 from stoker_agent.senders import Senders
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
 from stoker_agent.signatures import Verifier
 from stoker_agent.source_set import SourceSet
 from stoker_agent.sources import STOKER, Document, Source
-from stoker_agent.termination import CANCELLED, WITHDRAWN
+from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
+from stoker_agent.write_problem import WriteProblem
 
 if TYPE_CHECKING:
     from stoker_agent.checks import Checks
@@ -39,7 +42,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
-_DISK_PAUSE_SECONDS = 5.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
@@ -79,6 +81,12 @@ class Agent:
     ) -> None:
         self._manager = manager or ServiceManager()
         self._runs = Runs(paths.state)
+        #: Runs in progress, by id.
+        self._active: Dict[str, ActiveRun] = {}
+        self._changed = threading.Condition()
+        self._ended = EndedRuns(self._runs, self._active, self._changed)
+        #: Truncates the output of runs that were reported.
+        self.tidy = self._ended.tidy
         self._dependencies = Dependencies(paths.state / "dependencies.json", self._runs)
         verifier = Verifier(credential, paths.state, Refusals(config).report) if credential else None
         self._source_set = SourceSet(config, settings, paths, verifier)
@@ -86,17 +94,21 @@ class Agent:
         ca_file = settings.ca_file or (config.ca_file if config else None)
         delivered = paths.state / "delivered-hooks"
         self._env = RunEnv(paths.hooks, delivered, paths.hook_digests, paths.variables, config, ca_file)
-        self._reporter = Reporter(Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling)
-        self._facts = FactsReporter(config, paths, lambda: bool(self._active)) if config else None
-        self._changed = threading.Condition()
+        self._reporter = Reporter(
+            Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling, self._ended.release
+        )
+        self._problem = WriteProblem(
+            paths.state / "runs", config, lambda: self._facts.announce() if self._facts else None
+        )
+        self._lost = LostResults(self._runs, self._reporter, self._active)
+        self._facts: Optional[FactsReporter] = None
+        if config is not None:
+            self._facts = FactsReporter(config, paths, lambda: bool(self._active), lambda: self._problem.reason)
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
         #: Whether this process ends when nothing is to run: checks recur, so it does none.
         self._runs_once = False
-        #: Runs in progress, by id, and ended runs whose progress reporters still read their files.
-        self._active: Dict[str, ActiveRun] = {}
-        self._followed: List[ActiveRun] = []
-        self._drain = Drain(self._changed, self._active)
+        self._drain = Drain(self._changed, self._active, lambda: not self._reporter.holds())
         self._updater: Optional[Updater] = None
         #: Counts the runs that this process has ended.
         self._outcome = Outcome()
@@ -122,11 +134,13 @@ class Agent:
         ]
         for loop in loops:
             loop.start()
-        Upkeep(self.tidy, self._manager, loops).start()
+        self._problem.check()
+        Upkeep((self.tidy, self._lost.report, self._problem.retry), self._manager, loops).start()
         self._manager.notify("READY=1")
         if self._facts is not None:
             self._facts.start()
         os.read(wake_reader, 1)
+        self._drain.stop()
         self._manager.notify("STOPPING=1")
         self._poller.stop()
         with self._changed:
@@ -140,12 +154,16 @@ class Agent:
             )
         else:
             self._reporter.wait(_LAST_REPORT_SECONDS)
+        if not self._reporter.store_all():
+            _log.error("agent.stopped: results that are neither stored nor reported are lost")
+        self._drain.restarting.acquire(timeout=_LAST_REPORT_SECONDS)  # an update that stops restores the old program
 
     def once(self, report_seconds: Optional[float] = None) -> Outcome:
         """
         Fetch the document, run each new entry and report the results, until the document has no new entry.
 
-        ``report_seconds`` limits each wait for the receivers of the results. Raises Unusable if no source answers.
+        ``report_seconds`` limits each wait for the receivers of the results. Raises Unusable if no source answers, or
+        if the agent cannot write its files.
         """
         self.recover()
         self._runs_once = True
@@ -160,6 +178,8 @@ class Agent:
             while self._begin_next(until=lambda: not self._active):
                 pass
             self._reporter.wait(report_seconds)
+        if self._problem.reason:
+            raise Unusable(f"no run can start: {self._problem.reason}")
         return self._outcome._replace(unreported=len(self._runs.list_unreported()))
 
     def recover(self) -> None:
@@ -167,7 +187,6 @@ class Agent:
         if any(self._checks_folder.glob("*")):
             self._update_checks(())
         for id in self._runs.list_interrupted():
-            from stoker_agent.execute import was_stopping
             from stoker_agent.launch import end_remaining_processes
 
             folder = self._runs.folder(id)
@@ -182,24 +201,15 @@ class Agent:
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
                 run = self._active[id] = ActiveRun(entry, source_of(entry), folder)
                 threading.Thread(target=self._end_stopped, args=(run, why), name=id, daemon=True).start()
-            elif resumes(entry, self._env.hooks):
+            elif resumes(entry, self._env.hooks) and self._runs.undo(id):
                 _log.info(
                     "run.interrupted: run %s was interrupted and starts again if the document still contains it", id
                 )
-                self._runs.undo(id)
             else:
                 _log.warning("run.interrupted: run %s was interrupted", id)
-                self._finish(entry, failure(_REASON, INTERRUPTED, folder))
-
-    def tidy(self) -> None:
-        """Truncate the output files of completed runs as soon as their progress reporters have ended."""
-        folders = self._runs.list_acknowledged()
-        with self._changed:
-            self._followed = [run for run in self._followed if run.is_followed]
-            in_use = {*self._active, *(run.id for run in self._followed)}
-        for folder in folders:
-            if folder.name not in in_use:
-                tidy(folder)
+                count = count_interruptions(folder)
+                reason = f"{_REASON}, {count} times" if count else _REASON
+                self._finish(entry, failure(reason, INTERRUPTED, folder))
 
     def _on_document(self, document: Document, source: str) -> Optional[Sequence[Source]]:
         entries = {str(entry.get("id")): entry for entry in document.entries}
@@ -220,6 +230,7 @@ class Agent:
         except OSError as error:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
         if source == STOKER:
+            self._lost.observe(entries)
             if document.program and self._updater is None and self._config is not None:
                 self._updater = _create_updater(self._config, self._paths, self._manager, self._drain)
             if self._updater is not None:
@@ -250,43 +261,55 @@ class Agent:
         Returns False if the agent stops, or if no run is pending and ``until`` returns true.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._next() is not None or until())
+            self._changed.wait_for(lambda: self._stopping or self._next() is not None or until(), self._problem.pause())
             entry = None if self._stopping else self._next()
             if entry is None:
-                return False
+                return not (self._stopping or until())
             source, log_bytes = self._newest.source, self._newest.document.log_bytes
             run = self._active[entry["id"]] = ActiveRun(entry, source, self._runs.folder(entry["id"]))
             if _is_cancelled(entry):
                 run.control.stop(CANCELLED)
             run.refusal = self._dependencies.decide(run.id).failure
-        try:
-            self._runs.begin(entry, source)
-        except OSError as error:
-            # The run does not begin: without its entry on disk, it could run twice.
-            _log.error("run.not_started: cannot start run %s: %s", run.id, error)
-            threading.Event().wait(_DISK_PAUSE_SECONDS)
-            self._forget(run)
+        if not self._record_start(run):
             return True
         try:
             threading.Thread(target=self._do, args=(run, log_bytes), name=run.id, daemon=True).start()
         except RuntimeError as error:  # no more threads: the run has begun, so its failure must be reported
-            self._finish(entry, failure(f"The run could not be begun: {error}", 1))
+            self._finish(with_source(entry, source), failure(f"The run could not be begun: {error}", 1))
             self._forget(run)
+        return True
+
+    def _record_start(self, run: ActiveRun) -> bool:
+        """Store that the run begins. Without its entry on disk, the run could run twice, so it does not begin then."""
+        try:
+            _ensure_folders(self._paths)
+            self._runs.begin(run.entry, run.source)
+        except OSError as error:
+            self._ended.release(error)
+            if _is_cancelled(run.entry):
+                self._runs.remember(run.id)  # executes nothing; after a restart, the agent reports it again
+                return True
+            self._problem.record(error)
+            with self._changed:
+                del self._active[run.id]
+                self._problem.report(_list_pending(self._newest, self._runs, self._active))
+            return False
+        if not _is_cancelled(run.entry):
+            self._problem.clear()
         return True
 
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
-        if self._drain.is_on:
-            return None
         document = self._newest.document
-        room = len(self._active) < document.concurrency
+        room = len(self._active) < document.concurrency and self._problem.pause() is None and not self._drain.is_on
+        busy = {member for run in self._active.values() for member in run.deployment}
         for entry in document.entries:
             try:
                 new = entry["id"] not in self._active and not self._runs.has_begun(entry["id"])
             except (KeyError, TypeError, ValueError):
                 continue  # an invalid id: this entry cannot be a run
             # A cancelled entry only reports its result, so it does not count against the concurrency.
-            if new and (_is_cancelled(entry) or (room and not self._dependencies.decide(entry["id"]).waits)):
+            if new and (_is_cancelled(entry) or (room and _is_free(entry, busy, self._dependencies))):
                 return entry
         return None
 
@@ -294,7 +317,7 @@ class Agent:
         try:
             values = run.execute(self._env, log_bytes)
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
-            self._keep(run.entry, values)
+            self._keep(with_source(run.entry, run.source), values)
             run.end_reporter()
             self._reporter.announce()
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
@@ -305,15 +328,17 @@ class Agent:
         from stoker_agent.execute import interrupted_stop_result
 
         try:
-            self._finish(run.entry, interrupted_stop_result(run.entry, self._env.variables, run.folder, why))
+            self._finish(
+                with_source(run.entry, run.source),
+                interrupted_stop_result(run.entry, self._env.variables, run.folder, why),
+            )
         finally:
             self._forget(run)
 
     def _forget(self, run: ActiveRun) -> None:
         with self._changed:
             del self._active[run.id]
-            if run.is_followed:
-                self._followed.append(run)
+            self._ended.add(run)
             self._changed.notify_all()
         if self._facts is not None:
             self._facts.announce()
@@ -323,20 +348,12 @@ class Agent:
         self._reporter.announce()
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
-        """Store the result of a run until it is reported. A run with NO_SIGNAL counts as reported at once."""
+        """Store the result of a run until it is reported. ``entry`` is the stored entry, with its source."""
         with self._changed:
             runs, failed, _ = self._outcome
             has_failed = str(values.get("deploy_status_code", 0)) != "0"
             self._outcome = Outcome(runs + 1, failed + has_failed)
-        if inputs(entry).get("deploy_signal_transport") != "NO_SIGNAL":
-            self._reporter.keep(entry["id"], values)
-            return
-        try:
-            # Acknowledge first: a result without an acknowledgment would be reported.
-            self._runs.acknowledge(entry["id"])
-            self._runs.end(entry["id"], values)
-        except OSError as error:
-            _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], error)
+        self._reporter.keep(entry, values)
 
 
 def _create_updater(config: Config, paths: Paths, manager: ServiceManager, drain: Drain) -> Updater:
@@ -344,6 +361,27 @@ def _create_updater(config: Config, paths: Paths, manager: ServiceManager, drain
     from stoker_agent.self_update import Updater
 
     return Updater(config, paths, manager, drain)
+
+
+def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dependencies) -> bool:
+    """Whether a run waits for no other. Runs of one deployment never overlap, even while one of them is stopped."""
+    return busy.isdisjoint(identify_deployment(entry)) and not dependencies.decide(entry["id"]).waits
+
+
+def _list_pending(newest: _Newest, runs: Runs, active: Mapping[str, ActiveRun]) -> List[str]:
+    """Return the ids of Stoker's runs that have not begun."""
+    if newest.source != STOKER:
+        return []
+    ids = [str(entry.get("id")) for entry in newest.document.entries if not _is_cancelled(entry)]
+    return [id for id in ids if is_id(id) and id not in active and not runs.has_begun(id)]
+
+
+def _ensure_folders(paths: Paths) -> None:
+    """Create the agent's directories and its lock again, if they were deleted. Raises OSError."""
+    if not paths.state.joinpath("lock").exists():
+        paths.make()
+        with contextlib.suppress(Unusable):
+            lock(paths)
 
 
 def _is_cancelled(entry: Mapping[str, Any]) -> bool:
@@ -354,9 +392,18 @@ def lock(paths: Paths) -> int:
     """
     Take the lock that limits a root to one agent, and return its file descriptor.
 
-    Raises Unusable if another agent holds the lock.
+    An agent without write access starts nevertheless, to say so at Stoker; -1 if it cannot take the lock. Raises
+    Unusable if another agent holds the lock.
     """
-    handle = os.open(str(paths.state / "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    path = str(paths.state / "lock")
+    try:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        print(f"stoker-agent: cannot write {path}: {error.strerror}; no run starts until it can", file=sys.stderr)
+        try:
+            handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return -1
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

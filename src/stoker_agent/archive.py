@@ -15,17 +15,6 @@ from stoker_agent.hook_modes import module_name
 from stoker_agent.programs import HOOKS, list_builtin
 
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"
-_HOOK_MAIN = "from stoker_agent.hook_contract import main\n\nmain({group!r})\n"
-#: The modules that the archive of a single hook needs beside the hook.
-_HOOK_SOURCES = (
-    "__init__.py",
-    "files.py",
-    "hook_contract.py",
-    "hook_memory.py",
-    "hook_modes.py",
-    "hooks/__init__.py",
-    "tool_lines.py",
-)
 #: The earliest time that a ZIP archive can record.
 _TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -34,17 +23,6 @@ def build(target: Path) -> None:
     """Write a zipapp of this package to ``target``, executable by Python 3.8 or newer."""
     names = "\n".join(module_name(group) for group in list_builtin())
     _write(target, _sources(Path(__file__).parent), {f"stoker_agent/hooks/{HOOKS}": names, "__main__.py": _MAIN})
-
-
-def build_hook(group: str, target: Path) -> None:
-    """
-    Write a zipapp of one built-in hook to ``target``, for the hook directory of another agent.
-
-    It follows the contract of heat-agents and needs nothing but Python 3.8 or newer.
-    """
-    package = Path(__file__).parent
-    names = (*_HOOK_SOURCES, f"hooks/{module_name(group)}.py")
-    _write(target, [package / name for name in names], {"__main__.py": _HOOK_MAIN.format(group=group)})
 
 
 def _write(target: Path, sources: Iterable[Path], texts: Mapping[str, str]) -> None:

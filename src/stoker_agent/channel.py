@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Dict, Mapping, Optional
 
 from stoker_agent.config import Config
-from stoker_agent.web import SECONDS, Answer, Web
+from stoker_agent.web import ANSWER, SECONDS, Answer, Limit, Web
 
 
 class Channel:
@@ -23,16 +23,18 @@ class Channel:
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
         seconds: float = SECONDS,
+        limit: Limit = ANSWER,
     ) -> Answer:
         """
         Send a request to ``path`` below Stoker's URL and return the answer, whatever its status below 500.
 
-        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, and Busy for 408, 429 and 5xx.
+        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx, and
+        Refused for an answer above the limit.
         """
         sent: Dict[str, str] = dict(headers or {})
         if self._key:
             sent["Authorization"] = f"Bearer {self._key}"
-        return self._web.call(verb, self._url + path, body, sent, seconds)
+        return self._web.call(verb, self._url + path, body, sent, seconds, limit)
 
     def close(self) -> None:
         """Close the connection. A later call opens it again."""

@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
+from stoker_agent import hook_modes
 from stoker_agent.active_run import ActiveRun, RunEnv
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
@@ -28,7 +29,7 @@ from stoker_agent.termination import WITHDRAWN, Control
 from stoker_agent.web import Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
-IN_SYNC, DRIFTED, UNKNOWN = "IN_SYNC", "DRIFTED", "UNKNOWN"
+IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
 #: A check ends after this time at the latest, so that a hook that hangs does not prevent all other checks.
 _LONGEST_SECONDS = 600.0
 _OUTPUT_BYTES = 256 * 1024
@@ -251,7 +252,8 @@ def _find(entry: Mapping[str, Any], env: RunEnv, folder: Path, control: Control)
     if str(code) != "0":
         lines = str(values.get("deploy_stderr") or "").strip().splitlines()
         reason = values.get("deploy_status_reason") or (lines[-1] if lines else f"the check ended with {code}")
-        return Finding(entry["id"], UNKNOWN, str(reason)[:_LONGEST_REASON])
+        state = UNSUPPORTED if str(code) == str(hook_modes.UNSUPPORTED) else UNKNOWN
+        return Finding(entry["id"], state, str(reason)[:_LONGEST_REASON])
     if not isinstance(is_changed, bool):
         return Finding(entry["id"], UNKNOWN, "the hook's check does not report deploy_changed")
     if not is_changed:

@@ -20,7 +20,7 @@ from stoker_agent.config import Config
 from stoker_agent.files import write
 from stoker_agent.programs import CannotRun, group_name, inputs, parse_seconds
 from stoker_agent.termination import Control
-from stoker_agent.web import Refused, Unreachable, Web
+from stoker_agent.web import Limit, Refused, Unreachable, Web
 
 #: Largest hook in bytes, and the number of hooks that the agent keeps.
 LONGEST = 16 * 1024 * 1024
@@ -108,7 +108,9 @@ class DeliveredHooks:
             url, headers = self._config.url.rstrip("/") + url, {"Authorization": f"Bearer {self._config.key}"}
         web = Web(self._ca_file)
         try:
-            answer = web.call("GET", url, headers=headers, seconds=seconds, most=LONGEST)
+            answer = web.call(
+                "GET", url, headers=headers, seconds=seconds, limit=Limit("the hook", LONGEST, is_timed=True)
+            )
         finally:
             web.close()
         if answer.status != 200:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
+from stoker_agent.active_run import identify_deployment
 from stoker_agent.files import write
 from stoker_agent.programs import inputs
 from stoker_agent.runs import Runs
+from stoker_agent.termination import WITHDRAWN, was_stopping
 
 _log = logging.getLogger("stoker-agent")
 Entry = Mapping[str, Any]
@@ -47,10 +49,25 @@ class Dependencies:
             names = _names(entry)
             if names:
                 matches = {other: name for other in entries for name in names if _has_name(entries[other], name, entry)}
-                waits[id] = {**self._waits.get(id, {}), **matches}
+                waits[id] = {**self._drop_superseded(self._waits.get(id, {}), entries), **matches}
         if waits != self._waits:
             self._waits = waits
             self._store()
+
+    def _drop_superseded(self, waits: Mapping[str, str], entries: Mapping[str, Entry]) -> Dict[str, str]:
+        """Return ``waits`` without runs whose deployment has a newer run in the document, which is awaited instead."""
+        absent = [id for id in waits if id not in entries]
+        if not absent:
+            return dict(waits)
+        listed = {member for entry in entries.values() for member in identify_deployment(entry)}
+        superseded = {id for id in absent if not listed.isdisjoint(self._identify(id))}
+        return {id: name for id, name in waits.items() if id not in superseded}
+
+    def _identify(self, id: str) -> FrozenSet[str]:
+        try:
+            return identify_deployment(self._runs.entry(id))
+        except (OSError, ValueError):  # it has not begun, or ended so long ago that its files are gone
+            return frozenset()
 
     def decide(self, id: str) -> Decision:
         """Return whether the run may begin."""
@@ -79,6 +96,8 @@ class Dependencies:
         try:
             values, entry = self._runs.result(id), self._runs.entry(id)
         except (OSError, ValueError):  # not ended, or so long ago that its files are gone
+            return False
+        if was_stopping(self._runs.folder(id)) == WITHDRAWN:
             return False
         declared = entry.get("outputs")
         outputs = [output for output in declared if isinstance(output, dict)] if isinstance(declared, list) else []

@@ -14,7 +14,7 @@ from pathlib import Path
 from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config, Paths, Unusable, keep
+from stoker_agent.config import Config, Paths, Unusable, keep, read
 from stoker_agent.machine import cloud_id, identity
 from stoker_agent.programs import available
 from stoker_agent.web import Answer, Unreachable
@@ -63,6 +63,7 @@ def enroll(
         **identity(paths.state)._asdict(),
         "hostname": socket.gethostname(),
         "cloud_id": cloud_id(),
+        "key": _present_key(paths, url),
         "agent": {"version": __version__, "hooks": available(paths.hooks)},
     }
     try:
@@ -78,6 +79,15 @@ def enroll(
         raise Unusable(f"cannot enroll at {url}: that is no Stoker's answer") from None
     keep(paths.config, config)
     return config
+
+
+def _present_key(paths: Paths, url: str) -> str:
+    """Return the key of an earlier enrollment at this URL, with which the machine proves its identity, or \"\"."""
+    try:
+        present = read(paths.config)
+    except Unusable:
+        return ""
+    return present.key if present.url == url else ""
 
 
 def _send(channel: Channel, body: bytes) -> Answer:

@@ -15,11 +15,8 @@ from stoker_agent.hook_modes import APPLY
 from stoker_agent.launch import Launch
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, parse_seconds, program
-from stoker_agent.termination import GRACE_SECONDS, KILLED, Control, before, end_session, grace, is_over
+from stoker_agent.termination import GRACE_SECONDS, KILLED, STOPPING, Control, before, end_session, grace
 
-#: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
-#: next agent completes the stop.
-_STOPPING = "stopping"
 #: The time limit of a config's ``on_cancel`` script.
 _ON_CANCEL_SECONDS = 60.0
 #: The interval at which the agent checks the size of a run's output.
@@ -74,23 +71,14 @@ def _until_over(
     until = time.monotonic() + seconds if seconds else None
     while not control.ended:
         left = None if until is None else until - time.monotonic()
-        if control.why is not None and not is_over(process):
+        if control.why is not None:
             return _stop(launch, entry, folder, process, control.why, streams)
-        if left is not None and left <= 0:
-            _log.warning("run.timed_out: run %s has exceeded its %g s and is stopped", entry["id"], seconds)
-            end_session(process, GRACE_SECONDS)
+        if left is not None and left <= 0 and end_session(process, GRACE_SECONDS) is not None:
+            _log.warning("run.timed_out: run %s has exceeded its %g s and was stopped", entry["id"], seconds)
             return failure(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
         control.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS))
         _trim(streams)
     return None
-
-
-def was_stopping(folder: Path) -> Optional[str]:
-    """Return the reason for which an earlier agent began to stop the run, or None if it did not."""
-    try:
-        return folder.joinpath(_STOPPING).read_text() or None
-    except OSError:
-        return None
 
 
 def interrupted_stop_result(entry: Mapping[str, Any], variables: Path, folder: Path, why: str) -> Dict[str, Any]:
@@ -120,13 +108,18 @@ def _stop(
     process: subprocess.Popen[bytes],
     why: str,
     streams: Sequence[BoundedFile],
-) -> Dict[str, Any]:
+) -> Optional[Dict[str, Any]]:
+    """Stop the run. Return the values to report, or None if the process ended by itself before it was stopped."""
     _log.warning("run.stopped: run %s is %s and stopped", entry["id"], why.lower())
     try:
-        write(folder / _STOPPING, why.encode())
+        write(folder / STOPPING, why.encode())
     except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
         _log.error("run.not_marked: cannot record that %s is being stopped: %s", entry["id"], error)
     ended = end_session(process, grace(entry), lambda: _trim(streams))
+    if ended is None:
+        folder.joinpath(STOPPING).unlink(missing_ok=True)
+        process.wait()  # the other thread may not have the exit code yet
+        return None
     return _run_cleanup(launch, entry, folder, ended.values(why), streams)
 
 

@@ -37,11 +37,13 @@ class FactsReporter:
     Collects and sends facts in a thread.
 
     ``<state>/facts.json`` has the digest that Stoker acknowledged, and known versions of tools. ``is_busy`` tells
-    whether a run is in progress.
+    whether a run is in progress, ``problem`` why no run can begin, or "".
     """
 
-    def __init__(self, config: Config, paths: Paths, is_busy: Callable[[], bool]) -> None:
-        self._config, self._paths, self._is_busy = config, paths, is_busy
+    def __init__(
+        self, config: Config, paths: Paths, is_busy: Callable[[], bool], problem: Callable[[], str] = lambda: ""
+    ) -> None:
+        self._config, self._paths, self._is_busy, self._problem = config, paths, is_busy, problem
         self._state = paths.state / "facts.json"
         saved = _read_state(self._state)
         self._tools = Tools(saved.get("tools"))
@@ -63,7 +65,7 @@ class FactsReporter:
         self._report(read_versions=True)
 
     def announce(self) -> None:
-        """Collect the facts soon, because a run has ended that may have changed them."""
+        """Collect the facts soon, for example because a run has ended that may have changed them."""
         with self._changed:
             self._due = min(self._due, time.monotonic() + _AFTER_RUN_SECONDS)
             self._changed.notify_all()
@@ -116,6 +118,9 @@ class FactsReporter:
     def _collect(self, *, read_versions: bool) -> bytes:
         tools = self._tools.list_versions(read=read_versions)
         facts = collect(self._paths.hooks, self._paths.site_facts, tools)
+        problem = self._problem()
+        if problem:
+            facts["problem"] = problem[:2000]
         body = _encode(facts)
         if len(body) > LARGEST and facts.pop("custom", None) is not None:
             _log.warning(

@@ -1,34 +1,150 @@
-"""Durable file writes, and reads of files that another user wrote."""
+"""
+Durable file writes, and reads of files that another user wrote.
+
+Everything that root writes on a server goes through this module: the files of the agent, of its hooks and of the
+catalog's steps. Other users of the machine cannot redirect the access by a link (``folders``). A new file has a
+random name, and its rights, before it takes the place of the old one.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Iterator, Optional
+
+from stoker_agent.folders import Folder, State
 
 
-def write(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Replace the file atomically and flush it to disk. Raises OSError; the old content then remains."""
-    fresh = path.with_name(f".{path.name}.new")
-    handle = os.open(str(fresh), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    sync_folder(path.parent)
+class StagedFile:
+    """A new file beside the one that it replaces. ``path`` is for a program that checks the content before."""
+
+    def __init__(self, folder: Folder, temporary: str, name: str, *, sync: bool) -> None:
+        self.path = folder.path / temporary
+        self._folder, self._temporary, self._name, self._sync = folder, temporary, name, sync
+
+    def replace(self) -> None:
+        """Take the place of the old file."""
+        self._folder.replace(self._temporary, self._name, sync=self._sync)
+
+
+@contextlib.contextmanager
+def stage(
+    path: Path,
+    data: bytes,
+    mode: int = 0o600,
+    *,
+    uid: Optional[int] = None,
+    gid: Optional[int] = None,
+    folder_mode: Optional[int] = None,
+    sync: bool = True,
+) -> Iterator[StagedFile]:
+    """
+    Write a file that takes the place of ``path`` when its ``replace`` is called, and is removed otherwise.
+
+    Without ``uid`` and ``gid``, a present file keeps its owner. With ``folder_mode``, missing directories are created.
+    ``sync`` flushes both to disk. Raises UnsafePath and OSError; the old content then remains.
+    """
+    with Folder(path.parent, folder_mode) as folder:
+        temporary = folder.stage(path.name, data, mode, uid, gid, sync)
+        try:
+            yield StagedFile(folder, temporary, path.name, sync=sync)
+        finally:
+            if folder.inspect(temporary).kind != "absent":
+                folder.remove(temporary)
+
+
+def write(
+    path: Path,
+    data: bytes,
+    mode: int = 0o600,
+    *,
+    uid: Optional[int] = None,
+    gid: Optional[int] = None,
+    folder_mode: Optional[int] = None,
+    sync: bool = True,
+) -> None:
+    """Replace the file atomically: a reader sees the old content or the new one. See ``stage``."""
+    with stage(path, data, mode, uid=uid, gid=gid, folder_mode=folder_mode, sync=sync) as staged:
+        staged.replace()
+
+
+def create(path: Path, mode: int = 0o600) -> BinaryIO:
+    """Create a file, with the directory that it needs, and open it. Raises FileExistsError, UnsafePath and OSError."""
+    with Folder(path.parent, 0o755) as folder:
+        return os.fdopen(folder.create(path.name, mode), "wb")
 
 
 def append(path: Path, data: bytes, mode: int = 0o600) -> None:
     """Append to the file and flush it to disk. Raises OSError; a part of the data may then be in the file."""
-    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, mode)
+    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
     sync_folder(path.parent)
+
+
+def inspect(path: Path) -> State:
+    """Return what is at a path. The path's last part is no followed link. Raises UnsafePath and OSError."""
+    try:
+        with Folder(path.parent) as folder:
+            return folder.inspect(path.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return State("absent")
+
+
+def read(path: Path) -> Optional[bytes]:
+    """Return the content of a regular file, or None if there is none at the path. Raises UnsafePath and OSError."""
+    try:
+        with Folder(path.parent) as folder:
+            return folder.read(path.name)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+
+
+def make_folder(
+    path: Path, mode: Optional[int] = None, uid: Optional[int] = None, gid: Optional[int] = None, parents: int = 0o755
+) -> None:
+    """
+    Create a directory, and set its mode and its owner, each unless it is None. ``parents``: the mode of missing ones.
+
+    Raises UnsafePath and OSError.
+    """
+    with Folder(path.parent, parents) as above:
+        if above.inspect(path.name).kind in ("file", "link"):
+            above.remove(path.name)
+    with Folder(path, parents) as folder:
+        folder.set_rights(mode, uid, gid)
+
+
+def link(path: Path, target: str) -> None:
+    """Make a symbolic link, in the place of a file or a link. Raises UnsafePath and OSError."""
+    with Folder(path.parent, 0o755) as folder:
+        folder.link(path.name, target)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a directory with everything in it. Raises UnsafePath and OSError."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), Folder(path.parent) as folder:
+        folder.remove(path.name)
+
+
+def change_owner(top: Path, uid: int, gid: int, former: Optional[int] = None) -> None:
+    """
+    Change the owner of a directory and of everything in it; with ``former``, of what belongs to that user only.
+
+    Links are not followed, also not one that a user of the directory makes meanwhile. Raises OSError.
+    """
+    if former in (None, top.lstat().st_uid):
+        os.chown(str(top), uid, gid, follow_symlinks=False)
+    for _, folders, names, handle in os.fwalk(str(top)):
+        for name in (*folders, *names):
+            status = os.stat(name, dir_fd=handle, follow_symlinks=False)
+            if former in (None, status.st_uid):
+                os.chown(name, uid, gid, dir_fd=handle, follow_symlinks=False)
 
 
 def sync_folder(folder: Path) -> None:

@@ -1,5 +1,5 @@
 """
-The contract of hooks, for the hooks of this package and for programs that run one hook alone.
+The contract of the hooks of this package.
 
 A hook is a module of ``stoker_agent.hooks``. Its function ``apply`` receives a ``HookRun`` and returns a ``Result``.
 The tool that it calls writes to the output of the hook's process, which Stoker's agent forwards during the run.
@@ -9,8 +9,7 @@ Optional functions: ``check`` (compare without a change), ``preview`` (show what
 A hook whose work is one process may define ``command`` as well, which returns the argv and the environment variables of
 that process; the agent then starts it without a process of the hook in between.
 
-``main`` runs a hook as a process: as a child of Stoker's agent, or as an executable in the hook directory of another
-agent, with the contract of heat-agents (the config as JSON on standard input, the result as JSON on standard output).
+``main`` runs a hook as a child process of the agent.
 
 Example of a whole hook:
 
@@ -24,17 +23,18 @@ Example of a whole hook:
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from stoker_agent import files, originals
 from stoker_agent.files import open_trusted
-from stoker_agent.hook_memory import DeploymentMemory
+from stoker_agent.hook_memory import Item, Memory
 from stoker_agent.hook_modes import APPLY, MODE, MODES, RESULT_FILE, STATE, UNSUPPORTED, module_name
 from stoker_agent.tool_lines import LinePipe
 
@@ -45,9 +45,8 @@ CHANGED = "deploy_changed"
 
 #: Inputs that Heat and Stoker add; no tool receives these as settings of the user.
 _DEPLOY = "deploy_"
-#: Largest number of bytes of an output, and of each stream in a result on standard output.
+#: Largest number of bytes of an output.
 _LONGEST = 1024 * 1024
-_LONGEST_STREAM = 256 * 1024
 #: Limits of a report's list of changes, because a report has at most 950,000 bytes.
 _MOST_CHANGES = 100
 _LONGEST_DIFF = 2000
@@ -130,13 +129,23 @@ class HookRun:
         self.inputs = _inputs(entry.get("inputs") or ())
         self.working = working
         self.state = state
-        #: What earlier runs of the deployment recorded.
-        self.memory = DeploymentMemory(state, self.inputs, self.name)
         #: The output NAME is the content of the file ``<outputs_path>.NAME``.
         self.outputs_path = outputs
         self.mode = mode
         #: Whether the last tool of ``call`` has failed.
         self.has_tool_failed = False
+
+    @functools.cached_property
+    def memory(self) -> Memory:
+        """What runs of the deployment have changed, for ``undo``."""
+        return Memory.of(self.entry, self.inputs, self.state.parent, self.state.name)
+
+    @functools.cached_property
+    def resource_memory(self) -> Memory:
+        """As ``memory``, which the deployments of triggers share, for hooks of which each run replaces the last one."""
+        entry = {key: value for key, value in self.entry.items() if key not in ("deployment_id", "trigger_id")}
+        is_of_stack = bool(self.inputs.get("deploy_stack_id"))
+        return Memory.of(entry if is_of_stack else self.entry, self.inputs, self.state.parent, self.state.name)
 
     @property
     def is_dry(self) -> bool:
@@ -316,13 +325,16 @@ def _from_yaml(text: str, what: str) -> Any:
 
 
 def write_file(path: Path, content: Union[str, bytes], mode: int = 0o600) -> Path:
-    """Write a file with this mode, truncating an earlier one, and make its directory. Return the path."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    os.fchmod(handle, mode)  # an existing file keeps its mode otherwise
-    with os.fdopen(handle, "wb") as file:
-        file.write(content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape"))
+    """Replace a file, with this mode, and make its directory. Return the path. Raises OSError."""
+    data = content if isinstance(content, bytes) else content.encode("utf-8", "surrogateescape")
+    files.write(path, data, mode, folder_mode=0o700)
     return path
+
+
+def read_text(path: Path) -> Optional[str]:
+    """Return the text of a regular file, or None if there is none at the path. Raises OSError."""
+    content = files.read(path)
+    return None if content is None else content.decode("utf-8", "replace")
 
 
 def write_changed(changes: Sequence[Change], files: Sequence[Tuple[Path, str, int]]) -> None:
@@ -332,6 +344,17 @@ def write_changed(changes: Sequence[Change], files: Sequence[Tuple[Path, str, in
         if str(path) in items:
             write_file(path, content, mode)
             print(f"wrote {path}")
+
+
+def undo_files(run: HookRun, items: Sequence[Item]) -> List[Change]:
+    """Restore the files of the run's deployment, the last one first. Return what changed. Raises OSError."""
+    changes = []
+    for item in reversed(items):
+        if run.memory.release(item):
+            effect = originals.restore(Path(item.name), item.before)
+            changes += [Change(item.name, diff=effect)] if effect else []
+            run.memory.forget(item)
+    return changes
 
 
 def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:
@@ -414,61 +437,10 @@ def _explain_root(group: str, result: Result) -> Result:
 
 
 def main(group: str) -> None:
-    """Run one hook as a process: the config is JSON on standard input. The exit code is 0 if there is a result."""
+    """Run one hook as a child of Stoker's agent: the config is JSON on standard input, the result goes to a file."""
     entry = json.load(sys.stdin)
-    target = os.environ.get(RESULT_FILE)
-    mode = os.environ.get(MODE, APPLY)
-    if target:  # a child of Stoker's agent, which has made the directories
-        folder = Path(target).parent
-        report = run_hook(group, entry, folder, _state(group), folder / "out", mode).to_report()
-        write_file(Path(target), json.dumps(report))
-        return
-    working = _folder(group, "WORKING", "/var/lib/heat-config")
-    outputs = _folder(group, "OUTPUTS", "/var/run/heat-config") / str(entry["id"])
-    with _Captured() as captured:
-        report = run_hook(group, entry, working, working, outputs, mode).to_report()
-    json.dump({**captured.streams(), **report}, sys.stdout)
-
-
-def _state(group: str) -> Path:
-    folder = Path(os.environ[STATE]) / group
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-def _folder(group: str, kind: str, top: str) -> Path:
-    """Return the directory of heat-agents for a group, which ``HEAT_<GROUP>_<KIND>`` may replace."""
-    name = f"HEAT_{re.sub('[^A-Z0-9]', '_', group.upper())}_{kind}"
-    folder = Path(os.environ.get(name) or f"{top}/heat-config-{group}")
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
-
-
-class _Captured:
-    """Captures the output of this process and its children, because heat-agents expects it in the result."""
-
-    def __enter__(self) -> "_Captured":
-        sys.stdout.flush()
-        self._kept = [os.dup(number) for number in (1, 2)]
-        from tempfile import TemporaryFile  # the agent itself, which imports this module too, does without it
-
-        self._files = [TemporaryFile() for _ in self._kept]  # noqa: SIM115 — read after ``__exit__``
-        for number, file in enumerate(self._files, start=1):
-            os.dup2(file.fileno(), number)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for number, kept in enumerate(self._kept, start=1):
-            os.dup2(kept, number)
-            os.close(kept)
-
-    def streams(self) -> Dict[str, str]:
-        """Return both streams as text, with their ends if they are long."""
-        streams = {}
-        for name, file in zip(("deploy_stdout", "deploy_stderr"), self._files):  # noqa: B905 — Python 3.8
-            file.seek(max(0, file.seek(0, 2) - _LONGEST_STREAM))
-            streams[name] = file.read().decode("utf-8", "replace")
-            file.close()
-        return streams
+    target = Path(os.environ[RESULT_FILE])
+    state = Path(os.environ[STATE]) / group
+    state.mkdir(mode=0o700, parents=True, exist_ok=True)
+    result = run_hook(group, entry, target.parent, state, target.parent / "out", os.environ.get(MODE, APPLY))
+    write_file(target, json.dumps(result.to_report()))

@@ -1,44 +1,234 @@
-"""What the runs of a hook record for later runs of the same deployment."""
+"""
+What the runs of a deployment have changed on this machine, and how it was before.
+
+All hooks and the steps of the catalog share one directory, with a file for each item (a file, a package, a unit) of
+each deployment. The names of the files order them: an item that several deployments have changed has one entry for each
+of them. The undo of one deployment leaves such an item to the next one, whose own undo then restores what was there
+before both.
+
+A trigger's run records nothing: nothing undoes it, and it must not alter what the undo of a deployment restores.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import json
+import os
+import re
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from stoker_agent.files import write
+from stoker_agent import files, former_memory
 
 #: The inputs that identify the deployment's resource.
-_OWNER = ("deploy_stack_id", "deploy_resource_name")
+_RESOURCE = ("deploy_stack_id", "deploy_resource_name")
+#: The resource of a deployment without a stack.
+_NO_RESOURCE = "0" * 16
+_NAME = re.compile(r"(?P<number>\d{12})\.(?P<deployment>[A-Za-z0-9-]+)\.(?P<resource>\w{16})\.(?P<item>\w{16})\.json")
+_ID = re.compile("[A-Za-z0-9-]{1,64}")
+#: The variable of the environment with the arguments of ``Memory``, for the processes of a hook.
+_VARIABLE = "STOKER_MEMORY"
 
 
-class DeploymentMemory:
-    """
-    JSON data that every run of one deployment shares, for example for ``undo``: one file in the hook's directory.
+class Item(NamedTuple):
+    """One thing that the runs of a deployment have changed, or use. ``before`` says how it was before the first run."""
 
-    ``state`` is the directory of the hook. ``inputs`` are those of the run. ``name`` identifies a deployment without a
-    stack.
-    """
+    path: Path
+    kind: str
+    name: str
+    before: Dict[str, Any]
 
-    def __init__(self, state: Path, inputs: Mapping[str, Any], name: str) -> None:
-        owner = [str(inputs.get(input_name) or "") for input_name in _OWNER]
-        key = hashlib.sha256("\0".join(owner if all(owner) else [name]).encode()).hexdigest()[:32]
-        self._path = state / f"{key}.json"
 
-    def load(self) -> Dict[str, Any]:
-        """Return the data that an earlier run stored; empty at first."""
+class _Key(NamedTuple):
+    """What the name of an item's file consists of. ``item`` is a digest of its kind and name."""
+
+    number: int
+    deployment: str
+    resource: str
+    item: str
+
+
+class _ItemFiles:
+    """The files of the items of all deployments, in one directory."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def list(self) -> List[Tuple[Path, "_Key"]]:
+        """Return the files in their order."""
+        paths = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return [(path, _key(path)) for path in paths if _NAME.fullmatch(path.name)]
+
+    def path(self, key: "_Key") -> Path:
+        """Return the path for an item."""
+        return self.folder / f"{key.number:012}.{key.deployment}.{key.resource}.{key.item}.json"
+
+    def write(self, key: "_Key", kind: str, name: str, before: Mapping[str, Any]) -> None:
+        """Store an item. Raises OSError."""
+        files.write(self.path(key), json.dumps({"kind": kind, "name": name, "before": dict(before)}).encode())
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep the runs of other deployments out. Raises OSError."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(str(self.folder / "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            content = json.loads(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
-    def store(self, content: Mapping[str, Any]) -> None:
-        """Replace the data. Raises OSError."""
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write(self._path, json.dumps(content).encode())
 
-    def clear(self) -> None:
-        """Remove the data, because the deployment has nothing left on this machine. Raises OSError."""
-        self._path.unlink(missing_ok=True)
+class Memory:
+    """
+    The items of one deployment, in the directory ``folder`` of all deployments.
+
+    ``resource`` identifies the deployment's resource: a deployment that replaces another one of the same resource takes
+    over its items.
+    """
+
+    def __init__(
+        self, folder: Path, deployment: str, resource: str = _NO_RESOURCE, *, is_trigger: bool = False
+    ) -> None:
+        self._files, self._deployment, self._resource = _ItemFiles(folder), deployment, resource
+        self._is_trigger = is_trigger
+        self._former: Dict[Tuple[str, str], Dict[str, Any]] = {}
+
+    @classmethod
+    def of(cls, entry: Mapping[str, Any], inputs: Mapping[str, Any], state: Path, group: str) -> "Memory":
+        """
+        Return the memory of a document's entry. ``state`` is the directory of all hooks.
+
+        What earlier versions of the hook ``group`` have recorded for the deployment becomes part of it.
+        """
+        owner = [str(inputs.get(name) or "") for name in _RESOURCE]
+        resource = _digest(*owner) if all(owner) else _NO_RESOURCE
+        name = str(entry.get("name") or entry["id"])
+        deployment = str(entry.get("deployment_id") or "")
+        if not _ID.fullmatch(deployment):  # the document of another service
+            deployment = resource if all(owner) else _digest(name)
+        memory = cls(state / "memory", deployment, resource, is_trigger=bool(entry.get("trigger_id")))
+        if not memory._is_trigger:
+            memory._adopt(former_memory.read_hook(state / group, group, owner if all(owner) else [name], entry))
+        return memory
+
+    @classmethod
+    def of_environment(cls) -> "Memory":
+        """Return the memory of the run whose hook has started this process."""
+        words = json.loads(os.environ[_VARIABLE])
+        return cls(Path(words["folder"]), words["deployment"], words["resource"], is_trigger=words["is_trigger"])
+
+    def to_environment(self) -> Dict[str, str]:
+        """Return the variable that ``of_environment`` reads."""
+        words = {"folder": str(self._files.folder), "deployment": self._deployment, "resource": self._resource}
+        return {_VARIABLE: json.dumps({**words, "is_trigger": self._is_trigger})}
+
+    def adopt_journal(self, inputs: Mapping[str, Any], schema: str) -> None:
+        """
+        Take over what earlier versions of the catalog's steps have recorded for the deployment.
+
+        Deployments without a stack shared a record, so that each takes only those items of it that it changes itself.
+        """
+        if self._is_trigger:
+            return
+        owner = [str(inputs.get(name) or "") for name in _RESOURCE]
+        if all(owner):
+            self._adopt(former_memory.read_journal(owner))
+        else:
+            self._former = former_memory.read_shared_journal(str(inputs.get("deploy_server_id") or ""), schema)
+
+    def remember(self, kind: str, name: str, **before: Any) -> None:
+        """
+        Record how an item is before a run changes or uses it. The first record of an item counts. Raises OSError.
+
+        A deployment records each item that its config describes, also an item that needs no change: otherwise the undo
+        of another deployment would remove the item.
+        """
+        if self._is_trigger:
+            return
+        with self._files.lock():
+            if not any((item.kind, item.name) == (kind, name) for item in self._own()):
+                former = self._former.pop((kind, name), None)
+                self._store(None, kind, name, before if former is None else former)
+
+    def list(self, *kinds: str) -> List[Item]:
+        """Return the deployment's items of these kinds, or of all, the first recorded one first."""
+        if self._is_trigger or not self._files.folder.is_dir():
+            return []
+        with self._files.lock():
+            return [item for item in self._own() if not kinds or item.kind in kinds]
+
+    def release(self, item: Item) -> bool:
+        """
+        Return whether the deployment has to undo its change of an item.
+
+        It has not if another deployment has changed the item later, or uses it: that one then restores what was there
+        before this one. Raises OSError.
+        """
+        with self._files.lock():
+            own = _key(item.path)
+            later = [path for path, key in self._others(own.item) if key.number > own.number]
+            if not later:
+                return True
+            item.path.replace(later[0])
+            return False
+
+    def forget(self, item: Item) -> None:
+        """Remove an item whose change is undone. Raises OSError."""
+        item.path.unlink(missing_ok=True)
+
+    def is_used(self, kind: str, name: str) -> bool:
+        """Return whether another deployment has recorded an item."""
+        return bool(self._others(_digest(kind, name)))
+
+    def _others(self, item: str) -> List[Tuple[Path, _Key]]:
+        """Return the files of an item that belong to other deployments."""
+        return [
+            (path, key) for path, key in self._files.list() if key.item == item and key.deployment != self._deployment
+        ]
+
+    def _store(self, number: Optional[int], kind: str, name: str, before: Mapping[str, Any]) -> None:
+        """Store an item of the deployment, by default as the newest one."""
+        if number is None:
+            present = self._files.list()
+            number = present[-1][1].number + 1 if present else 1
+        key = _Key(number, self._deployment, self._resource, _digest(kind, name))
+        self._files.write(key, kind, name, before)
+
+    def _own(self) -> List[Item]:
+        """Return the deployment's items, with those of the deployment that it replaces."""
+        items: Dict[str, Item] = {}
+        for path, key in self._files.list():
+            is_own = key.deployment == self._deployment
+            if not is_own and (key.resource != self._resource or key.resource == _NO_RESOURCE):
+                continue
+            if key.item in items:  # of both; the older one says how the item was at first
+                path.unlink()
+                continue
+            own = path if is_own else path.replace(self._files.path(key._replace(deployment=self._deployment)))
+            content = json.loads(own.read_text(encoding="utf-8"))
+            items[key.item] = Item(own, content["kind"], content["name"], content["before"])
+        return list(items.values())
+
+    def _adopt(self, former: Optional[former_memory.Record]) -> None:
+        """Store the items of an earlier version's record as older than all others, and remove the record."""
+        if former is None:
+            return
+        with self._files.lock():
+            present = {(item.kind, item.name) for item in self._own()}
+            for kind, name, before in former.items:
+                if (kind, name) not in present:
+                    self._store(0, kind, name, before)
+        former.path.unlink(missing_ok=True)
+
+
+def _digest(*words: str) -> str:
+    return hashlib.sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _key(path: Path) -> _Key:
+    match = _NAME.fullmatch(path.name)
+    assert match is not None
+    return _Key(int(match["number"]), match["deployment"], match["resource"], match["item"])

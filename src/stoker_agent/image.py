@@ -7,13 +7,12 @@ first boot (``first_start``).
 
 from __future__ import annotations
 
-import shutil
 import sys
 from pathlib import Path
 from typing import Optional
 
 from stoker_agent.config import Paths, Unusable
-from stoker_agent.files import write
+from stoker_agent.files import inspect, link, write
 from stoker_agent.first_start import Invitation, keep_invitation
 
 _PROGRAM = "opt/stoker-agent/stoker-agent.pyz"
@@ -38,17 +37,14 @@ def install(
     if not token:
         raise Unusable(f"{token_file} holds no token")
     keep_invitation(paths, Invitation(url.rstrip("/"), token, f"/{_CA_FILE}" if ca_file else None, proxy_url))
-    for name in (_PROGRAM, _UNIT, _WANTS, _LINK):
-        (top / name).parent.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(str(program), str(top / _PROGRAM))
-    (top / _PROGRAM).chmod(0o755)
+    write(top / _PROGRAM, program.read_bytes(), 0o755, folder_mode=0o755)
     from stoker_agent import service_files  # imported late: the running agent does not need it
 
     unit = service_files.systemd_unit(["/usr/bin/env", "python3", f"/{_PROGRAM}", "run"])
-    write(top / _UNIT, unit.encode(), 0o644)
-    for link, target in ((top / _WANTS, _UNIT), (top / _LINK, _PROGRAM)):
-        if not link.is_symlink() and not link.exists():
-            link.symlink_to(f"/{target}")
+    write(top / _UNIT, unit.encode(), 0o644, folder_mode=0o755)
+    for path, target in ((top / _WANTS, _UNIT), (top / _LINK, _PROGRAM)):
+        if inspect(path).kind == "absent":
+            link(path, f"/{target}")
     if ca_file is not None:
         write(top / _CA_FILE, ca_file.read_bytes())
 

@@ -22,6 +22,7 @@ URL = "@URL@"
 PROGRAM_SHA256 = "@PROGRAM_SHA256@"
 #: Certificates (PEM) of the CA that verifies URL; empty if the system trusts that CA.
 CA = "@CA@"
+_LONGEST_PROGRAM = 16 * 1024 * 1024
 
 
 class Places:
@@ -110,7 +111,9 @@ def download() -> bytes:
     trust = ssl.create_default_context(cadata=CA or None)
     address = URL + "/agent/v1/stoker-agent.pyz"
     with urllib.request.urlopen(address, timeout=60, context=trust) as answer:  # noqa: S310 — the URL is Stoker's
-        content = bytes(answer.read())
+        content = bytes(answer.read(_LONGEST_PROGRAM + 1))
+    if len(content) > _LONGEST_PROGRAM:
+        fail(f"the agent's program at {URL} has more than {_LONGEST_PROGRAM} bytes")
     if hashlib.sha256(content).hexdigest() != PROGRAM_SHA256:
         fail("the agent's program is not the one that this script was made for: run `stoker server enroll` again")
     return content

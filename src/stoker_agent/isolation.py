@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import stoker_agent
-from stoker_agent import launcher, scopes
+from stoker_agent import files, launcher, scopes
 from stoker_agent.environment import Account
-from stoker_agent.files import write
 from stoker_agent.programs import CannotRun
 from stoker_agent.run_options import RunOptions
+from stoker_agent.runs import CWD, TMP
 
 _SYSTEMD = scopes.Systemd()
 #: Files in a run's directory: the launcher's plan, its failure, and the memory events of the run's control group.
 _PLAN, _ERROR, _EVENTS = "launch.json", "launch-error", "memory-events"
 #: Subdirectory of a run's directory for the files of another user.
 _WORKING = "work"
-#: Subdirectory of a run's directory for the files in the run's own /tmp.
-_TMP = "tmp"
 _CONTROLLERS = {"memory_max": "memory", "cpu_max": "cpu", "tasks_max": "pids"}
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 — the directories that private_tmp replaces
 
@@ -59,11 +56,18 @@ class Isolation:
 
         The directory has to be new: no process of the user may have changed it.
         """
-        uid, gid = self.account.uid, self.account.gid
-        for path in (*working.rglob("*"), working):
-            os.lchown(str(path), uid, gid)
+        files.change_owner(working, self.account.uid, self.account.gid)
         for handle in handles:
-            os.fchown(handle, uid, gid)
+            os.fchown(handle, self.account.uid, self.account.gid)
+
+    def make_cwd(self) -> Path:
+        """Return the directory in which the run's processes start. It belongs to the run's user. Raises OSError."""
+        folder = self._folder / CWD
+        if not folder.exists():
+            folder.mkdir(mode=0o700)
+            if self.is_other_user:
+                os.chown(str(folder), self.account.uid, self.account.gid)
+        return folder
 
     def hook_state(self, own: Path) -> Path:
         """Return the directory of the hooks' state: ``own``, or a directory of the run's user."""
@@ -84,7 +88,7 @@ class Isolation:
         if self._options.is_plain:
             return list(argv)
         plan = self._folder / _PLAN
-        write(plan, json.dumps(self._plan(argv, environment)).encode())
+        files.write(plan, json.dumps(self._plan(argv, environment)).encode())
         archive = Path(stoker_agent.__file__).parents[1]
         command = [sys.executable, "-I", "-c", launcher.CHILD, str(archive), str(plan)]
         if self._has_scope:
@@ -114,11 +118,9 @@ class Isolation:
         return None
 
     def clean_up(self) -> None:
-        """Remove what only the run's processes needed, at their end."""
+        """Remove the plan at the end of the run, because it contains the run's environment."""
         if not self._options.is_plain:
-            self._folder.joinpath(_PLAN).unlink(missing_ok=True)  # has the run's environment
-        if self._options.private_tmp:
-            shutil.rmtree(str(self._folder / _TMP), ignore_errors=True)
+            self._folder.joinpath(_PLAN).unlink(missing_ok=True)
 
     def _list_unenforced(self) -> List[str]:
         options, is_root = self._options, os.geteuid() == 0
@@ -170,9 +172,18 @@ class Isolation:
         return {name: limit for name, limit in limits.items() if limit is not None}
 
     def _make_tmp(self) -> Path:
-        folder = self._folder / _TMP
-        folder.mkdir(exist_ok=True)
-        folder.chmod(0o1777)  # tools such as apt write to it as a user of their own
+        """
+        Return the run's own /tmp, in a directory that only the run's user enters.
+
+        Tools such as apt write to /tmp as a user of their own, which the mount at /tmp permits.
+        """
+        private = self._folder / TMP
+        folder = private / TMP
+        if not private.exists():
+            private.mkdir(mode=0o700)
+            folder.mkdir()
+            folder.chmod(0o1777)
+            os.chown(str(private), self.account.uid, self.account.gid)  # last: the user could replace the inner one
         return folder
 
 

@@ -7,7 +7,7 @@ import time
 from datetime import datetime
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional
 
-from stoker_agent.web import SECONDS, Answer, Unreachable, Web, host_of
+from stoker_agent.web import ANSWER, SECONDS, Answer, Limit, Unreachable, Web, host_of
 
 #: The agent renews a token this long before it expires.
 _MARGIN_SECONDS = 60.0
@@ -69,6 +69,7 @@ class Session:
         path: str,
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
+        limit: Limit = ANSWER,
     ) -> Answer:
         """
         Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
@@ -82,11 +83,11 @@ class Session:
         assert token is not None
         url = _endpoint(token.catalog, service, self._login.region).rstrip("/") + path
         sent = {"Accept": "application/json", **(headers or {}), "X-Auth-Token": token.text}
-        answer = self._web.call(verb, url, body, sent, self._seconds)
+        answer = self._web.call(verb, url, body, sent, self._seconds, limit)
         if answer.status == 401:
             self._token = None
             if kept:  # the token was revoked, or this machine's clock differs from the server's
-                return self.call(service, verb, path, body, headers)
+                return self.call(service, verb, path, body, headers, limit)
         return answer
 
     def _log_in(self) -> _Token:

@@ -82,6 +82,7 @@ class Launch:
                 stdin=stdin_file,
                 stdout=out,
                 stderr=err,
+                cwd=str(self._isolation.make_cwd()),
                 start_new_session=True,
             )
 

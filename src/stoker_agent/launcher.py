@@ -61,7 +61,6 @@ def _apply(plan: Mapping[str, Any]) -> None:
         os.initgroups(user["name"], user["gid"])
         os.setgid(user["gid"])
         os.setuid(user["uid"])
-        _enter_home(user["home"])
         _check_access(plan["argv"], user["name"])
 
 
@@ -111,8 +110,11 @@ def _mount_tmp(plan: Mapping[str, Any]) -> None:
     try:
         call("unshare", _NEWNS)
         call("mount", None, b"/", None, ctypes.c_ulong(_REC | _SLAVE), None)
+        # The run's user may have replaced the directory by a link, before the launcher of ``on_cancel`` mounts it.
+        source = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         for target in (b"/tmp", b"/var/tmp"):
-            call("mount", os.fsencode(directory), target, None, ctypes.c_ulong(_BIND), None)
+            call("mount", b"/proc/self/fd/%d" % source, target, None, ctypes.c_ulong(_BIND), None)
+        os.close(source)
     except OSError as error:
         _give_up("private_tmp", f"mounts fail: {error.strerror}", is_strict=plan["is_strict"])
         return
@@ -130,13 +132,6 @@ def _limit(kind: int, limit: int) -> None:
     _, hard = resource.getrlimit(kind)
     limit = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
     resource.setrlimit(kind, (limit, limit))
-
-
-def _enter_home(home: str) -> None:
-    try:
-        os.chdir(home)
-    except OSError:
-        os.chdir("/")
 
 
 def _check_access(argv: Sequence[str], user: str) -> None:

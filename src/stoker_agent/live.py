@@ -15,7 +15,8 @@ from stoker_agent.output_files import BoundedFile
 from stoker_agent.progress import ProgressFile
 from stoker_agent.web import Answer, Busy, Unreachable
 
-_FIRST_WORD_SECONDS = 0.05
+#: A run that ends within this time sends nothing, because its report contains everything.
+_FIRST_WORD_SECONDS = 0.2
 _EVERY_SECONDS = 0.2
 #: The interval of heartbeats for a run without output or progress.
 _HEARTBEAT_SECONDS = 15.0
@@ -32,8 +33,8 @@ class Live:
     """
     Sends the output and progress of one run (POST /agent/v1/runs/ID/logs and /progress) on its own channel.
 
-    A run that ends within 50 ms sends nothing, because its report contains everything. ``most`` is the number of bytes
-    per stream that the server keeps: one half from the beginning, one half from the end.
+    ``most`` is the number of bytes per stream that the server keeps: one half from the beginning, one half from the
+    end.
     """
 
     def __init__(self, channel: Channel, id: str, folder: Path, streams: Mapping[str, BoundedFile], most: int) -> None:
@@ -67,16 +68,12 @@ class Live:
         if self._ended.wait(_FIRST_WORD_SECONDS):
             return
         self._say({"state": "RUNNING", "percent": None, "message": None})
-        over = False
-        while not over:
-            over = self._ended.wait(_EVERY_SECONDS)
-            news = self._progress.news()
-            if news is not None:
-                self._say({"state": "RUNNING", **news})
-            for name, kept in self._streams.items():
-                self._send(name, kept, over)
-            if not over and time.monotonic() - self._sent_at >= _HEARTBEAT_SECONDS:
+        self._send_news(over=False)
+        while not self._ended.wait(_EVERY_SECONDS):
+            self._send_news(over=False)
+            if time.monotonic() - self._sent_at >= _HEARTBEAT_SECONDS:
                 self._say({"beat": True})
+        self._send_news(over=True)
         for pause in _LAST_PAUSES:
             if all(self._offsets[name] >= kept.size() for name, kept in self._streams.items()):
                 break
@@ -84,6 +81,14 @@ class Live:
             for name, kept in self._streams.items():
                 self._send(name, kept, over=True)
         self._channel.close()
+
+    def _send_news(self, *, over: bool) -> None:
+        """Send the new progress and output. ``over``: the run has ended."""
+        news = self._progress.news()
+        if news is not None:
+            self._say({"state": "RUNNING", **news})
+        for name, kept in self._streams.items():
+            self._send(name, kept, over)
 
     def _send(self, name: str, kept: BoundedFile, over: bool) -> None:
         """

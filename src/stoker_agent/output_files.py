@@ -52,6 +52,11 @@ class BoundedFile:
         with self._lock:
             self._from, self._to = punch(self._path, size, self._most // 2) or (self._from, self._to)
 
+    def shrink(self) -> None:
+        """Release all but the ends of a stream whose run has ended."""
+        with self._lock:
+            self._from, self._to = punch(self._path, self.size(), AFTERWARDS) or (self._from, self._to)
+
     def read(self, offset: int, length: int) -> Tuple[int, bytes]:
         """Return up to ``length`` bytes and their offset: ``offset``, or the end of the hole. Raises OSError."""
         with self._lock, self._path.open("rb") as file:
@@ -84,16 +89,20 @@ def punch(path: Path, size: int, kept: int) -> Optional[Tuple[int, int]]:
         os.close(handle)
 
 
-def tidy(folder: Path) -> None:
-    """Truncate the middle of a completed run's output, even if a process that it started still writes."""
+def tidy(folder: Path, kept: int = AFTERWARDS) -> None:
+    """
+    Truncate the middle of a completed run's output, even if a process that it started still writes.
+
+    ``kept`` is the number of bytes that remain at either end.
+    """
     for name in ("stdout", "stderr", "answer"):
         path = folder / name
         try:
             status = path.stat()
         except OSError:
             continue
-        if status.st_blocks * 512 > 3 * AFTERWARDS:
-            punch(path, status.st_size, AFTERWARDS)
+        if status.st_blocks * 512 > 3 * kept:
+            punch(path, status.st_size, kept)
 
 
 @lru_cache(maxsize=None)

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 import stoker_agent
 from stoker_agent import hook_modes
-from stoker_agent.files import open_trusted
+from stoker_agent.files import open_trusted, write
 from stoker_agent.limits import clip_text
 
 #: The file beside the built-in hooks in the agent's archive that lists them. ``pkgutil`` would take a megabyte.
@@ -268,13 +268,9 @@ def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mod
 def _copy(delivered: Path, folder: Path) -> Path:
     """
     Copy a delivered hook, which only the agent's user can execute, for the run's user. Raises OSError.
-
-    The directory is new, so that no link of that user redirects the copy.
     """
-    folder.mkdir(mode=0o700)
     copy = folder / delivered.name
-    copy.write_bytes(delivered.read_bytes())
-    copy.chmod(0o500)
+    write(copy, delivered.read_bytes(), 0o500, folder_mode=0o700)
     return copy
 
 

@@ -8,9 +8,11 @@ from typing import Any, Mapping, Optional, Protocol
 
 from stoker_agent.keystone import Login, Session
 from stoker_agent.sources import SIGNED
-from stoker_agent.web import SECONDS, Answer, Web, host_of
+from stoker_agent.web import SECONDS, Answer, Limit, Web, host_of
 
 _JSON = "application/json"
+#: An answer may have several documents.
+_MESSAGES = Limit("the messages", 64 * 1024 * 1024)
 
 
 class Queue(Protocol):
@@ -40,7 +42,7 @@ class QueueOfLogin:
             "Client-ID": client or self._client,
             "X-Project-Id": self._session.project_id,  # without Keystone, Zaqar identifies the project by this header
         }
-        return self._session.call("messaging", verb, self._path + query, body, headers)
+        return self._session.call("messaging", verb, self._path + query, body, headers, _MESSAGES)
 
 
 class SignedQueue:
@@ -65,7 +67,7 @@ class SignedQueue:
     def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
         """Call the queue's ``messages`` resource with the signature's headers. Raises Unreachable."""
         headers = {"Content-Type": _JSON, "Accept": _JSON, "Client-ID": client or self._client, **self._opening}
-        return self._web.call(verb, self._url + query, body, headers, self._seconds)
+        return self._web.call(verb, self._url + query, body, headers, self._seconds, _MESSAGES)
 
 
 def open_queue(web: Web, section: Mapping[str, Any], seconds: float) -> Queue:

@@ -6,19 +6,22 @@ The existing files state how far a run is, so no state is ever overwritten:
     entry.json      the run has begun; written before the hook starts, so that no run executes twice
     result.json     the run has ended; the values to report
     acknowledged    the receiver accepted the result, or does not want it
+    interruptions   how often the run was interrupted, if it runs again after an interruption
     stopping        the agent is stopping the run
     stdout, stderr  the output, written while the hook runs
+    cwd, tmp        the directory in which the processes start, and their private /tmp; removed when the run ends
 
 A separate file lists the ids of removed runs, because a source may list a run indefinitely.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import time
 from pathlib import Path
-from typing import Any, Collection, Dict, List, Mapping, Sequence
+from typing import Any, Collection, Dict, List, Mapping, Optional, Sequence, Set
 
 from stoker_agent.files import append, remove_tree, sync_folder, write
 
@@ -27,12 +30,34 @@ _KEPT_SECONDS = 24 * 3600.0
 _KEPT_RUNS = 200
 #: Number of ids of removed runs at which the older half is dropped. A document lists a run only until a newer one.
 _MOST_PAST = 20_000
+#: A file in a run's directory, and the number at which the run fails: a script may end its agent, or the machine.
+_INTERRUPTIONS, _MOST_INTERRUPTIONS = "interruptions", 5
+#: Subdirectories of a run's directory that only the run's processes need.
+CWD, TMP = "cwd", "tmp"
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 #: The key for the source's name in an entry on disk. An entry without it came from Stoker's channel.
 _SOURCE = "stoker_source"
 
 Entry = Mapping[str, Any]
 Values = Mapping[str, Any]
+
+
+def count_interruptions(folder: Path) -> int:
+    """Return how often the run in ``folder``, which runs again after an interruption, was interrupted."""
+    try:
+        return int(folder.joinpath(_INTERRUPTIONS).read_text())
+    except (OSError, ValueError):
+        return 0
+
+
+def is_id(text: str) -> bool:
+    """Whether ``text`` can be the id of a run."""
+    return _ID.fullmatch(text) is not None
+
+
+def with_source(entry: Entry, source: str) -> Dict[str, Any]:
+    """Return the entry with the name of the source that listed it, as it is stored."""
+    return {**entry, _SOURCE: source}
 
 
 def source_of(entry: Entry) -> str:
@@ -69,27 +94,41 @@ class Runs:
 
     def __init__(self, state: Path) -> None:
         self._folder = state / "runs"
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with contextlib.suppress(OSError):  # ``begin`` raises the error
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._past = PastRuns(state / "past-runs")
+        #: Ids of the runs that this process has begun. A script may delete the files below ``state``.
+        self._begun: Set[str] = set()
 
     def folder(self, id: str) -> Path:
         """Return the directory of a run. Raises ValueError if ``id`` is not a valid id."""
-        if not _ID.fullmatch(id):
+        if not is_id(id):
             raise ValueError(f"{id!r} is no config's id")
         return self._folder / id
 
     def has_begun(self, id: str) -> bool:
         """Whether the run has begun at some time, and so must never begin again."""
-        return self.folder(id).joinpath("entry.json").exists() or id in self._past
+        folder = self.folder(id)
+        names = ("entry.json", "acknowledged")
+        return id in self._begun or id in self._past or any((folder / name).exists() for name in names)
 
     def begin(self, entry: Entry, source: str) -> Path:
         """Store the entry in a new directory and return the directory. Raises OSError; the run has then not begun."""
         folder = self.folder(entry["id"])
+        interruptions = count_interruptions(folder)
         remove_tree(folder)
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         sync_folder(self._folder)
-        write(folder / "entry.json", json.dumps({**entry, _SOURCE: source}).encode())
+        if interruptions:
+            write(folder / _INTERRUPTIONS, str(interruptions).encode())
+        write(folder / "entry.json", json.dumps(with_source(entry, source)).encode())
+        self._begun.add(entry["id"])
         return folder
+
+    def remember(self, id: str) -> None:
+        """Record in memory that the run must not begin again, because the disk is full."""
+        self._begun.add(id)
 
     def adopt(self, deployed: Path) -> None:
         """
@@ -98,17 +137,42 @@ class Runs:
         ids = {path.stem for path in deployed.glob("*.json") if _ID.fullmatch(path.stem)}
         self._past.add([id for id in sorted(ids) if not self.has_begun(id)])
 
-    def end(self, id: str, values: Values) -> None:
-        """Store the result. Raises OSError."""
-        write(self.folder(id) / "result.json", json.dumps(values).encode())
+    def end(self, entry: Entry, values: Values) -> None:
+        """
+        Store the result, and remove what only the run's processes needed. Raises OSError.
 
-    def undo(self, id: str) -> None:
-        """Remove the entry, so that the run may begin again. Raises OSError."""
-        self.folder(id).joinpath("entry.json").unlink()
-        sync_folder(self.folder(id))
+        ``entry`` is the stored entry, which a script may have deleted meanwhile.
+        """
+        folder = self.folder(entry["id"])
+        for name in (CWD, TMP):
+            if folder.joinpath(name).exists():
+                remove_tree(folder / name)
+        if not folder.joinpath("entry.json").exists():
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write(folder / "entry.json", json.dumps(entry).encode())
+        write(folder / "result.json", json.dumps(values).encode())
+
+    def undo(self, id: str) -> bool:
+        """
+        Count an interruption of the run and remove its entry, so that it may begin again.
+
+        Returns False, and does not remove the entry, after the last permitted interruption or without write access.
+        """
+        count = count_interruptions(self.folder(id)) + 1
+        try:
+            write(self.folder(id) / _INTERRUPTIONS, str(count).encode())
+            if count >= _MOST_INTERRUPTIONS:
+                return False
+            self.folder(id).joinpath("entry.json").unlink()
+            sync_folder(self.folder(id))
+        except OSError:
+            return False
+        self._begun.discard(id)
+        return True
 
     def acknowledge(self, id: str) -> None:
         """Record that the result was reported. Raises OSError."""
+        self.folder(id).mkdir(mode=0o700, parents=True, exist_ok=True)
         write(self.folder(id) / "acknowledged", b"")
 
     def entry(self, id: str) -> Dict[str, Any]:
@@ -126,7 +190,9 @@ class Runs:
 
     def list_unreported(self) -> List[str]:
         """Return the ids of ended runs without an acknowledgment, oldest first."""
-        folders = [folder for folder in self._list_with("result.json") if not folder.joinpath("acknowledged").exists()]
+        folders = [
+            folder for folder in self.list_folders("result.json") if not folder.joinpath("acknowledged").exists()
+        ]
         return [
             folder.name for folder in sorted(folders, key=lambda folder: folder.joinpath("result.json").stat().st_mtime)
         ]
@@ -135,18 +201,21 @@ class Runs:
         """Return the ids of runs that began and did not end. Only correct while no run is active."""
         ends = ("result.json", "acknowledged")
         return [
-            folder.name for folder in self._list_with("entry.json") if not any((folder / end).exists() for end in ends)
+            folder.name
+            for folder in self.list_folders("entry.json")
+            if not any((folder / end).exists() for end in ends)
         ]
 
     def forget_all_but(self, wanted: Collection[str]) -> None:
         """
         Remove acknowledged runs that are not in ``wanted``, except the newest of the last day.
 
-        Their ids remain known. Raises OSError.
+        Their ids remain known on disk. Raises OSError.
         """
+        self._begun.intersection_update(wanted)
         ends = [
             (folder.joinpath("acknowledged").stat().st_mtime, folder)
-            for folder in self._list_with("acknowledged")
+            for folder in self.list_folders("acknowledged")
             if folder.name not in wanted
         ]
         long_ago = time.time() - _KEPT_SECONDS
@@ -159,9 +228,6 @@ class Runs:
                 folder.joinpath(name).unlink(missing_ok=True)
             remove_tree(folder)
 
-    def list_acknowledged(self) -> List[Path]:
-        """Return the directories of runs with an acknowledgment."""
-        return self._list_with("acknowledged")
-
-    def _list_with(self, name: str) -> List[Path]:
-        return [path.parent for path in self._folder.glob(f"*/{name}")]
+    def list_folders(self, having: Optional[str] = None) -> List[Path]:
+        """Return the directories of all runs, or of those with a file ``having``."""
+        return [path.parent for path in self._folder.glob(f"*/{having}")] if having else list(self._folder.glob("*"))

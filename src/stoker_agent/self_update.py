@@ -1,7 +1,7 @@
 """
 Replaces the agent's program by the one that Stoker offers.
 
-The steps: verify the offer's signature, download the program and verify its digest, start it in a self-test, let the
+The steps: download the program and verify its digest, start it in a self-test, let the
 active runs end, keep the old file, replace the file and execute the new program in the same process. A process of the
 old program (``update_guard``) restores the old file if the new program does not reach Stoker in time. The record in
 ``<state>/update.json`` says how far the update is, for all of these processes.
@@ -23,16 +23,16 @@ import stoker_agent
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
-from stoker_agent.drain import Drain
+from stoker_agent.drain import Drain, Stopped
 from stoker_agent.files import write
 from stoker_agent.service_manager import ServiceManager
-from stoker_agent.signatures import Unverified, check_program
-from stoker_agent.web import Unreachable
+from stoker_agent.web import Limit, Unreachable
 
 _log = logging.getLogger("stoker-agent")
 
 RESTARTING, COMPLETE, FAILED, ROLLED_BACK = "RESTARTING", "COMPLETE", "FAILED", "ROLLED_BACK"
 _PATH = "/agent/v1/stoker-agent.pyz"
+_PROGRAM = Limit("the program", 16 * 1024 * 1024)
 _TEST_SECONDS = 60.0
 _TRIES = 5
 _RETRY_SECONDS = 5.0
@@ -82,6 +82,12 @@ def find_program() -> Optional[Path]:
     return path if path.is_file() else None
 
 
+def read_running_program() -> Optional[bytes]:
+    """Return the program that this process executes, or None if the agent runs from a source directory."""
+    opened = Path(stoker_agent.__path__[0]).parent  # the file as it was opened at the start (``program_file``)
+    return opened.read_bytes() if opened.is_file() else None
+
+
 class Updater:
     """
     Follows the offers in the documents of Stoker's channel.
@@ -97,7 +103,7 @@ class Updater:
         self._program = find_program()
         self._thread: Optional[threading.Thread] = None
         self._record = read_record(paths.state)
-        if self._is_unconfirmed():
+        if self._is_unconfirmed() and self._is_running(self._record):
             start_guard(paths, self._record, manager.is_present)
 
     def on_document(self, offer: Mapping[str, Any]) -> None:
@@ -109,7 +115,10 @@ class Updater:
         if self._thread is not None and self._thread.is_alive():
             return
         if self._is_unconfirmed():
-            self._finish(COMPLETE, "")
+            if self._is_running(self._record):
+                self._finish(COMPLETE, "")
+            else:
+                self._finish(FAILED, "interrupted: the agent ended before its program was replaced")
         record = self._record
         is_new = bool(offer) and (record is None or offer.get("id") != record.id)
         if is_new or (record is not None and not record.is_reported):
@@ -121,11 +130,20 @@ class Updater:
     def _is_unconfirmed(self) -> bool:
         return self._record is not None and self._record.state == RESTARTING
 
+    @staticmethod
+    def _is_running(record: Optional[UpdateRecord]) -> bool:
+        """Whether this process executes the program of the update."""
+        program = read_running_program()
+        return record is not None and program is not None and _digest(program) == record.sha256
+
     def _work(self, offer: Mapping[str, Any]) -> None:
         try:
             if offer:
                 self._update(offer)
-        except (UpdateFailed, Unverified, OSError, subprocess.SubprocessError) as error:
+        except Stopped:
+            _log.info("update.stopped: the agent ends before the update")
+            return
+        except (UpdateFailed, OSError, subprocess.SubprocessError) as error:
             self._record = UpdateRecord(str(offer.get("id")), FAILED, str(offer.get("sha256")))
             self._finish(FAILED, str(error))
             self._drain.end()
@@ -138,25 +156,38 @@ class Updater:
 
     def _update(self, offer: Mapping[str, Any]) -> None:
         """Replace the program and execute it. Returns only if this program is the offered one."""
-        check_program(offer, self._config.key, self._config.server_id)
         program = self._check_program()
         self._record = UpdateRecord(str(offer["id"]), FAILED, str(offer["sha256"]))
-        if _digest(program.read_bytes()) == offer["sha256"]:
+        if self._is_running(self._record):
             self._finish(COMPLETE, "")
             return
         _log.info("update.started: this agent becomes version %s", offer["version"])
         fresh, previous = program.with_name(program.name + ".new"), program.with_name(program.name + ".old")
         _write_program(fresh, self._download(str(offer["sha256"])))
         self._test(fresh, str(offer["id"]))
-        self._drain.begin()
+        id = str(offer["id"])
+        self._drain.begin(lambda reason: send_report(self._config, id, "IN_PROGRESS", reason))
+        record = UpdateRecord(
+            id, RESTARTING, str(offer["sha256"]), str(program), str(previous), float(offer["seconds"])
+        )
+        with self._drain.restarting:
+            self._restart(record, fresh)
+
+    def _restart(self, record: UpdateRecord, fresh: Path) -> None:
+        """Replace the program by ``fresh`` and execute it. Raises Stopped if the agent is to end instead."""
+        self._drain.check()
+        before, program, previous = read_record(self._paths.state), Path(record.program), Path(record.previous)
         previous.unlink(missing_ok=True)
         os.link(str(program), str(previous))
-        record = UpdateRecord(
-            str(offer["id"]), RESTARTING, str(offer["sha256"]), str(program), str(previous), float(offer["seconds"])
-        )
         store_record(self._paths.state, record)
         fresh.replace(program)
         start_guard(self._paths, record, self._manager.is_present)
+        try:
+            self._drain.check()  # the new program would not know of the signal
+        except Stopped:
+            previous.replace(program)
+            store_record(self._paths.state, before or record._replace(state=FAILED, reason="the agent was stopped"))
+            raise
         _log.info("update.restarted: the new program starts")
         self._manager.restore_environment()
         os.execv(sys.executable, [sys.executable, str(program), *sys.argv[1:]])  # noqa: S606 — a shell would be another process
@@ -178,7 +209,7 @@ class Updater:
             pause = _RETRY_SECONDS
             channel = Channel(self._config)
             try:
-                answer = channel.call("GET", _PATH, seconds=60.0)
+                answer = channel.call("GET", _PATH, seconds=60.0, limit=_PROGRAM)
                 if answer.status == 200 and _digest(answer.body) == sha256:
                     return answer.body
                 reason = "its digest is another one than the offer's" if answer.status == 200 else answer.summary()
@@ -226,7 +257,11 @@ class Updater:
 def send_report(config: Config, id: str, status: str, reason: str) -> bool:
     """Report the state of an update. Return whether Stoker has accepted the report."""
     channel = Channel(config)
-    body = json.dumps({"id": id, "status": status, "reason": reason[:2000]}).encode()
+    program = read_running_program()
+    report = {"id": id, "status": status, "reason": reason[:2000]}
+    if program is not None:
+        report["sha256"] = _digest(program)
+    body = json.dumps(report).encode()
     try:
         answer = channel.call("POST", "/agent/v1/upgrade", body, {"Content-Type": "application/json"})
     except Unreachable as error:
@@ -264,4 +299,3 @@ def _digest(content: bytes) -> str:
 
 def _write_program(path: Path, content: bytes) -> None:
     write(path, content, 0o755)
-    path.chmod(0o755)

@@ -19,6 +19,7 @@ from typing import List, NamedTuple, Optional, Sequence
 
 from stoker_agent import service_files
 from stoker_agent.config import Paths, Unusable
+from stoker_agent.files import write
 
 SYSTEMD, OPENRC, SYSV, BACKGROUND = "systemd", "OpenRC", "System V init", "background"
 _SYSTEMD_UNIT = Path("/etc/systemd/system/stoker-agent.service")
@@ -91,7 +92,7 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
     if manager == SYSTEMD:
         if user is not None or find_user() is None:
             own = None if user == ROOT else user
-            _write(_SYSTEMD_UNIT, service_files.systemd_unit(command, own, has_sudo=has_sudo), 0o644)
+            write(_SYSTEMD_UNIT, service_files.systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
         for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
             _call("systemctl", "--quiet", *words)
         return Service(manager, _SYSTEMD_UNIT, command)
@@ -99,11 +100,11 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
         raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
     stop_process(paths)
     if manager == OPENRC:
-        _write(_INIT_SCRIPT, service_files.openrc_script(command), 0o755)
+        write(_INIT_SCRIPT, service_files.openrc_script(command).encode(), 0o755)
         _call("rc-update", "--quiet", "add", _NAME, "default")
         _call("rc-service", _NAME, "restart")
     else:
-        _write(_INIT_SCRIPT, service_files.sysv_script(command), 0o755)
+        write(_INIT_SCRIPT, service_files.sysv_script(command).encode(), 0o755)
         _call("update-rc.d", _NAME, "defaults")
         _call(str(_INIT_SCRIPT), "start")
     _await_start(paths)
@@ -214,13 +215,6 @@ def _call(*words: str) -> None:
     if done.returncode:
         lines = done.stdout.decode(errors="replace").strip().splitlines()
         raise Unusable(f"`{' '.join(words)}` failed: {lines[-1] if lines else f'exit code {done.returncode}'}")
-
-
-def _write(path: Path, text: str, mode: int) -> None:
-    fresh = path.with_name(f".{path.name}.new")
-    fresh.write_text(text)
-    fresh.chmod(mode)
-    fresh.replace(path)
 
 
 def _delete(*paths: Path) -> List[Path]:

@@ -18,7 +18,10 @@ Type=notify
 NotifyAccess=main
 ExecStart={command}
 Restart=always
+# An agent that cannot start is started again ever more rarely. systemd before 254 ignores the last two lines.
 RestartSec=2
+RestartSteps=10
+RestartMaxDelaySec=60
 # The agent sends a sign of life every minute, if it does not hang.
 WatchdogSec=300
 # What a script started goes on without the agent.

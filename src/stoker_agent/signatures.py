@@ -12,28 +12,18 @@ import hmac
 import json
 import logging
 from pathlib import Path
-from typing import Any, Callable, Dict, Mapping
+from typing import Any, Callable, Dict
 
 from stoker_agent.files import write
 from stoker_agent.web import Unreachable
 
 SECTION, HMAC = "stoker-signature", "hmac"
 _PURPOSE = b"stoker documents"
-_PROGRAMS = b"stoker agent programs"
 _log = logging.getLogger("stoker-agent")
 
 
 class Unverified(Unreachable):
     """The document has no valid signature for this server, or is older than an accepted one."""
-
-
-def check_program(offer: Mapping[str, Any], credential: str, server_id: str) -> None:
-    """Check the signature of an offered agent program. Raises Unverified."""
-    key = hmac.new(credential.encode("utf-8", "surrogateescape"), _PROGRAMS, hashlib.sha256).digest()
-    signed = {**{name: value for name, value in offer.items() if name != "signature"}, "server_id": server_id}
-    expected = hmac.new(key, _canonical(signed), hashlib.sha256).hexdigest()
-    if not hmac.compare_digest(expected.encode(), str(offer.get("signature")).encode("utf-8", "replace")):
-        raise Unverified("the offered program is not signed with this server's key")
 
 
 def _canonical(value: Any) -> bytes:

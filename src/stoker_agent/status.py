@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Sequence
 
 from stoker_agent import __version__
+from stoker_agent.files import write
 from stoker_agent.web import Refused, Unreachable
 
 _NAME, _CONTACT = "status.json", "last-contact"
@@ -73,12 +74,9 @@ class StatusFile:
             self._write()
 
     def _write(self) -> None:
-        fresh = self._path.with_name(f".{_NAME}.new")
         with contextlib.suppress(OSError):
-            # without fsync: after a crash of the machine, no agent runs
-            fresh.write_text(json.dumps(self._values))
-            fresh.chmod(0o600)
-            fresh.replace(self._path)
+            # not flushed to disk: after a crash of the machine, no agent runs
+            write(self._path, json.dumps(self._values).encode(), sync=False)
 
 
 def read_status(state: Path) -> Mapping[str, Any]:

@@ -13,6 +13,9 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 #: Reasons for a stop. The result's reason begins with them.
 CANCELLED, WITHDRAWN = "Cancelled", "Withdrawn"
+#: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
+#: next agent completes the stop.
+STOPPING = "stopping"
 #: Seconds between SIGTERM and SIGKILL, unless the config's options set ``cancel_grace``.
 GRACE_SECONDS = 5.0
 _LONGEST_GRACE = 3600.0
@@ -62,6 +65,14 @@ class Ended(NamedTuple):
         return {"deploy_status_reason": f"{why}: {words}", "deploy_status_code": code}
 
 
+def was_stopping(folder: Path) -> Optional[str]:
+    """Return the reason for which an agent began to stop the run in ``folder``, or None if it did not."""
+    try:
+        return folder.joinpath(STOPPING).read_text() or None
+    except OSError:
+        return None
+
+
 def before(why: str) -> Dict[str, Any]:
     """Return the result of a run that was stopped before it began."""
     return {"deploy_status_reason": f"{why} before it began", "deploy_status_code": TERMINATED}
@@ -87,13 +98,16 @@ def is_over(process: subprocess.Popen[bytes]) -> bool:
 
 def end_session(
     process: subprocess.Popen[bytes], seconds: float, meanwhile: Callable[[], None] = lambda: None
-) -> Ended:
+) -> Optional[Ended]:
     """
     Send SIGTERM to all processes of the session, then SIGKILL after ``seconds``. Return when none remains.
 
-    ``meanwhile`` is called repeatedly. The process group would not suffice: `timeout` and shells with job control
-    create their own groups. A daemon has its own session and survives.
+    Returns None, without a signal to any process, if ``process`` has ended by itself. ``meanwhile`` is called
+    repeatedly. The process group would not suffice: `timeout` and shells with job control create their own groups. A
+    daemon has its own session and survives.
     """
+    if is_over(process):
+        return None
     for sign, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, _KILLED_SECONDS)):
         asked = time.monotonic()
         signalled: Set[int] = set()

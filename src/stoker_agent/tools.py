@@ -19,7 +19,7 @@ PROGRAMS: Mapping[str, str] = {
         ("ansible-playbook", "apt-get", "chef-client", "cloud-init", "dnf", "docker", "docker-compose", "git"),
         "--version",
     ),
-    **dict.fromkeys(("podman", "puppet", "pwsh", "python3", "salt-call", "systemctl"), "--version"),
+    **dict.fromkeys(("podman", "puppet", "python3", "salt-call", "systemctl"), "--version"),
     **dict.fromkeys(("cfn-init", "os-apply-config"), ""),
 }
 _SECONDS = 10.0

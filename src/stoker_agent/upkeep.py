@@ -1,4 +1,4 @@
-"""Periodic work of the running agent: truncated output files, and signs of life for systemd's watchdog."""
+"""Periodic work of the running agent: output files, lost results, and signs of life for systemd's watchdog."""
 
 from __future__ import annotations
 
@@ -14,14 +14,16 @@ _PAUSE_SECONDS = 60.0
 
 class Upkeep:
     """
-    Calls ``tidy`` once a minute, in a thread.
+    Calls ``tasks`` once a minute, in a thread.
 
-    ``tidy`` takes the agent's lock. If the agent hangs, or one of the threads ``vital`` has ended, systemd gets no sign
-    of life and restarts the agent.
+    One of them takes the agent's lock. If the agent hangs, or one of the threads ``vital`` has ended, systemd gets no
+    sign of life and restarts the agent.
     """
 
-    def __init__(self, tidy: Callable[[], None], manager: ServiceManager, vital: Sequence[threading.Thread]) -> None:
-        self._tidy = tidy
+    def __init__(
+        self, tasks: Sequence[Callable[[], None]], manager: ServiceManager, vital: Sequence[threading.Thread]
+    ) -> None:
+        self._tasks = tasks
         self._manager = manager
         self._vital = vital
 
@@ -31,7 +33,8 @@ class Upkeep:
 
     def _run(self) -> None:
         while True:
-            self._tidy()
+            for task in self._tasks:
+                task()
             if all(thread.is_alive() for thread in self._vital):
                 self._manager.notify("WATCHDOG=1")
             time.sleep(_PAUSE_SECONDS)

@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 10.0
 _KEPT = 4
 _REDIRECTS = 5
 _MOVED = (301, 302, 303, 307, 308)
-#: Headers with credentials. A redirect to another host drops them.
+#: Headers with credentials. A redirect to another host, or from https to http, drops them.
 _SECRET = ("authorization", "x-auth-token", "url-signature")
 
 
@@ -49,6 +49,21 @@ class Refused(Unreachable):
 _LONGEST_PAUSE = 240.0
 #: Statuses whose Retry-After is a request to send less.
 _OVERLOADED = (429, 503)
+
+
+class Limit(NamedTuple):
+    """The largest answer to a request. ``what`` names its content in errors."""
+
+    what: str
+    most: int
+    #: Whether the time limit of the request is that of the whole answer, not only of the wait for it.
+    is_timed: bool = False
+
+
+_MIB = 1024 * 1024
+ANSWER = Limit("the answer", 16 * _MIB)
+#: A document has all configs of a server, each of at most 1 MiB.
+DOCUMENT = Limit("the document", 64 * _MIB)
 
 
 class Answer(NamedTuple):
@@ -102,22 +117,21 @@ class Web:
         body: Optional[bytes] = None,
         headers: Optional[Mapping[str, str]] = None,
         seconds: float = SECONDS,
-        most: Optional[int] = None,
+        limit: Limit = ANSWER,
     ) -> Answer:
         """
         Send a request and return the answer, whatever its status below 500. Redirects are followed for GET and HEAD.
 
-        ``seconds`` limits the wait for the answer, and with ``most``, which limits the bytes of its body, the time of
-        the whole answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx (with the Retry-After of 429
-        and 503), and Refused for a longer body.
+        ``seconds`` limits the wait for the answer. Raises Unreachable without an answer, Busy for 408, 429 and 5xx
+        (with the Retry-After of 429 and 503), and Refused for an answer above the limit.
         """
         sent = dict(headers or {})
         for _ in range(_REDIRECTS + 1):
-            answer = self._call(verb, url, body, sent, seconds, most)
+            answer = self._call(verb, url, body, sent, seconds, limit)
             if answer.status not in _MOVED or verb not in ("GET", "HEAD") or "location" not in answer.headers:
                 return answer
             target = urllib.parse.urljoin(url, answer.headers["location"])
-            if _netloc(target) != _netloc(url):
+            if not _may_have_secrets(url, target):
                 sent = {name: value for name, value in sent.items() if name.lower() not in (*_SECRET, "host")}
             url = target
         raise Unreachable("the server sends from one address to the next without end")
@@ -134,13 +148,13 @@ class Web:
         body: Optional[bytes],
         headers: Mapping[str, str],
         seconds: float,
-        most: Optional[int],
+        limit: Limit,
     ) -> Answer:
         place, path = _parts(url)
         sent = {"User-Agent": f"stoker-agent/{__version__}", **headers}
         kept = place in self._connections
         try:
-            answer = self._exchange(place, verb, path, body, sent, seconds, most)
+            answer = self._exchange(place, verb, path, body, sent, seconds, limit)
         except (http.client.HTTPException, OSError, ValueError) as error:
             self._drop(place)
             if isinstance(error, ssl.SSLError):
@@ -151,7 +165,7 @@ class Web:
             if not kept or isinstance(error, socket.timeout):
                 raise Unreachable(f"{type(error).__name__}: {error}") from None
             # The server may have closed an idle connection, so the request is repeated on a new one.
-            return self._call(verb, url, body, headers, seconds, most)
+            return self._call(verb, url, body, headers, seconds, limit)
         if answer.status >= 500 or answer.status in (408, 429):
             retry_after = answer.retry_after if answer.status in _OVERLOADED else 0.0
             raise Busy(f"the server answered {answer.status}", retry_after)
@@ -165,7 +179,7 @@ class Web:
         body: Optional[bytes],
         headers: Mapping[str, str],
         seconds: float,
-        most: Optional[int],
+        limit: Limit,
     ) -> Answer:
         connection = self._connections.get(place)
         if connection is None:
@@ -180,12 +194,10 @@ class Web:
         connection.request(verb, path, body, dict(headers))
         response = connection.getresponse()
         received = {name.lower(): value for name, value in response.getheaders()}
-        if most is None:
-            return Answer(response.status, received, response.read())
-        content = _read(response, most, time.monotonic() + seconds)
+        content = _read(response, limit, seconds)
         if content is None:
             self._drop(place)
-            raise Refused(f"the answer has more than {most} bytes")
+            raise Refused(f"{limit.what} of {_authority(place)} has more than {limit.most} bytes")
         return Answer(response.status, received, content)
 
     def _connect(self, place: _Place) -> http.client.HTTPConnection:
@@ -239,17 +251,26 @@ def _authority(place: _Place) -> str:
     return name if port is None else f"{name}:{port}"
 
 
-def _read(response: http.client.HTTPResponse, most: int, until: float) -> Optional[bytes]:
-    """Return the body, or None if it is longer than ``most`` bytes. Raises socket.timeout after ``until``."""
-    content = b""
-    while len(content) <= most:
-        chunk = response.read(min(65536, most + 1 - len(content)))
+def _read(response: http.client.HTTPResponse, limit: Limit, seconds: float) -> Optional[bytes]:
+    """Return the body, or None if it is above the limit. Raises socket.timeout."""
+    if response.length is not None and response.length > limit.most:
+        return None
+    until, content = time.monotonic() + seconds, bytearray()
+    while len(content) <= limit.most:
+        chunk = response.read(min(65536, limit.most + 1 - len(content)))
         content += chunk
         if not chunk:
-            return content
-        if time.monotonic() > until:
+            return bytes(content)
+        if limit.is_timed and time.monotonic() > until:
             raise socket.timeout("the answer takes too long")
     return None
+
+
+def _may_have_secrets(former: str, target: str) -> bool:
+    """Whether a redirect keeps the headers with credentials: to the same host, and not from https to http."""
+    return _netloc(target) == _netloc(former) and not (
+        former.lower().startswith("https:") and not target.lower().startswith("https:")
+    )
 
 
 def host_of(url: str) -> str:

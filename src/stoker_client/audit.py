@@ -17,6 +17,12 @@ class Audit:
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
 
-    def all(self, *, server: str | None = None, limit: int | None = None) -> list[Decision]:
-        """Return audit entries of the project, newest first, optionally of one server and at most ``limit``."""
-        return cast(list[Decision], read_pages(self._wire, "/audit", "audit", {"server": server}, limit))
+    def all(self, *, limit: int | None = None, site: bool = False, **filters: str | None) -> list[Decision]:
+        """
+        Return audit entries of the project, or with ``site`` those of no project, newest first and at most ``limit``.
+
+        ``filters``: ``server`` and ``stack`` (name or id, also of a deleted one), ``actor``, ``outcome``.
+        """
+        return cast(
+            list[Decision], read_pages(self._wire, "/audit/site" if site else "/audit", "audit", filters, limit)
+        )

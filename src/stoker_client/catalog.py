@@ -1,4 +1,4 @@
-"""The catalogue API, a Stoker extension: typed, versioned configs."""
+"""The catalog API, a Stoker extension: typed, versioned configs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Catalog:
-    """Calls to the catalogue API."""
+    """Calls to the catalog API."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

@@ -13,8 +13,8 @@ from stoker_client.shapes import Check
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-IN_SYNC, DRIFTED, UNKNOWN = "IN_SYNC", "DRIFTED", "UNKNOWN"
-STATES = (IN_SYNC, DRIFTED, UNKNOWN)
+IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
+STATES = (IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED)
 ONLINE = "ONLINE"
 #: Pauses in seconds between two requests for the answers of agents.
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
@@ -87,5 +87,6 @@ def awaits_answer(check: Check) -> bool:
 
 
 def state_of(check: Check) -> str:
-    """Return the state, which is unknown while a request has no answer."""
-    return UNKNOWN if check["pending"] else check["state"]
+    """Return the state, which is unknown while a request has no answer, or no agent reports whether it has changed."""
+    is_stale = check["state"] == IN_SYNC and check["server_status"] not in (ONLINE, None)
+    return UNKNOWN if check["pending"] or is_stale else check["state"]

@@ -37,7 +37,8 @@ class Client:
     """
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+        #: The connection to the service's API, for commands of other packages.
+        self.wire = wire
         self.stacks = Stacks(wire)
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
@@ -55,20 +56,20 @@ class Client:
 
     def on_warning(self, callback: Callable[[str], None]) -> None:
         """Call ``callback`` with each warning that the service attaches to a successful answer."""
-        self._wire.on_warning = callback
+        self.wire.on_warning = callback
 
     @property
     def root_url(self) -> str:
         """The root URL of the service's paths."""
-        return self._wire.root_url
+        return self.wire.root_url
 
     def health(self) -> dict[str, Any]:
         """Return the service's health report. Raises Refused if the service is unhealthy."""
-        return dict(self._wire.get(f"{self._wire.root_url}/healthz") or {})
+        return dict(self.wire.get(f"{self.wire.root_url}/healthz") or {})
 
     def close(self) -> None:
         """Close all connections."""
-        self._wire.close()
+        self.wire.close()
 
     def __enter__(self) -> Self:
         return self

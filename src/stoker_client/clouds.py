@@ -17,7 +17,7 @@ from stoker_client.errors import NotConfigured
 
 OURS = "stoker"  # the entry that `stoker serve` writes at its first start
 NONE = "defaults"  # the SDK's name for the default cloud if none is configured
-SETUP = "run `stoker serve` (its first start writes the cloud `stoker`), or set OS_CLOUD or OS_AUTH_URL and its kin"
+SETUP = "run `stoker serve` (its first start writes the cloud `stoker`), or set OS_CLOUD or the other OS_* variables"
 
 
 @dataclass(frozen=True)

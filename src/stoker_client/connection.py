@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
 from stoker_client.cached_login import CachedLogin
+from stoker_client.errors import NotConfigured
 from stoker_client.login_cache import LoginCache
 from stoker_client.wire import Wire
 
@@ -31,10 +33,20 @@ def open_wire(cloud: str | None = None) -> Wire:
 
     settings = read_cloud(cloud)
     if not settings.connection["auth_url"]:
-        return Wire(
-            Adapter(Session(auth=settings.plugin, **settings.connection["session"]), **settings.connection["adapter"])
-        )
+        session = _open_session(settings.plugin, settings.connection["session"])
+        return Wire(Adapter(session, **settings.connection["adapter"]))
     return _connect(cache, settings.connection, lambda: settings.plugin)
+
+
+def _open_session(auth: BaseAuthPlugin, transport: Mapping[str, Any]) -> Session:
+    """Return a session. Raises NotConfigured if this user cannot read the CA's certificate."""
+    verify = transport["verify"]
+    if isinstance(verify, str) and not os.access(verify, os.R_OK):
+        raise NotConfigured(
+            f"cannot read the CA's certificate {verify} (OS_CACERT, or cacert in clouds.yaml): name a copy that this"
+            " user can read"
+        )
+    return Session(auth=auth, app_name="stoker", **transport)
 
 
 def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, state: str | None = None) -> Wire:
@@ -42,7 +54,7 @@ def _connect(cache: LoginCache, connection: Mapping[str, Any], plugin: Any, stat
     login = CachedLogin(cache, entry["auth_url"], entry, plugin)
     if state is not None:
         login.restore(state)
-    session = Session(auth=login, app_name="stoker", **entry["session"])
+    session = _open_session(login, entry["session"])
     return Wire(Adapter(session, **entry["adapter"]), on_unreachable=cache.drop)
 
 

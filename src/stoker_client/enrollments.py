@@ -26,8 +26,8 @@ class Enrollments:
         """
         Create a token for up to ``limit`` machines.
 
-        ``options`` are those of the API: ``expires_in`` (seconds), ``name_from``, ``labels``, ``approval``,
-        ``download``, ``proxy``.
+        ``options`` are those of the API: ``expires_in`` (seconds), ``name_from``, ``names``, ``labels``,
+        ``approval``, ``download``, ``proxy``.
         """
         return cast(
             EnrollmentToken, part(self._wire.send("POST", "/enrollments", {"limit": limit, **options}), "enrollment")

@@ -1,6 +1,7 @@
 """Translates keystoneauth's exceptions and error bodies to the client's exceptions. No other module reads them."""
 
 import json
+import ssl
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,12 +15,21 @@ CREDENTIALS = "check OS_USERNAME and OS_PASSWORD, or the cloud's entry in clouds
 
 # The command that lists the objects of a path, suggested when an object is missing.
 LISTS = {
-    "stacks": "`stoker stack list` shows what there is",
-    "software_configs": "`stoker config list` shows what there is",
-    "software_deployments": "`stoker deployment list` shows what there is",
-    "software_triggers": "`stoker trigger list` shows what there is",
-    "software_schedules": "`stoker schedule list` shows what there is",
-    "servers": "`stoker server list` shows what there is",
+    "stacks": "`stoker stack list` lists them",
+    "software_configs": "`stoker config list` lists them",
+    "software_deployments": "`stoker deployment list` lists them",
+    "software_triggers": "`stoker trigger list` lists them",
+    "software_schedules": "`stoker schedule list` lists them",
+    "servers": "`stoker server list` lists them",
+}
+
+
+#: What to do about a certificate, by OpenSSL's X509_V_ERR codes.
+_CERTIFICATE_REMEDIES = {
+    9: "check this machine's clock",
+    10: "renew the service's certificate",
+    62: "use a name of the certificate in the service's URL",
+    64: "use an address of the certificate in the service's URL",
 }
 
 
@@ -85,7 +95,10 @@ def _system_reason(chain: list[BaseException]) -> str:
 
 
 def _unsafe(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
-    return Unreachable(f"cannot trust {address}: {_first_line(chain[-1])}; name its CA with OS_CACERT")
+    error = next((link for link in chain if isinstance(link, ssl.SSLCertVerificationError)), None)
+    reason = _first_line(chain[-1]) if error is None else error.verify_message
+    remedy = _CERTIFICATE_REMEDIES.get(0 if error is None else error.verify_code, "name its CA with OS_CACERT")
+    return Unreachable(f"cannot trust {address}: {reason}; {remedy}")
 
 
 def _slow(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:

@@ -85,19 +85,6 @@ class Identity:
         match = choose(self.credentials(), credential, "credential")
         self._wire.send("DELETE", f"{self._credentials()}/{segment(match['id'])}")
 
-    def ec2_credentials(self) -> list[Thing]:
-        """Return the EC2 credentials of the logged-in user, without their secrets."""
-        return cast(list[Thing], part(self._wire.get(self._ec2()), "credentials"))
-
-    def create_ec2_credential(self) -> Thing:
-        """Create an EC2 credential for the token's project. Only this answer contains its ``secret``."""
-        return cast(Thing, part(self._wire.send("POST", self._ec2(), {}), "credential"))
-
-    def delete_ec2_credential(self, access: str) -> None:
-        """Delete an EC2 credential of the logged-in user by its access key."""
-        match = choose(self.ec2_credentials(), access, "ec2 credential", id_key="access", name_key="access")
-        self._wire.send("DELETE", f"{self._ec2()}/{segment(match['access'])}")
-
     def project(self, name: str) -> Thing:
         """Return a project. Raises NotFound or Ambiguous."""
         return choose(self.projects(), name, "project")
@@ -109,9 +96,6 @@ class Identity:
     def _grant(self, user: str, project: str | None, role: str) -> str:
         place = "/system" if project is None else f"/projects/{segment(self.project(project)['id'])}"
         return f"{place}/users/{segment(self.user(user)['id'])}/roles/{segment(role)}"
-
-    def _ec2(self) -> str:
-        return f"/users/{segment(self._wire.user_id)}/credentials/OS-EC2"
 
     def _credentials(self) -> str:
         return f"/users/{segment(self._wire.user_id)}/application_credentials"

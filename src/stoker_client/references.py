@@ -30,6 +30,11 @@ def is_prefix(ref: str) -> bool:
     return _PREFIX.fullmatch(ref) is not None and not is_id(ref)
 
 
+def is_pattern(ref: str) -> bool:
+    """Whether ``ref`` is a pattern for several names, such as ``web*``."""
+    return not {"*", "?", "["}.isdisjoint(ref)
+
+
 def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id", name_key: str = "name") -> Object:
     """
     Return the object whose id or name is ``ref``, or else whose id begins with it.
@@ -49,7 +54,7 @@ def choose(objects: Iterable[Object], ref: str, noun: str, *, id_key: str = "id"
         if matches:
             return _only(matches, ref, f"have ids that begin with {ref!r}", noun, id_key)
     command = noun.replace(" ", "-")
-    raise NotFound(f"there is no {noun} {ref!r}; `stoker {command} list` shows what there is", 404)
+    raise NotFound(f"there is no {noun} {ref!r}; `stoker {command} list` lists them", 404)
 
 
 def _only(candidates: Sequence[Object], ref: str, what: str, noun: str, id_key: str) -> Object:

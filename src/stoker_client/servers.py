@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import NotFound
 from stoker_client.pagination import iterate_pages, read_pages
 from stoker_client.parts import part, segment
-from stoker_client.references import choose, is_prefix
+from stoker_client.references import choose, is_pattern, is_prefix
 from stoker_client.shapes import AgentUpgrade, Enrolled, Server
 from stoker_client.stacks import Stacks
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 #: Servers that the service loads for one answer.
 _PAGE = 1000
+#: References in one request: their names are part of its URL.
+_REFS = 50
 
 
 class Servers:
@@ -57,6 +60,34 @@ class Servers:
         return self._resolving(
             ref, lambda id_: cast(Server, part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
         )
+
+    def find(self, refs: Sequence[str]) -> list[Server]:
+        """
+        Return the servers of several references, each server once.
+
+        A pattern such as ``web*`` stands for all servers whose names match. Raises NotFound, and Ambiguous.
+        """
+        servers: dict[str, Server] = {}
+        for start in range(0, len(refs), _REFS):
+            some = refs[start : start + _REFS]
+            listed = self._list_named(some)
+            for ref in some:
+                if is_pattern(ref):
+                    matching = [server for server in listed if fnmatchcase(server["name"], ref)]
+                    if not matching:
+                        raise NotFound(f"no server's name matches {ref!r}; `stoker server list` lists them", 404)
+                else:
+                    same = [server for server in listed if ref in (server["id"], server["name"])]
+                    matching = same if len(same) == 1 else [self.show(ref)]
+                servers.update({server["id"]: server for server in matching})
+        return list(servers.values())
+
+    def _list_named(self, refs: Sequence[str]) -> list[Server]:
+        """Return the servers with these names, patterns or ids; none for a single one, which ``show`` finds."""
+        if len(refs) == 1 and not is_pattern(refs[0]):
+            return []
+        names = [ref for ref in refs if "/" not in ref]
+        return list(iterate_pages(self._wire, "/servers", "servers", {"name": names}, _PAGE)) if names else []
 
     def enroll(self, name: str, **options: Any) -> Enrolled:
         """

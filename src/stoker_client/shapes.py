@@ -61,6 +61,7 @@ class Change(TypedDict):
 
     resource_name: str
     resource_type: str
+    resource_status: NotRequired[str]
     physical_resource_id: NotRequired[str | None]
     properties: NotRequired[dict[str, Any]]
     changed_properties: NotRequired[list[str]]
@@ -166,11 +167,12 @@ class Check(TypedDict):
 
 
 class Target(TypedDict):
-    """One server of a trigger."""
+    """One target of a trigger: a run on one server."""
 
     position: int
     server_id: str
     server_name: NotRequired[str | None]
+    resource_name: NotRequired[str | None]
     deployment_id: NotRequired[str | None]
     name: NotRequired[str | None]
     status: str
@@ -216,10 +218,21 @@ class ServerPreview(TypedDict):
     reason: str | None
 
 
+class PlannedRun(TypedDict):
+    """A run that an operation would start on a server."""
+
+    resource_name: str
+    action: str
+    mode: str | None
+    server_id: str | None
+    server_name: str | None
+
+
 class UpdatePreview(TypedDict):
     """The preview of an update."""
 
     resource_changes: dict[str, list[Change]]
+    planned_runs: list[PlannedRun]
     server_previews: NotRequired[list[ServerPreview]]
 
 
@@ -234,6 +247,7 @@ class Schedule(TypedDict):
     timezone: NotRequired[str]
     require_window: NotRequired[bool]
     misfire_policy: NotRequired[str]
+    overlap_policy: NotRequired[str]
     enabled: NotRequired[bool]
     next_time: NotRequired[str | None]
     last_time: NotRequired[str | None]
@@ -254,8 +268,12 @@ class Decision(TypedDict):
     action: str
     outcome: str
     server_id: NotRequired[str | None]
+    server_name: NotRequired[str | None]
     deployment_id: NotRequired[str | None]
     stack_id: NotRequired[str | None]
+    stack_name: NotRequired[str | None]
+    resource_name: NotRequired[str | None]
+    config_name: NotRequired[str | None]
     reason: NotRequired[str | None]
 
 
@@ -272,10 +290,11 @@ class LogChunk(TypedDict):
 
 
 class TriggerLog(LogChunk):
-    """A log chunk with its server."""
+    """A log chunk with its server, and the resource whose deployment the run repeats."""
 
     server_id: str
     server_name: NotRequired[str | None]
+    resource_name: NotRequired[str | None]
 
 
 class LogPage(TypedDict):
@@ -304,8 +323,10 @@ class Server(TypedDict):
     hostname: NotRequired[str | None]
     os: NotRequired[str | None]
     address: NotRequired[str | None]
+    problem: NotRequired[str | None]
     facts: NotRequired[dict[str, Any] | None]
     facts_at: NotRequired[str | None]
+    self_named: NotRequired[bool]
     stack_id: NotRequired[str | None]
     resource_name: NotRequired[str | None]
     labels: NotRequired[dict[str, str]]
@@ -351,6 +372,7 @@ class Enrollment(TypedDict):
     limit: int
     uses: int
     name_from: str
+    names: NotRequired[str | None]
     labels: dict[str, str]
     approval: bool
     rerun: bool

@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.heat_import.agent_configs import ServerConfig, read_configs, walk_resources
+from stoker_client.pagination import PAGE, iterate_pages
 from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
-from stoker_client.shapes import Event, Output, Resource, ServerPreview, Stack, UpdatePreview
+from stoker_client.shapes import Event, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True)
+class Operation:
+    """
+    An operation on the stack ``ref`` (``name/id``).
+
+    ``id`` is the id of its first event, or of the rollback in it; None is the newest operation.
+    """
+
+    ref: str
+    id: str | None = None
 
 
 class Stacks:
@@ -45,18 +58,18 @@ class Stacks:
         stack = self.show(ref, outputs=False)
         return f"{stack['stack_name']}/{stack['id']}"
 
-    def create(self, body: Mapping[str, Any]) -> str:
-        """Create a stack and return its ``name/id``."""
-        stack = part(self._wire.send("POST", "/stacks", body), "stack")
-        return f"{body['stack_name']}/{part(stack, 'id')}"
+    def create(self, body: Mapping[str, Any]) -> Operation:
+        """Create a stack."""
+        answer, id_ = self._wire.begin("POST", "/stacks", body)
+        return Operation(f"{body['stack_name']}/{part(part(answer, 'stack'), 'id')}", id_)
 
-    def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> None:
+    def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> Operation:
         """Update a stack. With ``existing``, only the parts in ``body`` change."""
-        self._wire.send("PATCH" if existing else "PUT", _path(ref), body)
+        return self._begin("PATCH" if existing else "PUT", ref, body=body)
 
-    def delete(self, ref: str) -> None:
+    def delete(self, ref: str) -> Operation:
         """Start to delete a stack."""
-        self._wire.send("DELETE", _path(ref))
+        return self._begin("DELETE", ref)
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
@@ -79,14 +92,22 @@ class Stacks:
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
         return resource
 
-    def server_configs(self, ref: str) -> list[ServerConfig]:
-        """Return the configurations of the agents of all servers of a stack and its nested stacks."""
-        return read_configs(self._wire, self.canonical(ref))
+    def walk_resources(self, ref: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        """
+        Yield the resources of a stack: the path of names, the URL path, and the entry of the list.
 
-    def object_ids(self, ref: str) -> dict[str, str]:
-        """Return the physical ids of a stack's resources and those of its nested stacks, by path."""
-        walked = walk_resources(self._wire, self.canonical(ref))
-        return {name: entry["physical_resource_id"] for name, _, entry in walked if entry.get("physical_resource_id")}
+        Resources that represent nested stacks are replaced by those of the nested stacks.
+        """
+        return self._walk(_path(self.canonical(ref)), "")
+
+    def _walk(self, path: str, above: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+        for entry in part(self._wire.get(f"{path}/resources"), "resources"):
+            name = above + entry["resource_name"]
+            nested = [link["href"] for link in entry.get("links", ()) if link.get("rel") == "nested"]
+            if nested:
+                yield from self._walk("/stacks/" + nested[0].partition("/stacks/")[2], f"{name}/")
+            else:
+                yield name, f"{path}/resources/{segment(entry['resource_name'])}", entry
 
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
@@ -94,13 +115,24 @@ class Stacks:
         answer = self._wire.get(f"{_path(ref)}/events", query, patient=patient)
         return cast(list[Event], part(answer, "events"))
 
-    def act(self, ref: str, action: str) -> None:
-        """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
-        self._wire.send("POST", f"{_path(self.canonical(ref))}/actions", {action: None})
+    def operation_events(self, operation: Operation) -> list[Event]:
+        """Return the events since the begin of an operation, oldest first, also those of later operations."""
+        ref, events, is_complete = operation.ref, list[Event](), operation.id is None
+        for event in iterate_pages(self._wire, f"{_path(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
+            events.append(event)
+            is_complete = is_complete or event["id"] == operation.id
+            if is_complete and begins_operation(event, ref):
+                break
+        return events[::-1]
 
-    def preview(self, body: Mapping[str, Any]) -> Stack:
-        """Return the stack that ``body`` would create, without creating it."""
-        return cast(Stack, part(self._wire.send("POST", "/stacks/preview", body), "stack"))
+    def act(self, ref: str, action: str) -> Operation:
+        """Start ``suspend``, ``resume``, ``check``, ``cancel_update`` or ``cancel_without_rollback``."""
+        return self._begin("POST", self.canonical(ref), "/actions", {action: None})
+
+    def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[PlannedRun]]:
+        """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
+        answer = self._wire.send("POST", "/stacks/preview", body)
+        return cast(Stack, part(answer, "stack")), cast(list[PlannedRun], answer.get("planned_runs") or [])
 
     def preview_on_servers(self, body: Mapping[str, Any]) -> list[ServerPreview]:
         """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
@@ -151,9 +183,9 @@ class Stacks:
         """Delete a snapshot."""
         self._wire.send("DELETE", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
 
-    def restore(self, ref: str, id_: str) -> None:
+    def restore(self, ref: str, id_: str) -> Operation:
         """Restore a stack from a snapshot."""
-        self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}/restore", {})
+        return self._begin("POST", self.canonical(ref), f"/snapshots/{segment(id_)}/restore", {})
 
     def output(self, ref: str, key: str) -> Output:
         """Compute and return one output."""
@@ -164,6 +196,9 @@ class Stacks:
         """Return the stack's template."""
         return self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/template"))
 
+    def _begin(self, method: str, ref: str, path: str = "", body: Mapping[str, Any] | None = None) -> Operation:
+        return Operation(ref, self._wire.begin(method, f"{_path(ref)}{path}", body)[1])
+
     def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
         """Call ``call`` with ``ref``, or with the id of the stack whose id begins with ``ref``."""
         try:
@@ -173,6 +208,17 @@ class Stacks:
                 raise
             stack = choose(self.all(), ref, "stack", name_key="stack_name")
             return call(f"{stack['stack_name']}/{stack['id']}")
+
+
+def begins_operation(event: Event, ref: str) -> bool:
+    """Return whether an operation on the stack ``ref`` begins with ``event``. A rollback belongs to what it undoes."""
+    status = event["resource_status"]
+    return is_of_stack(event, ref) and status.endswith("_IN_PROGRESS") and not status.startswith("ROLLBACK_")
+
+
+def is_of_stack(event: Event, ref: str) -> bool:
+    """Return whether ``event`` is an event of the stack ``ref`` (``name/id``) itself."""
+    return event.get("physical_resource_id") == ref.partition("/")[2]
 
 
 def _path(ref: str) -> str:

@@ -15,7 +15,7 @@ def read_status(client: Client) -> dict[str, Any]:
     """
     Return ``health``, counts of ``servers`` and ``stacks`` by status, and the number of triggers in progress.
 
-    ``health`` is ``ok`` or the problem. Raises Unreachable.
+    ``health`` is ``ok``, ``degraded`` with ``warnings``, or the problem. Raises Unreachable.
     """
     start = time.monotonic()
     health = _read_health(client)
@@ -37,7 +37,8 @@ def _read_health(client: Client) -> dict[str, Any]:
         return {"version": None, "health": "ok"}  # Heat has no health report; its answer proves that it works
     except Refused as problem:
         return {"version": None, "health": str(problem)}
-    return {"version": answer.get("version"), "health": answer.get("status")}
+    warnings = {"warnings": answer["warnings"]} if answer.get("warnings") else {}
+    return {"version": answer.get("version"), "health": answer.get("status"), **warnings}
 
 
 def _list_servers(client: Client) -> Iterable[Any]:

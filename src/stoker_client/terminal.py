@@ -1,30 +1,44 @@
-"""Removes terminal control sequences from texts by scripts, agents and other users."""
+"""Shows control characters in texts by scripts, agents and other users, so that no terminal obeys them."""
 
 import re
 from typing import IO
 
-_SEQUENCES = re.compile(
-    # operating system commands such as titles and the clipboard, with 7-bit or 8-bit controls
-    r"(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)"
-    # control sequences: cursor, colours, screen
-    r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|\x1b[ -/]*[0-~]"
-)
+#: What a terminal or a program may take for the end of a line.
+_LINE_BREAKS = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 #: Control characters other than tab and newline, and characters that change the writing direction.
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f]")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u206f\ud800-\udfff]")
 
 
-def strip_controls(text: str) -> str:
+def split_lines(text: str) -> list[str]:
     """
-    Return ``text`` without control sequences and without characters that change how others look.
+    Split at every line break, also at those that only some programs know. The last part is the incomplete line.
 
-    A carriage return becomes a newline, so that no text is overwritten. An incomplete sequence remains as plain
-    characters.
+    A carriage return at the end of the text belongs to the incomplete line, because a newline may follow.
+    """
+    end = "\r" if text.endswith("\r") else ""
+    *lines, last = _LINE_BREAKS.split(text.removesuffix(end))
+    return [*lines, last + end]
+
+
+def show_controls(text: str) -> str:
+    """
+    Return ``text`` with control characters as escapes such as ``\\x1b``.
+
+    Every line break becomes a newline, so that no text is overwritten.
     """
     if text.isascii() and text.isprintable():
         return text
-    lines = _SEQUENCES.sub("", text).replace("\r\n", "\n").replace("\r", "\n")
-    return _CONTROLS.sub("", lines)
+    return _CONTROLS.sub(lambda match: show_character(match[0]), _LINE_BREAKS.sub("\n", text))
+
+
+def show_character(character: str) -> str:
+    """Return the escape of a character, such as ``\\x1b``."""
+    return character.encode("unicode_escape").decode("ascii")
+
+
+def show_line(text: str) -> str:
+    """Return ``text`` as one line: tabs as spaces, and line breaks and all that is not printable as escapes."""
+    return "".join(char if char.isprintable() else show_character(char) for char in text.expandtabs())
 
 
 def escape_controls(text: str) -> str:
@@ -38,5 +52,5 @@ def has_controls(text: str) -> bool:
 
 
 def clean_for(text: str, stream: IO[str], *, raw: bool = False) -> str:
-    """Return ``text`` for ``stream``: without control sequences on a terminal, unless ``raw``."""
-    return text if raw or not stream.isatty() else strip_controls(text)
+    """Return ``text`` for ``stream``: with control characters shown on a terminal, unless ``raw``."""
+    return text if raw or not stream.isatty() else show_controls(text)

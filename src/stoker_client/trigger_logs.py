@@ -14,7 +14,7 @@ def read_written(client: Client, targets: Iterable[Target]) -> Iterator[TriggerL
     for target in targets:
         if not target.get("deployment_id"):
             continue  # the run has not begun
-        whose = {"server_id": target["server_id"], "server_name": target.get("server_name")}
+        whose = {key: target.get(key) for key in ("server_id", "server_name", "resource_name")}
         try:
             for chunk in client.deployments.logs(str(target.get("deployment_id"))):
                 yield {**whose, **chunk}  # type: ignore[typeddict-item]  # mypy does not join TypedDicts

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from stoker_client.adhoc import exit_code_of
 from stoker_client.shapes import Target, Trigger, TriggerLog
+from stoker_client.target_labels import TargetLabels
 from stoker_client.triggers import RUNNING, Triggers
 
 COMPLETE = "COMPLETE"
@@ -18,16 +19,19 @@ class Watch:
         self._triggers = triggers
         self._id = id_
         self.trigger: Trigger = {"id": id_, "status": RUNNING}
+        self.labels = TargetLabels()
         self._targets: dict[int, Target] = {}
 
     @property
     def targets(self) -> list[Target]:
-        """All servers, in the trigger's order."""
+        """All targets, in the trigger's order."""
         return list(self._targets.values())
 
     def learn(self, target: Target) -> bool:
-        """Store the state of a server. Return whether it changed."""
+        """Store the state of a target. Return whether it changed."""
         before = self._targets.get(target["position"])
+        if before is None:
+            self.labels.add(target)
         self._targets[target["position"]] = target
         return before != target
 
@@ -56,9 +60,9 @@ class Watch:
         trigger = self._triggers.show(self._id, patient=True)
         targets = trigger.pop("targets", [])
         self.trigger = trigger
-        for target in targets:
-            if self.learn(target):
-                yield target, None
+        changed = [target for target in targets if self.learn(target)]  # all are known before the first is shown
+        for target in changed:
+            yield target, None
         yield None, None
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from stoker_client.events import follow
@@ -38,8 +38,16 @@ class Triggers:
         return cast(list[Trigger], read_pages(self._wire, "/software_triggers", "software_triggers", query, limit))
 
     def find_id(self, ref: str) -> str:
-        """Return the id of a trigger by its name or a prefix of its id. Raises NotFound or Ambiguous."""
-        return ref if is_id(ref) else choose(self.all(), ref, "trigger")["id"]
+        """
+        Return the id of a trigger by its name or a prefix of its id. A name means the last retry of its trigger.
+
+        Raises NotFound or Ambiguous.
+        """
+        if is_id(ref):
+            return ref
+        listed = self.all()
+        named = _without_retried([trigger for trigger in listed if trigger.get("name") == ref])
+        return choose(named or listed, ref, "trigger")["id"]
 
     def show(self, id_: str, *, patient: bool = False) -> Trigger:
         """Return one trigger with all of its servers under ``targets``. ``patient`` waits for a restart."""
@@ -79,6 +87,21 @@ class Triggers:
 
     def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Trigger:
         return cast(Trigger, part(self._wire.send(method, path, body), "software_trigger"))
+
+
+def _without_retried(triggers: Sequence[Trigger]) -> list[Trigger]:
+    """Return the newest trigger of each chain of retries. ``triggers`` have the same name, and the newest is first."""
+    earlier = {trigger["id"]: (trigger.get("source") or {}).get("retry_of") for trigger in triggers}
+
+    def first(id_: str) -> str:
+        while following := earlier.get(id_):
+            id_ = following
+        return id_
+
+    newest: dict[str, Trigger] = {}
+    for trigger in triggers:
+        newest.setdefault(first(trigger["id"]), trigger)
+    return list(newest.values())
 
 
 def _path(id_: str) -> str:

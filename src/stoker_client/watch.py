@@ -1,12 +1,12 @@
-"""Watches a stack until its operation ends."""
+"""Watches an operation on a stack until it ends, by its events."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stoker_client.errors import NotFound
-from stoker_client.shapes import Resource, Stack
-from stoker_client.stacks import Stacks
+from stoker_client.shapes import Event, Resource
+from stoker_client.stacks import Operation, Stacks, begins_operation, is_of_stack
 
 FIRST, LONGEST = 0.1, 5.0  # seconds between two polls
 GROWTH = 1.5
@@ -16,59 +16,85 @@ USUAL = 1.0
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The state of a stack and its resources at one moment."""
+    """The state of an operation at one moment."""
 
-    stack: Stack
-    resources: tuple[Resource, ...]
+    #: The stack, as ``name/id``.
+    ref: str
+    status: str = ""
+    reason: str = ""
+    #: The events of the operation, oldest first.
+    events: tuple[Event, ...] = ()
+    #: The resources that the operation has reached, and those that wait for their creation.
+    resources: tuple[Resource, ...] = ()
+    #: The action of a later operation that began before this one had ended.
+    superseded_by: str | None = None
 
     @property
-    def status(self) -> str:
-        """The stack's status."""
-        return self.stack["stack_status"]
+    def name(self) -> str:
+        """The name of the stack."""
+        return self.ref.partition("/")[0]
 
     @property
     def over(self) -> bool:
-        """Whether no operation is in progress."""
-        return not self.status.endswith("_IN_PROGRESS")
+        """Whether the operation has ended."""
+        return self.superseded_by is not None or not (self.status or "_IN_PROGRESS").endswith("_IN_PROGRESS")
 
 
-def watch(stacks: Stacks, ref: str) -> Iterator[Snapshot]:
-    """Yield snapshots of the stack ``ref`` (``name/id``) until its operation ends. The last one is the final state."""
-    pause, last = FIRST, None
+def watch(stacks: Stacks, operation: Operation, *, with_resources: bool) -> Iterator[Snapshot]:
+    """
+    Yield snapshots of an operation until it ends. The last one is the final state.
+
+    Raises NotFound if the stack does not exist at the beginning.
+    """
+    ref, pause, snapshot = operation.ref, FIRST, Snapshot(operation.ref)
+    events = stacks.operation_events(operation)
     while True:
         started = time.monotonic()
-        last = _read_snapshot(stacks, ref, last)
-        yield last
-        if last.over:
+        snapshot = read_events(ref, events)
+        try:
+            if with_resources:
+                snapshot = replace(snapshot, resources=_resources(stacks, snapshot))
+            yield snapshot
+            if snapshot.over:
+                return
+            duration = time.monotonic() - started
+            time.sleep(min(max(pause, duration * SHARE), LONGEST))
+            pause = min(pause * GROWTH, USUAL)
+            if events:
+                events = [*events, *stacks.events(ref, after=events[-1]["id"], patient=True)]
+            else:
+                events = stacks.operation_events(operation)
+        except NotFound:
+            # The stack may be removed between two polls, which completes the deletion.
+            yield replace(snapshot, status="DELETE_COMPLETE", resources=())
             return
-        duration = time.monotonic() - started
-        time.sleep(min(max(pause, duration * SHARE), LONGEST))
-        pause = min(pause * GROWTH, USUAL)
 
 
-def _read_snapshot(stacks: Stacks, ref: str, last: Snapshot | None) -> Snapshot:
-    """Read the stack before its resources, so that resources are never older than a final status."""
-    try:
-        stack = stacks.show(ref, outputs=False, patient=True)
-        if stack["stack_status"] == "DELETE_COMPLETE":
-            return Snapshot(stack, ())
-        return Snapshot(stack, tuple(sorted(stacks.resources(ref, patient=True), key=_order)))
-    except NotFound:
-        if last is None:
-            raise
-        # The stack may be removed between two polls, which completes the deletion.
-        return replace(last, stack={**last.stack, "stack_status": "DELETE_COMPLETE"}, resources=())
+def read_events(ref: str, events: Sequence[Event]) -> Snapshot:
+    """Return the state of the operation on the stack ``ref`` that begins with the first of ``events``."""
+    end = next((i for i, event in enumerate(events) if i and begins_operation(event, ref)), len(events))
+    own = events[:end]
+    last = next((event for event in reversed(own) if is_of_stack(event, ref)), None)
+    if last is None:
+        return Snapshot(ref, events=tuple(own))
+    snapshot = Snapshot(ref, last["resource_status"], last.get("resource_status_reason") or "", tuple(own))
+    if end == len(events) or snapshot.over:
+        return snapshot
+    return replace(snapshot, superseded_by=events[end]["resource_status"].removesuffix("_IN_PROGRESS"))
+
+
+def _resources(stacks: Stacks, snapshot: Snapshot) -> tuple[Resource, ...]:
+    """Read the resources after the events, so that resources are never older than a final status."""
+    if snapshot.status == "DELETE_COMPLETE":
+        return ()
+    names = {event["resource_name"] for event in snapshot.events}
+    resources = sorted(stacks.resources(snapshot.ref, patient=True), key=_order)
+    return tuple(
+        resource
+        for resource in resources
+        if resource["resource_name"] in names or resource["resource_status"].startswith("INIT_")
+    )
 
 
 def _order(resource: Resource) -> tuple[str, str]:
     return resource.get("creation_time") or "", resource["resource_name"]
-
-
-def changed_resources(before: Snapshot | None, after: Snapshot) -> list[Resource]:
-    """Return the resources whose state differs between two snapshots."""
-    states = {r["resource_name"]: _state(r) for r in before.resources} if before else {}
-    return [r for r in after.resources if states.get(r["resource_name"]) != _state(r)]
-
-
-def _state(resource: Resource) -> tuple[str, str | None]:
-    return resource["resource_status"], resource.get("physical_resource_id")

@@ -24,6 +24,7 @@ PATIENCE: dict[str, Any] = {
 }
 CONNECT = 5.0  # seconds; applies to each attempt, because an unreachable host accepts no connection
 TIMEOUT = 300.0  # seconds between two bytes of an answer
+_JSON = {"Accept": "application/json"}
 HELD = 30.0  # seconds that an answer may take beyond the delay that the request allows
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 SILENCE = 60.0  # seconds; the service sends a keep-alive every 15 seconds, so a silent stream is dead
@@ -53,8 +54,13 @@ class Wire:
         """
         Send a POST, PUT, PATCH or DELETE once. Without an answer, the service may still have executed the request.
         """
+        return self.begin(method, path, body)[0]
+
+    def begin(self, method: str, path: str, body: Any = None) -> tuple[Any, str | None]:
+        """Send a request that begins an operation. Return the answer and the operation's id; Heat sends none."""
         more = {} if body is None else {"json": body}
-        return self._call(method, path, timeout=(CONNECT, TIMEOUT), connect_retries=0, **more)
+        answer = self._request(method, path, _JSON, timeout=(CONNECT, TIMEOUT), connect_retries=0, **more)
+        return self._decode(answer), answer.headers.get("Stoker-Operation")
 
     @contextmanager
     def stream(
@@ -105,7 +111,7 @@ class Wire:
         self._adapter.session.session.close()
 
     def _call(self, method: str, path: str, **more: Any) -> Any:
-        return self._decode(self._request(method, path, {"Accept": "application/json"}, **more))
+        return self._decode(self._request(method, path, _JSON, **more))
 
     def _request(self, method: str, path: str, headers: Mapping[str, str], **more: Any) -> Any:
         try:

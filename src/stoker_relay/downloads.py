@@ -1,88 +1,57 @@
-"""Files that agents download through the relay, cached on disk by their SHA-256."""
+"""Files that agents download through the relay, in memory: the agent's program, the install script and hooks."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
-import re
-import tempfile
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 
-from stoker_relay.centre import Answer, CentreAway
+from stoker.http.request_context import Response
 
-#: Number of files that stay; those that were not used for the longest time are removed.
-_MOST_FILES = 256
-_DIGEST = re.compile("[0-9a-f]{64}")
+#: Bytes of all files, and of the largest one that is cached.
+_BYTES, _LARGEST = 64 * 1024 * 1024, 32 * 1024 * 1024
+_LOCKS = 16
 
-#: Sends the request with additional headers.
-Fetch = Callable[[Mapping[str, str]], Awaitable[Answer]]
+#: Sends the request with this If-None-Match; empty: without one. Raises CenterAway.
+Fetch = Callable[[str], Awaitable[Response]]
 
 
 class Downloads:
-    """The cache in ``folder``. The central Stoker confirms each use by a conditional request while it is reachable."""
+    """
+    The cache. The central Stoker authorizes each use, by a conditional request.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._locks: dict[str, asyncio.Lock] = {}
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    Files that were not used for the longest time leave.
+    """
 
-    async def get(self, name: str, fetch: Fetch, *, may_use_cached: bool) -> Answer:
-        """
-        Return the file ``name``: its newest version, or the cached one if the central Stoker is away.
+    def __init__(self) -> None:
+        self._files: OrderedDict[str, Response] = OrderedDict()
+        self._size = 0
+        #: The first download of a file is made once, however many agents ask for it.
+        self._locks = [asyncio.Lock() for _ in range(_LOCKS)]
 
-        ``may_use_cached`` states whether the caller may have the cached one without a confirmation. Raises CentreAway.
-        """
-        if self._read(name) is None:
-            # The first download of a file is made once, however many agents ask for it.
-            async with self._locks.setdefault(name, asyncio.Lock()):
-                if self._read(name) is None:
-                    return self._store(name, await fetch({}))
-        cached = self._read(name)
-        headers = {} if cached is None else {"If-None-Match": cached.headers["etag"]}
-        try:
-            answer = await fetch(headers)
-        except CentreAway:
-            if cached is not None and may_use_cached:
-                return cached
-            raise
-        if answer.status == 304 and cached is not None:
-            return cached
-        return self._store(name, answer)
+    async def get(self, path: str, fetch: Fetch) -> Response:
+        """Return the answer to the request for a file. Raises CenterAway."""
+        if path not in self._files:
+            async with self._locks[hash(path) % _LOCKS]:
+                if path not in self._files:
+                    return self._store(path, await fetch(""))
+        cached = self._files[path]
+        self._files.move_to_end(path)
+        response = await fetch(cached.headers["etag"])
+        return cached if response.status == 304 else self._store(path, response)
 
-    def _read(self, name: str) -> Answer | None:
-        """Return the cached file, or None if there is none, or it was altered."""
-        try:
-            digest, _, media_type = self._folder.joinpath(f"{name}.name").read_text().partition("\n")
-            path = self._folder / digest
-            content = path.read_bytes()
-            os.utime(path)
-        except OSError:
-            return None
-        if hashlib.sha256(content).hexdigest() != digest:
-            return None
-        return Answer(200, {"etag": f'"{digest}"', "content-type": media_type}, content)
-
-    def _store(self, name: str, answer: Answer) -> Answer:
-        """Cache a complete answer, whose ETag is the content's digest. Return the answer."""
-        digest = answer.headers.get("etag", "").strip('"')
-        is_whole = answer.status == 200 and _DIGEST.fullmatch(digest) is not None
-        if is_whole and hashlib.sha256(answer.body).hexdigest() == digest:
-            self._write(digest, answer.body)
-            self._write(f"{name}.name", f"{digest}\n{answer.headers.get('content-type', '')}".encode())
-            self._clean()
-        return answer
-
-    def _write(self, name: str, content: bytes) -> None:
-        """Write a file atomically. A file that is lost in a crash is downloaded again."""
-        handle, temporary = tempfile.mkstemp(dir=self._folder)
-        with open(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).replace(self._folder / name)
-
-    def _clean(self) -> None:
-        files = [path for path in self._folder.iterdir() if _DIGEST.fullmatch(path.name)]
-        files.sort(key=lambda path: path.stat().st_mtime, reverse=True)
-        for path in files[_MOST_FILES:]:
-            path.unlink(missing_ok=True)
+    def _store(self, path: str, response: Response) -> Response:
+        """Cache a complete answer, whose ETag is the content's SHA-256. Return the answer."""
+        if response.status != 200:
+            return response
+        if (before := self._files.pop(path, None)) is not None:
+            self._size -= len(before.content)
+        content = response.content or b""
+        digest = response.headers.get("etag", "").strip('"')
+        if len(content) <= _LARGEST and hashlib.sha256(content).hexdigest() == digest:
+            self._files[path] = response
+            self._size += len(content)
+            while self._size > _BYTES:
+                self._size -= len(self._files.popitem(last=False)[1].content)
+        return response

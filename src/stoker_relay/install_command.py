@@ -7,19 +7,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from stoker_relay.options import relay_options, to_settings
-from stoker_relay.settings import RelaySettings, Unusable, check_settings
+from stoker.model.errors import Invalid, StokerError, Unavailable
+from stoker_relay.options import PROBLEM, RelaySettings, relay_options, to_settings
 
 _NAME = "stoker-relay"
 _KEY, _TOKEN = "etc/stoker-relay/key", "etc/stoker-relay/metrics-token"
 _UNIT = f"etc/systemd/system/{_NAME}.service"
-#: The state directory is systemd's, and the service has a user of its own that owns nothing else.
-_STATE = Path("/var/lib/stoker-relay")
 #: Where systemd puts the files of LoadCredential; the specifier %d needs a newer systemd.
 _CREDENTIALS = "${CREDENTIALS_DIRECTORY}"
 _TEXT = """\
@@ -29,10 +28,9 @@ Wants=network-online.target
 After=network-online.target
 
 [Service]
+Type=notify
 ExecStart={command}
 DynamicUser=yes
-StateDirectory=stoker-relay
-StateDirectoryMode=0700
 LoadCredential=key:/etc/stoker-relay/key
 {credentials}LimitNOFILE=1048576
 ProtectHome=read-only
@@ -54,37 +52,36 @@ WantedBy=multi-user.target
 def install(root: Path, **options: Any) -> None:
     """Install a relay as a service of systemd on this machine.
 
-    Writes /etc/stoker-relay/key and the unit stoker-relay.service, and starts the service. A second call replaces both.
+    Writes /etc/stoker-relay/key and the unit stoker-relay.service, starts the service, and waits until the relay serves
+    and reaches Stoker. A second call replaces both files.
     """
     try:
-        settings = to_settings(options, _STATE)
-        check_settings(settings)
+        settings = to_settings(options)
         _write(root / _KEY, f"{settings.key}\n", 0o600)
-        if settings.metrics_token:
-            _write(root / _TOKEN, f"{settings.metrics_token}\n", 0o600)
+        if settings.server.metrics_token:
+            _write(root / _TOKEN, f"{settings.server.metrics_token}\n", 0o600)
         _write(root / _UNIT, unit(settings), 0o644)
         if root == Path("/"):
-            _start()
-    except Unusable as problem:
-        raise click.ClickException(str(problem)) from None
+            start()
+    except StokerError as problem:
+        raise click.ClickException(problem.message) from None
     click.echo(f"The relay is installed: {root / _UNIT}")
 
 
 def unit(settings: RelaySettings) -> str:
     """Return the text of the unit. Files that only root may read reach the service as credentials."""
-    words = [_program(), "relay", "run", "--centre", settings.centre, "--key-file", f"{_CREDENTIALS}/key"]
-    words += ["--state-dir", str(_STATE), "--host", settings.host, "--port", str(settings.port)]
-    words += ["--spool-mb", str(settings.spool_bytes // 1024 // 1024), "--spool-days", str(settings.spool_days)]
-    words += ["--connections", str(settings.connections)]
+    words = [_program(), "relay", "run", "--center", settings.center, "--key-file", f"{_CREDENTIALS}/key"]
+    server = settings.server
+    words += ["--host", server.host, "--port", str(server.port), "--connections", str(settings.connections)]
     credentials = ""
-    if settings.metrics_token:
+    if server.metrics_token:
         credentials = f"LoadCredential=metrics-token:/{_TOKEN}\n"
         words += ["--metrics-token-file", f"{_CREDENTIALS}/metrics-token"]
-    for name, path in (("ca-file", settings.ca_file), ("tls-cert", settings.tls_cert), ("tls-key", settings.tls_key)):
-        if path is not None:
+    for name, path in (("ca-file", settings.ca_file), ("tls-cert", server.tls_cert), ("tls-key", server.tls_key)):
+        if path not in (None, Path()):
             credentials += f"LoadCredential={name}:{path.absolute()}\n"
             words += [f"--{name}", f"{_CREDENTIALS}/{name}"]
-    if settings.insecure_http:
+    if server.insecure_http:
         words.append("--insecure-http")
     return _TEXT.format(command=" ".join(map(_quote, words)), credentials=credentials)
 
@@ -99,12 +96,12 @@ def _program() -> str:
     beside = Path(sys.executable).with_name("stoker")
     program = str(beside) if beside.exists() else shutil.which("stoker")
     if program is None:
-        raise Unusable("the command `stoker` is in no directory of PATH: install Stoker's package on this machine")
+        raise Invalid("the command `stoker` is in no directory of PATH: install Stoker's package on this machine")
     return program
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Raises Unusable."""
+    """Raises Invalid."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f"{path.name}.new")
@@ -112,14 +109,43 @@ def _write(path: Path, text: str, mode: int) -> None:
             file.write(text)
         temporary.replace(path)
     except OSError as problem:
-        raise Unusable(f"cannot write {path}: {problem.strerror}; run this command as root") from None
+        raise Invalid(f"cannot write {path}: {problem.strerror}; run this command as root") from None
 
 
-def _start() -> None:
-    """Raises Unusable."""
-    for words in (("daemon-reload",), ("enable", f"{_NAME}.service"), ("restart", f"{_NAME}.service")):
-        try:
-            subprocess.run(["systemctl", *words], check=True, capture_output=True, text=True)
-        except (OSError, subprocess.CalledProcessError) as problem:
-            reason = problem.stderr.strip() if isinstance(problem, subprocess.CalledProcessError) else problem.strerror
-            raise Unusable(f"the files are written, but systemctl {words[0]} failed: {reason}") from None
+def start() -> None:
+    """
+    Start the service. Its type is notify, so systemctl waits until the relay serves.
+
+    Raises Unavailable if the relay does not serve, or does not reach the central Stoker, with the reason.
+    """
+    service = f"{_NAME}.service"
+    _systemctl("daemon-reload")
+    _systemctl("enable", service)
+    since = f"--since=@{int(time.time())}"
+    try:
+        _systemctl("restart", service)
+    except Unavailable as problem:
+        lines = _run("journalctl", "-u", service, since, "-o", "cat", "--no-pager").stdout.splitlines()
+        errors = [line.removeprefix("Error: ") for line in lines if line.startswith("Error: ")]
+        raise Unavailable(
+            f"the relay does not serve: {errors[-1] if errors else problem.message}; correct this, and run this command"
+            f" again (all messages: journalctl -u {service})"
+        ) from None
+    status = _systemctl("show", "--property=StatusText", "--value", service).strip()
+    if status.startswith(PROBLEM):
+        raise Unavailable(f"the relay serves, but it {status}; the service tries again")
+
+
+def _systemctl(*words: str) -> str:
+    """Return the output. Raises Unavailable."""
+    done = _run("systemctl", *words)
+    if done.returncode:
+        raise Unavailable(f"the files are written, but systemctl {words[0]} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(words, check=False, capture_output=True, text=True)
+    except OSError as problem:
+        return subprocess.CompletedProcess(words, 1, "", f"{words[0]}: {problem.strerror}")

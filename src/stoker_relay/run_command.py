@@ -2,36 +2,67 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import contextlib
+import os
+import socket
 from typing import Any
 
 import click
 
-from stoker_relay.options import relay_options, to_settings
-from stoker_relay.settings import Unusable, check_settings
+from stoker.model.errors import StokerError
+from stoker_relay.options import PROBLEM, RelaySettings, relay_options, to_settings
 
 
 @click.command("run")
 @relay_options
-@click.option(
-    "--state-dir", type=click.Path(path_type=Path), default=Path("/var/lib/stoker-relay"), show_default=True,
-    help="The directory of the spool and of downloads.",
-)  # fmt: skip
-def run(state_dir: Path, **options: Any) -> None:
+def run(**options: Any) -> None:
     """Run a relay: serve the agents of this site over a few connections to the central Stoker."""
     try:
-        settings = to_settings(options, state_dir)
-        check_settings(settings)
-        # Imported late, because the server extra may be missing, and --help does not need it.
-        from stoker_relay import process
-
-        scheme = "https" if settings.tls_cert else "http"
-        process.run(
-            settings,
-            lambda: click.echo(f"The relay serves at {scheme}://{settings.host}:{settings.port} for {settings.centre}"),
-        )
-    except Unusable as problem:
-        raise click.ClickException(str(problem)) from None
+        _run(to_settings(options))
+    except StokerError as problem:
+        raise click.ClickException(problem.message) from None
     except ImportError as problem:
-        remedy = "pip install 'stoker[server]'"
-        raise click.ClickException(f"the relay needs the server's libraries: {remedy} ({problem})") from None
+        raise click.ClickException(f"the relay needs the server's libraries: {problem}") from None
+
+
+def _run(settings: RelaySettings) -> None:
+    """
+    Serve until SIGTERM or SIGINT.
+
+    systemd is told that the relay is ready after the first attempt to reach the central Stoker, and the result of each
+    attempt. Raises Invalid and Unavailable, and ImportError if the server's libraries are missing.
+    """
+    # Imported late, because --help does not need them.
+    from stoker import log
+    from stoker.commands.internals import check_internals
+    from stoker.serve.http_server import listen, serve
+    from stoker.serve.tls import Certificate
+    from stoker_relay.center import Center
+    from stoker_relay.changes import ChangeStream
+    from stoker_relay.http_api import RelayApi, create_relay_app
+    from stoker_relay.metrics import RelayMetrics
+
+    check_internals()
+    log.configure("info", None)
+    server = settings.server
+    tls = Certificate(server.tls_cert, server.tls_key).context if server.has_tls else None
+    [listening] = listen(server)
+    center, metrics = Center(settings), RelayMetrics()
+    api = RelayApi(server, center, metrics)
+    stream = ChangeStream(center, api.polls, api.keys, metrics, lambda: _notify_systemd(center.problem))
+    url = f"{'https' if tls else 'http'}://{server.host}:{server.port}"
+
+    def ready() -> None:
+        click.echo(f"The relay serves at {url} for {settings.center}")
+
+    serve(create_relay_app(api), server, api.waiters, listening, ready, tls=tls, background=stream.run)
+
+
+def _notify_systemd(problem: str | None) -> None:
+    """Tell systemd (sd_notify) that the relay serves, and why it does not reach the central Stoker."""
+    address = os.environ.get("NOTIFY_SOCKET", "")
+    if address:
+        status = "the central Stoker answers" if problem is None else f"{PROBLEM}{problem}"
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            message = f"READY=1\nSTATUS={' '.join(status.split())}"
+            sender.sendto(message.encode(), "\0" + address[1:] if address.startswith("@") else address)

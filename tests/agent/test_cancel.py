@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import threading
+import time
+from pathlib import Path
 
 import pytest
 
+from agent.conftest import Server
 from stoker.servers.signatures import sign
-from stoker_agent.termination import grace
+from stoker_agent.execute import execute
+from stoker_agent.termination import CANCELLED, Control, grace, was_stopping
 
 pytestmark = pytest.mark.slow
 
@@ -103,6 +108,45 @@ def test_a_run_that_ended_before_the_cancellation_reports_its_result(server, age
     assert agent.lines("cleaned") == []
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_script_that_ends_by_itself_while_it_is_cancelled_reports_its_own_code(tmp_path, monkeypatch, code):
+    """The agent records the cancellation on disk before it sends a signal; the script ends meanwhile."""
+    folder = tmp_path / "runs" / "c1"
+    folder.mkdir(parents=True)
+    control = Control()
+
+    def write(path, data):
+        path.write_bytes(data)
+        tmp_path.joinpath("go").touch()
+        pid = int(tmp_path.joinpath("pid").read_text())
+        while _state(pid) not in ("Z", None):
+            time.sleep(0.01)
+
+    monkeypatch.setattr("stoker_agent.execute.write", write)
+    go, pid = tmp_path / "go", tmp_path / "pid"
+    script = f"echo $$ >{pid}.new; mv {pid}.new {pid}; until test -e {go}; do sleep 0.02; done; exit {code}"
+    cancel = threading.Thread(target=lambda: (_await(pid.exists), control.stop(CANCELLED)))
+    cancel.start()
+    entry = {**Server.entry("c1", script), "options": {"on_cancel": f"touch {tmp_path}/cleaned"}}
+    values = execute(entry, tmp_path, tmp_path / "variables", folder, control, [])
+    cancel.join()
+    assert values == {"deploy_status_code": code, "deploy_stdout": "", "deploy_stderr": ""}
+    assert not tmp_path.joinpath("cleaned").exists()
+    assert was_stopping(folder) is None
+
+
+def _state(pid):
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return None
+
+
+def _await(condition):
+    while not condition():
+        time.sleep(0.01)
+
+
 def test_a_run_cancelled_before_it_is_delivered_never_begins(server, agent):
     """As for an agent that was away."""
     server.give({**entry(server, LASTING, on_cancel=CLEANUP), "cancel": True})
@@ -133,6 +177,23 @@ def test_a_withdrawn_run_is_ended_and_the_next_one_begins(server, agent):
     assert server.result("c2")["deploy_stdout"] == "done\n"
     assert not set(left) & set(agent.living())
     assert server.result("c1")["deploy_status_reason"].startswith("Withdrawn: ended by TERM after ")
+
+
+@pytest.mark.parametrize("same", ["deployment", "resource"])
+def test_the_next_run_of_a_deployment_waits_for_the_end_of_the_one_that_is_stopped(server, agent, same):
+    """A replaced deployment has another id, and the same resource."""
+    resource = {"deploy_stack_id": "stack/1", "deploy_resource_name": "d"} if same == "resource" else {}
+    ids = [{"deployment_id": "d-1"} if same == "deployment" else {}] * 2
+    first, second = (
+        {**server.entry(id, script, **resource), **more}
+        for id, script, more in zip(("c1", "c2"), (DEAF, "cat $WORK/cleaned"), ids, strict=True)
+    )
+    server.head["concurrency"] = 3
+    server.give({**first, "options": {"on_cancel": CLEANUP, "cancel_grace": 0.3}})
+    agent.start()
+    begun(server, agent)
+    server.give(second, server.entry("c3", "true"))
+    assert server.result("c2")["deploy_stdout"] == "done\n"
 
 
 def test_a_run_without_a_report_is_cancelled_too(server, agent):

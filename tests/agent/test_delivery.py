@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -51,6 +53,19 @@ def test_an_interrupted_run_runs_again_if_its_config_says_so(server, agent):
     server.until(lambda: len(agent.lines("runs")) == 2)
     assert left not in agent.living()
     assert server.signals == []
+
+
+def test_a_script_that_ends_its_agent_runs_again_five_times_at_most(server, agent):
+    script = "echo ran >>$WORK/runs; kill -9 $PPID; sleep 1000"
+    server.give(server.entry("c1", script, deploy_on_interrupt="RERUN"))
+    for _ in range(5):
+        agent.start()
+        agent.process.wait(60)
+    agent.start()
+    values = server.result("c1")
+    assert values["deploy_status_code"] == 137
+    assert values["deploy_status_reason"].endswith("the agent stopped while this config was running, 5 times")
+    assert agent.lines("runs") == ["ran"] * 5
 
 
 def test_an_interrupted_run_that_was_withdrawn_does_not_run_again(server, agent):
@@ -200,6 +215,56 @@ def test_repeated_and_reordered_documents_run_nothing_twice(server, agent):
     assert len(server.signals) == 4
 
 
+def test_a_script_that_deletes_the_record_of_its_run_runs_once(server, agent):
+    script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done; rm -rf $(dirname $STOKER_RUN_DIR)"
+    server.give(server.entry("c1", script), server.entry("c2", ONCE))
+    agent.start()
+    server.until(lambda: agent.lines("runs"))
+    server.vanish()
+    agent.work.joinpath("go").touch()
+    server.until(lambda: len(agent.lines("runs")) == 2)
+    server.come_back()
+    assert server.result("c1")["deploy_status_code"] == 0
+    assert server.result("c2")["deploy_status_code"] == 0
+    assert agent.lines("runs") == ["ran"] * 2
+
+
+def accepted(server, agent):
+    """Return the entry of a run whose result the server accepted long ago, and has lost."""
+    entry = server.entry("c1", f"{ONCE}; exit 3")
+    server.give(entry)
+    agent.start(program=shortened({"lost_results.SECONDS": 0.5, "upkeep._PAUSE_SECONDS": 0.1}))
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    return entry
+
+
+def set_age(agent, seconds):
+    then = time.time() - seconds
+    os.utime(agent.run_folder("c1") / "acknowledged", (then, then))
+
+
+@pytest.mark.parametrize("cancel", [False, True])
+def test_a_result_that_the_server_has_lost_is_reported_again(server, agent, cancel):
+    """As after a restored backup of its database."""
+    entry = accepted(server, agent)
+    set_age(agent, 3600)
+    server.give({**entry, "cancel": cancel})
+    first, second = server.until(lambda: len(server.results("c1")) == 2 and server.results("c1"))
+    assert (first["deploy_status_code"], second) == (3, first)
+    assert agent.lines("runs") == ["ran"]
+
+
+def test_a_result_that_the_agent_does_not_have_any_more_is_reported_as_lost(server, agent):
+    entry = accepted(server, agent)
+    set_age(agent, 90_000)
+    server.give(server.entry("c2", "true"))
+    server.until(lambda: not agent.run_folder("c1").exists())
+    server.give(entry)
+    values = server.until(lambda: len(server.results("c1")) == 2 and server.results("c1"))[1]
+    assert (values["deploy_status_code"], values["deploy_status_reason"]) == (1, "The result was lost")
+    assert agent.lines("runs") == ["ran"]
+
+
 def test_a_run_withdrawn_before_it_begins_does_not_run(server, agent):
     hold = "echo ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done"
     server.give(server.entry("c1", hold), server.entry("c2", "touch $WORK/wrong"))
@@ -332,14 +397,15 @@ def test_an_agent_restarted_by_its_own_run_does_not_end_itself(server, agent):
 
 
 #: 1000 characters of which each takes two bytes in a file, and six in a report.
-WIDE = "#!/usr/bin/env python3\nprint('é' * 1000)\nopen('runs', 'a').write('ran\\n')\n"
+WIDE = "#!/usr/bin/env python3\nimport os\nprint('é' * 1000)\nopen(os.environ['WORK'] + '/runs', 'a').write('ran\\n')\n"
 
 
 @pytest.mark.parametrize("then", ["FAIL", "RERUN"])
 def test_a_result_is_reported_from_memory_if_the_disk_is_full(server, agent, then):
     server.withdraws_reported = False
     server.give(server.entry("c1", WIDE, deploy_on_interrupt=then))
-    agent.start(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
+    program = ("-B", "-m", "stoker_agent")  # the limit would truncate compiled modules
+    agent.start(program=program, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000)))
     assert server.result("c1")["deploy_stdout"] == "é" * 1000 + "\n"
     server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
     assert not agent.run_folder("c1").joinpath("result.json").exists()
@@ -351,28 +417,113 @@ def test_a_result_is_reported_from_memory_if_the_disk_is_full(server, agent, the
     assert len(server.results("c1")) == 1
 
 
-def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, tmp_path):
+@pytest.fixture
+def small_disk(agent):
+    """Return a function that makes the agent's state a file system of some kilobytes."""
     state = agent.root / "state"
     state.mkdir(parents=True)
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(state)], capture_output=True, check=False
-    )
-    if mounted.returncode != 0:
-        pytest.skip("no file system can be mounted here")
-    try:
-        fill = state / "fill"
-        with pytest.raises(OSError, match="No space left"), fill.open("wb") as file:
-            file.write(b"x" * 200_000)
-        server.give(server.entry("c1", ONCE))
-        agent.start(program=shortened({"agent._DISK_PAUSE_SECONDS": 0.2}))
-        server.until(lambda: "run.not_started: cannot start run c1" in agent.said())
-        assert agent.lines("runs") == []
-        fill.unlink()
-        assert server.result("c1")["deploy_status_code"] == 0
-        assert agent.lines("runs") == ["ran"]
-    finally:
-        agent.end_all()
-        subprocess.run(["umount", str(state)], check=True)
+
+    def mount(kilobytes):
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kilobytes}k", "tmpfs", str(state)]
+        if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+            pytest.skip("no file system can be mounted here")
+        return state
+
+    yield mount
+    agent.end_all()
+    subprocess.run(["umount", str(state)], check=False)
+
+
+def fill(folder):
+    file = folder / "fill"
+    with pytest.raises(OSError, match="No space left"), file.open("wb") as handle:
+        handle.write(b"x" * 2_000_000)
+    return file
+
+
+def test_on_a_full_disk_no_run_begins_until_space_is_free(server, agent, small_disk):
+    filler = fill(small_disk(64))
+    server.give(server.entry("c1", ONCE))
+    agent.start(program=shortened({"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1}))
+    reason = f"the agent cannot write {agent.root}/state/runs: No space left on device"
+    server.until(lambda: ("c1", {"state": "WAITING", "message": reason}) in server.progress)
+    server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
+    server.give(*server.deployments, {**server.entry("c2", ONCE), "cancel": True})
+    assert server.result("c2")["deploy_status_reason"] == "Cancelled before it began"
+    assert agent.lines("runs") == []
+    filler.unlink()
+    assert server.result("c1")["deploy_status_code"] == 0
+    assert agent.lines("runs") == ["ran"]
+    server.until(lambda: "problem" not in server.facts[-1])
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_disk, is_new):
+    state = small_disk(512)
+    server.give(server.entry("c1", ONCE))
+    if not is_new:
+        agent.start()
+        server.result("c1")
+        agent.end()
+    subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
+    times = {"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1, "upkeep._PAUSE_SECONDS": 0.2}
+    agent.start(program=shortened(times))
+    reason = f"the agent cannot write {state}/runs: Read-only file system"
+    server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)
+    server.give(server.entry("c2", ONCE))
+    server.until(lambda: ("c2", {"state": "WAITING", "message": reason}) in server.progress)
+    assert "cannot write" in agent.said()
+    assert agent.process.poll() is None
+    server.give()
+    subprocess.run(["mount", "-o", "remount,rw", str(state)], check=True)
+    server.until(lambda: "problem" not in server.facts[-1])
+    server.give(server.entry("c3", ONCE))
+    assert server.result("c3")["deploy_status_code"] == 0
+
+
+def test_deleted_directories_are_created_again(server, agent):
+    server.give(server.entry("c1", ONCE))
+    agent.start()
+    server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
+    shutil.rmtree(agent.root / "state")
+    server.give(server.entry("c2", ONCE))
+    assert server.result("c2")["deploy_status_code"] == 0
+    assert "another agent runs" in agent.call("run", "--root", str(agent.root)).stderr
+    assert agent.lines("runs") == ["ran"] * 2
+
+
+@pytest.mark.parametrize("then", ["FAIL", "RERUN"])
+def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(server, agent, small_disk, then):
+    state = small_disk(512)
+    script = f"{ONCE}; until test -e $WORK/go; do sleep 0.02; done"
+    server.give(server.entry("c1", script, deploy_on_interrupt=then))
+    agent.start()
+    server.until(lambda: agent.lines("runs"))
+    server.vanish()
+    # The agent has handled its document, so it no longer replaces files, which would make room again.
+    server.until(lambda: "poll.failed" in agent.said())
+    filler = fill(state)
+    agent.work.joinpath("go").touch()
+    server.until(lambda: "result.not_stored: cannot store the result of c1" in agent.said())
+    filler.unlink()
+    agent.end()
+    server.come_back()
+    agent.start()
+    assert server.result("c1")["deploy_status_code"] == 0
+    assert agent.lines("runs") == ["ran"]
+
+
+def test_output_of_ended_runs_makes_room_for_results(server, agent, small_disk):
+    small_disk(1024)
+    wait = "until test -e $WORK/go; do sleep 0.02; done"
+    server.give(server.entry("c1", f"{ONCE}; {wait}; head -c 3000000 /dev/zero | tr '\\0' x; true"))
+    agent.start()
+    server.until(lambda: agent.lines("runs"))
+    server.vanish()
+    agent.work.joinpath("go").touch()
+    server.until(agent.run_folder("c1").joinpath("result.json").exists)
+    server.come_back()
+    assert server.result("c1")["deploy_status_code"] == 0
 
 
 def test_folders_of_old_runs_that_no_document_lists_are_removed(server, agent):

@@ -96,6 +96,37 @@ def test_a_run_no_longer_waits_for_one_that_was_withdrawn(server, agent):
     assert agent.lines("order") == ["c", "a"]
 
 
+@pytest.mark.parametrize("ends", ["withdrawn", "failed"])
+def test_a_run_waits_for_the_newer_run_of_a_superseded_dependency(server, agent, ends):
+    script = "touch $WORK/begun; sleep 1000" if ends == "withdrawn" else "touch $WORK/begun; false"
+    first, second = (
+        {**entry(server, id, text), "name": "a", "deployment_id": "d-a"}
+        for id, text in (("a1", script), ("a2", "true"))
+    )
+    running, waiting = entry(server, "c", WAIT), entry(server, "b", after=["a"])
+    server.give(first, running, waiting)
+    agent.start()
+    server.until(lambda: agent.work.joinpath("begun").exists())
+    if ends == "failed":
+        server.until(agent.run_folder("c").joinpath("entry.json").exists)
+    polls = len(server.polls)
+    server.give(running, waiting, second)
+    assert server.result("a1")["deploy_status_code"]
+    server.until(lambda: len(server.polls) > polls)  # the agent polls again when it has the document
+    agent.work.joinpath("go").touch()
+    assert server.result("b").get("deploy_status_reason") is None
+    assert agent.lines("order")[-2:] == ["a2", "b"]
+
+
+def test_a_run_does_not_fail_because_its_dependency_was_withdrawn_while_it_ran(server, agent):
+    waiting = entry(server, "b", after=["name-a"])
+    server.give(entry(server, "a", "touch $WORK/begun; sleep 1000"), waiting)
+    agent.start()
+    server.until(lambda: agent.work.joinpath("begun").exists())
+    server.give(waiting)
+    assert server.result("b").get("deploy_status_reason") is None
+
+
 def test_a_waiting_run_can_be_cancelled(server, agent):
     waiting, running = entry(server, "a", after=["name-b"]), entry(server, "b", WAIT)
     server.give(waiting, running)

@@ -174,7 +174,7 @@ def test_a_new_machine_runs_everything_again_on_request(stoker, machines, tmp_pa
     def statuses():
         return [stack["stack_status"] for stack in stoker.heat("GET", f"/stacks?name={name}").body["stacks"]]
 
-    stoker.until(lambda: statuses() == ["CREATE_COMPLETE"])
+    stoker.until(lambda: statuses() == ["UPDATE_COMPLETE"])
 
 
 @ON_SQLITE

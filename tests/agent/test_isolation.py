@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.conftest import Agent
+from stoker_agent.archive import build
 
 pytestmark = [
     pytest.mark.slow,
@@ -49,19 +51,12 @@ def run(server, agent, script, outputs=(), **options):
     return server.result("c1")
 
 
-def can_enter(folder: Path) -> bool:
-    """Return whether the folder exists for the user of the runs."""
-    if not folder.is_dir():
-        return False
-    status = folder.stat()
-    return bool(status.st_mode & (0o100 if status.st_uid == USER.pw_uid else 0o001))
-
-
 def test_a_run_executes_as_its_user_with_the_users_groups_home_and_variables(server, open_agent):
     script = (
         "#!/bin/sh\nid -un; id -g; id -G; echo $USER $LOGNAME $HOME; pwd\n"
         "printf output >$heat_outputs_path.answer; echo '50 half' >>$STOKER_PROGRESS\n"
         "echo to stdout >>/dev/stdout; echo to stderr >>/dev/stderr; cat /dev/stdin; (id -un) \n"
+        "touch file\n"
     )
     result = run(server, open_agent, script, ["answer"], user="nobody")
     assert result["deploy_status_code"] == 0, result
@@ -71,7 +66,7 @@ def test_a_run_executes_as_its_user_with_the_users_groups_home_and_variables(ser
         str(USER.pw_gid),
         groups,
         f"nobody nobody {USER.pw_dir}",
-        USER.pw_dir if can_enter(Path(USER.pw_dir)) else "/",
+        str(open_agent.run_folder("c1") / "cwd"),
         "to stdout",
         "nobody",
     ]
@@ -79,6 +74,7 @@ def test_a_run_executes_as_its_user_with_the_users_groups_home_and_variables(ser
     assert result["answer"] == "output"
     folder = open_agent.run_folder("c1")
     assert folder.joinpath("progress").read_text() == "50 half\n"
+    assert not folder.joinpath("cwd").exists()
     assert [folder.joinpath(name).stat().st_mode & 0o077 for name in ("stdout", "stderr", "progress")] == [0, 0, 0]
 
 
@@ -214,16 +210,55 @@ def test_a_program_beyond_its_number_of_processes_fails(server, open_agent):
     assert "Resource temporarily unavailable" in result["deploy_stderr"]
 
 
-def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(server, open_agent):
+@pytest.fixture
+def outside_agent(open_agent):
+    """An agent whose program is outside of /tmp, which its runs may replace."""
+    if not Path(SYSTEM_PYTHON).exists() or subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
+        pytest.skip("this machine has no Python outside of /tmp, or permits no mounts")
+    open_agent.root.mkdir(exist_ok=True)
+    program = open_agent.root / "stoker-agent.pyz"
+    build(program)
+    open_agent.start(python=SYSTEM_PYTHON, program=(str(program),))
+    return open_agent
+
+
+def test_a_private_tmp_is_empty_invisible_to_others_and_gone_after_the_run(server, outside_agent):
     with tempfile.NamedTemporaryFile(dir="/tmp", prefix="stoker-test-") as outside:
         script = (
             "#!/bin/sh\nls -A /tmp /var/tmp; echo $TMPDIR; touch /tmp/mine; ls /var/tmp\n"
             f"test -e {outside.name} || echo hidden\n"
         )
-        result = run(server, open_agent, script, private_tmp=True, user="nobody")
+        server.give(with_options(server.entry("c1", script), private_tmp=True, user="nobody"))
+        result = server.result("c1")
     assert result["deploy_stdout"].splitlines() == ["/tmp:", "", "/var/tmp:", "/tmp", "mine", "hidden"], result
     assert not Path("/tmp/mine").exists()
-    assert not open_agent.run_folder("c1").joinpath("tmp").exists()
+    assert not outside_agent.run_folder("c1").joinpath("tmp").exists()
+
+
+@pytest.mark.parametrize("user", ["nobody", "root"])
+def test_only_processes_of_the_run_enter_its_private_tmp(server, outside_agent, user):
+    script = "#!/bin/sh\ntouch $WORK/begun; until test -e $WORK/go; do sleep 0.02; done; ls $TMPDIR\n"
+    server.give(with_options(server.entry("c1", script), private_tmp=True, user=user))
+    server.until(lambda: outside_agent.work.joinpath("begun").exists())
+    folder = outside_agent.run_folder("c1") / "tmp"
+    assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (pwd.getpwnam(user).pw_uid, 0o700)
+    outside_agent.run_folder("c1").chmod(0o755)
+    command = ["touch", str(folder / "intruder"), str(folder / "tmp" / "intruder")]
+    assert subprocess.run(command, user="daemon", check=False).returncode
+    outside_agent.work.joinpath("go").touch()
+    assert server.result("c1")["deploy_stdout"] == ""
+
+
+def test_a_private_tmp_that_the_user_replaced_by_a_link_is_not_mounted(server, outside_agent):
+    target = outside_agent.work / "target"
+    target.mkdir(mode=0o700)
+    script = f"#!/bin/sh\ncd $STOKER_RUN_DIR/tmp; rmdir tmp; ln -s {target} tmp; touch $WORK/begun; sleep 1000\n"
+    options = {"private_tmp": True, "user": "nobody", "on_cancel": "#!/bin/sh\ntrue\n"}
+    server.give(with_options(server.entry("c1", script), **options))
+    server.until(lambda: outside_agent.work.joinpath("begun").exists())
+    server.change(cancel=True)
+    assert "on_cancel ended with 126" in server.result("c1")["deploy_status_reason"]
+    assert target.stat().st_mode & 0o777 == 0o700
 
 
 def test_the_priority_of_a_run(server, open_agent):
@@ -258,4 +293,4 @@ def test_an_agent_without_roots_rights_cannot_switch_users(server, open_agent):
     assert server.result("c1")["deploy_status_reason"].startswith(reason)
     assert server.result("c2")["deploy_stdout"] == "nobody\n"
     assert server.result("c3")["deploy_status_reason"].startswith("The limits private_tmp cannot be enforced")
-    assert server.result("c4")["deploy_stdout"] == f"{open_agent.run_folder('c4')}/tmp\n"
+    assert server.result("c4")["deploy_stdout"] == f"{open_agent.run_folder('c4')}/tmp/tmp\n"

@@ -75,7 +75,7 @@ def test_long_output_is_reported_as_head_and_tail_with_the_size_of_the_gap(serve
     server.head["max_log_bytes"] = 2 * MB
     count = 800_000  # 51 MB
     script = "#!/usr/bin/env python3\n" + LINES.format(count) + "\nsys.stdout.flush(); import os, time\n"
-    server.give(server.entry("c1", script + "while not os.path.exists('go'): time.sleep(0.02)\n"))
+    server.give(server.entry("c1", script + "while not os.path.exists(os.environ['WORK'] + '/go'): time.sleep(0.02)\n"))
     agent.start()
     path = agent.run_folder("c1") / "stdout"
     server.until(lambda: path.exists() and path.stat().st_size == count * 64 and on_disk(path) < 13 * MB)

@@ -125,7 +125,7 @@ def _told(transport: str) -> dict[str, Any]:
 
 def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
     runs.begin(entry(id, inputs), source)
-    reporter.keep(id, result)
+    reporter.keep(runs.entry(id), result)
     reporter.announce()
 
 
@@ -259,7 +259,7 @@ def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there,
     for n in range(4):
         runs.begin(entry(f"c{n}", said(there, "CFN_SIGNAL")), "cfn")
     for n in range(3):
-        runs.end(f"c{n}", {**RESULT, "n": n})
+        runs.end({"id": f"c{n}"}, {**RESULT, "n": n})
     runs.acknowledge("c1")
     report().wait(60)
     assert [each.json["n"] for each in there.asked] == [0, 2]
@@ -268,7 +268,7 @@ def test_results_of_an_earlier_agent_process_are_sent_unless_acknowledged(there,
 @pytest.mark.parametrize("text", ["{", "[]", "5", "{}", '{"inputs": [5]}'])
 def test_the_result_of_an_unreadable_entry_goes_to_stoker(there, runs, report, text):
     runs.begin(entry("c1", said(there, "CFN_SIGNAL")), "cfn")
-    runs.end("c1", RESULT)
+    runs.end({"id": "c1"}, RESULT)
     runs.folder("c1").joinpath("entry.json").write_text(text)
     report().wait(60)
     assert [each.path for each in there.asked] == ["/stoker/agent/v1/runs/c1/signal"]
@@ -316,7 +316,7 @@ def test_the_entry_on_disk_names_its_source(runs):
 def test_a_run_stays_known_after_its_folder_is_removed(runs, tmp_path):
     for id in ("c1", "c2", "c3"):
         runs.begin(entry(id, {}), "stoker")
-        runs.end(id, RESULT)
+        runs.end({"id": id}, RESULT)
         runs.acknowledge(id)
         os.utime(runs.folder(id) / "acknowledged", (0, 0))
     runs.forget_all_but({"c3"})

@@ -93,7 +93,7 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
         def report(id: str, source: str, inputs: dict[str, str]) -> None:
             listed = [{"name": name, "value": value} for name, value in inputs.items()]
             runs.begin({"id": id, "inputs": listed}, source)
-            reporter.keep(id, {"deploy_status_code": 0})
+            reporter.keep(runs.entry(id), {"deploy_status_code": 0})
             reporter.announce()
 
         report("c1", "stoker", {})

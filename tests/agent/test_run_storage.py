@@ -19,7 +19,7 @@ def report(stored, *ids):
     """Begin, end and acknowledge runs, each a second after the one before."""
     for number, id in enumerate(ids):
         folder = stored.begin({"id": id}, "stoker")
-        stored.end(id, {"deploy_status_code": 0})
+        stored.end({"id": id}, {"deploy_status_code": 0})
         stored.acknowledge(id)
         now = folder.stat().st_mtime
         os.utime(folder / "acknowledged", (now + number, now + number))
@@ -29,7 +29,7 @@ def test_only_the_newest_reported_runs_keep_their_files(stored, monkeypatch):
     monkeypatch.setattr(runs, "_KEPT_RUNS", 2)
     report(stored, "a", "b", "c", "d")
     stored.forget_all_but({"a"})
-    assert sorted(folder.name for folder in stored.list_acknowledged()) == ["a", "c", "d"]
+    assert sorted(folder.name for folder in stored.list_folders("acknowledged")) == ["a", "c", "d"]
     assert [stored.has_begun(id) for id in "abcd"] == [True] * 4
 
 
@@ -37,7 +37,7 @@ def test_runs_that_are_not_reported_keep_their_files(stored, monkeypatch):
     monkeypatch.setattr(runs, "_KEPT_RUNS", 0)
     stored.begin({"id": "a"}, "stoker")
     stored.begin({"id": "b"}, "stoker")
-    stored.end("b", {"deploy_status_code": 0})
+    stored.end({"id": "b"}, {"deploy_status_code": 0})
     stored.forget_all_but(())
     assert stored.list_interrupted() == ["a"]
     assert stored.list_unreported() == ["b"]

@@ -61,6 +61,13 @@ def test_inputs_are_the_environment(server, agent, value, text):
     assert ran(server, agent, server.entry("c1", 'printf %s "$it"', it=value))["deploy_stdout"] == text
 
 
+def test_a_script_starts_in_an_empty_directory_that_is_removed_after_the_run(server, agent):
+    folder = agent.run_folder("c1") / "cwd"
+    assert ran(server, agent, server.entry("c1", "pwd; ls -A; touch file"))["deploy_stdout"] == f"{folder}\n"
+    assert not folder.exists()
+    assert agent.process.poll() is None
+
+
 def test_a_script_without_an_interpreter_line_runs_in_the_shell(server, agent):
     assert ran(server, agent, server.entry("c1", "x=1\necho $((x + 1))"))["deploy_stdout"] == "2\n"
 

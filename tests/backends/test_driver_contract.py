@@ -15,8 +15,11 @@ from stoker.backends.swift import SwiftDriver
 from stoker.backends.swift_versions import SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver
 from stoker.circuit_breaker import ServiceUnavailable
+from stoker.json_body import decode
+from stoker.model.errors import Invalid
 from stoker.store.remote_objects import OBJECT, QUEUE, VERSIONS, RemoteObject
 from support.backends import ask
+from support.http_stub import Said, answering
 
 #: A port that nothing listens on.
 NOWHERE = "http://127.0.0.1:1"
@@ -154,3 +157,18 @@ def test_an_unreachable_service_is_unavailable(entry, call):
     }
     with pytest.raises(ServiceUnavailable):
         calls[call]()
+
+
+def test_a_message_that_cannot_be_stored_hides_no_other_from_zaqar():
+    """Zaqar stores any JSON. The decoder of signals refuses the first message, and the second ends the run."""
+    page = b'{"messages": [%s]}' % b",".join(
+        b'{"href": "/v2/queues/q/messages/%d", "age": 0, "body": %s}' % (number, body)
+        for number, body in enumerate((b'{"deploy_stdout": "\\ud800"}', b'{"deploy_stdout": "ok"}'))
+    )
+    with answering(lambda _: Said(200, page)) as zaqar:
+        driver = DRIVERS["zaqar"][2](zaqar.url)
+        results = driver.poll(remote_object(QUEUE), datetime.now(UTC))
+        driver.close()
+    with pytest.raises(Invalid):
+        decode(results[0].data, "a signal")
+    assert decode(results[1].data, "a signal") == {"deploy_stdout": "ok"}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.store.open import Store
+from support import query
 from support.backends import (
     RESULT,
     ask,
@@ -29,9 +29,9 @@ def lose(url, name):
     store = Store(url)
     stack = "(SELECT id FROM stacks WHERE name = :name)"
     for table in ("resources", "servers"):
-        lost = sa.text(f"DELETE FROM {table} WHERE stack_id = {stack}")
-        store.write(lambda tx, lost=lost: tx.run(lost, {"name": name}))
-    store.write(lambda tx: tx.run(sa.text("UPDATE stacks SET deleted_at = 1 WHERE name = :name"), {"name": name}))
+        lost = f"DELETE FROM {table} WHERE stack_id = {stack}"
+        store.write(lambda tx, lost=lost: query.change(tx, lost, name=name))
+    store.write(lambda tx: query.change(tx, "UPDATE stacks SET deleted_at = 1 WHERE name = :name", name=name))
     store.close()
 
 
@@ -44,7 +44,8 @@ def sweeping(database_url):
         }
         stoker.environment.update(settings)
         done = stoker.run("db", "sweep", "--state-dir", str(stoker.state_dir), *words, check=check)
-        return done.stdout.splitlines() + done.stderr.splitlines()
+        lines = done.stderr.splitlines() + done.stdout.splitlines()
+        return [line for line in lines if not line.startswith("Database: ")]
 
     return sweep
 

@@ -8,6 +8,7 @@ from stoker.backends.keystone_users import USER, KeystoneUserController, Keyston
 from stoker.backends.reconciler import PREPARE, RECONCILE, Reconciler
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.identity.stack_users import StackUsers
+from stoker.store.tx import Tx
 from support.stacks import world
 from support.templates import config, template
 from support.work import ManualWork
@@ -69,13 +70,11 @@ def keystone():
 
 
 @pytest.fixture
-def settled(store, work, keystone):
-    """The outcomes that the resources hear of."""
+def settled(store, work, keystone, resources, monkeypatch):
+    """The outcomes with which the resources are woken."""
     outcomes = []
-    controller = KeystoneUserController(
-        store, work, keystone, StackUsers(b"secret"), lambda _tx, id, reason: outcomes.append((id, reason))
-    )
-    Reconciler(store, work, {USER: controller})
+    monkeypatch.setattr(Tx, "wake", lambda _tx, owner, cause=None: outcomes.append((owner.id, cause and cause.failure)))
+    Reconciler(store, work, {USER: KeystoneUserController(store, work, keystone, StackUsers(b"secret"))})
     return outcomes
 
 

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.backends.object_store import ExternalObjects
 from stoker.backends.remote_object_controller import RemoteObjects
@@ -15,6 +14,7 @@ from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
 from stoker.resources.server_base import PUBLISH
 from stoker.stacks import operations
+from support import query
 from support.blocking import until_blocked
 from support.stacks import world
 from support.templates import template
@@ -41,7 +41,7 @@ def published(here, stack):
 
 def wanted(here):
     with here.store.read() as tx:
-        return list(tx.run(sa.text("SELECT name FROM remote_objects WHERE NOT is_removed")).scalars())
+        return query.column(tx, "SELECT name FROM remote_objects WHERE NOT is_removed")
 
 
 def test_a_document_published_while_its_server_is_deleted_is_not_recreated(here):

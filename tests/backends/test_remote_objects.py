@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 import pytest
-import sqlalchemy as sa
+from msgspec.structs import replace
 
 from stoker.backends.reconciler import PREPARE, RECONCILE, Reconciler
 from stoker.backends.remote_object_controller import RENEW, RemoteObjectController, RemoteObjects
 from stoker.backends.result_polling import POLL, Result, ResultPoller
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import deployments, poll_schedule, remote_objects
+from stoker.store import deployments, remote_objects
 from stoker.store.remote_objects import OBJECT
 from stoker.transports.base import TransportTarget
+from support import query
 from support.stacks import world
 from support.templates import config, deployment, server, template
 from support.work import ManualWork
@@ -76,7 +76,7 @@ class Shelf:
 
 
 def reconciler(store, work, shelf):
-    controller = RemoteObjectController(store, work, OBJECT, shelf, lambda _tx, _id: None)
+    controller = RemoteObjectController(store, work, OBJECT, shelf)
     return Reconciler(store, work, {OBJECT: controller})
 
 
@@ -102,7 +102,7 @@ def put(store, places, body, name="a"):
 
 def rows(store):
     with store.read() as tx:
-        return tx.run(sa.text("SELECT count(*) FROM remote_objects")).scalar_one()
+        return query.count(tx, "remote_objects")
 
 
 def test_the_newest_content_wins(store, work, shelf, places):
@@ -296,12 +296,12 @@ def waiting(store, work, shelf):
 
 def pass_time(store):
     """Whatever is to be looked at later is due now."""
-    store.write(lambda tx: tx.run(sa.text("UPDATE remote_objects SET poll_at = 1 WHERE poll_at IS NOT NULL")))
+    store.write(lambda tx: query.change(tx, "UPDATE remote_objects SET poll_at = 1 WHERE poll_at IS NOT NULL"))
 
 
 def pause_of(store):
     with store.read() as tx:
-        found = tx.run(sa.text("SELECT id FROM remote_objects")).scalar_one()
+        found = query.scalar(tx, "SELECT id FROM remote_objects")
         return remote_objects.find(tx, found)
 
 
@@ -341,8 +341,32 @@ def test_results_are_read_in_order_and_an_invalid_one_stops_no_other(store, work
     ResultPoller(store, work, {OBJECT: shelf}, hear)
     shelf.results[resource.id] = [("1", b"a"), ("2", b"no"), ("3", b"b")]
     look(store, work)
-    assert heard == [(resource.id, b"a"), (resource.id, b"b")]
+    assert heard == [("d", b"a"), ("d", b"b")]
     assert pause_of(store).last_result == "3"
+
+
+@pytest.mark.parametrize("fails_at", ["the service's answer", "the result"])
+def test_an_object_that_fails_in_an_unexpected_way_stops_no_other(store, work, shelf, waiting, fails_at):
+    _, _, resource = waiting
+    applied, marks = [], iter("123")
+
+    def apply(_tx, _id, data):
+        if data == b"no":
+            raise UnicodeEncodeError("utf-8", "\ud800", 0, 1, "surrogates not allowed")
+        applied.append(data)
+
+    def answer():
+        if fails_at == "the service's answer":
+            raise KeyError("messages")
+
+    ResultPoller(store, work, {OBJECT: shelf}, apply)
+    shelf.meanwhile = answer
+    shelf.results[resource.id] = [(next(marks), b"no"), (next(marks), b"a")]
+    look(store, work)
+    assert work.kinds() == [POLL], "the next poll is due"
+    shelf.meanwhile = lambda: None
+    look(store, work)
+    assert applied == [b"a"]
 
 
 def test_a_result_that_the_database_refused_is_read_again(store, work, shelf, waiting):
@@ -402,4 +426,4 @@ def test_a_run_that_is_being_cancelled_still_reads_its_result(store, work, shelf
     store.write(change)
     pass_time(store)
     with store.read() as tx:
-        assert [each.since for each in poll_schedule.due(tx, OBJECT, 9)] == [began]
+        assert [each.since for each in remote_objects.due_polls(tx, OBJECT, 9)] == [began]

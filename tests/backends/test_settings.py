@@ -33,7 +33,7 @@ ACCOUNT = "http://swift.example.org/v1/AUTH_p"
 )
 def test_invalid_backend_settings_are_refused(said, word):
     with pytest.raises(Invalid, match=word):
-        settings.load(said, {}, None)
+        settings.load({}, {f"STOKER_{name.upper()}": value for name, value in said.items()}, None)
 
 
 def test_the_url_of_an_account_may_have_a_path():

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import sqlalchemy as sa
-
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until, format_time
 from stoker.store import rows
 from stoker.store.encryption import Encryption, derive_key
-from stoker.store.schema import jobs, remote_objects
+from stoker.store.open import Store
 from stoker.store.secret_columns import SecretColumns
+from support import query
 from support.agents import own_agent
 from support.backends import CLIENT, ask, created, outputs, status, zaqar_flags
 from support.server import Served, served
@@ -60,7 +59,7 @@ def signed(zaqar, queue: str, project: str, methods: list[str], seconds: int) ->
 class Lodged:
     """What Stoker keeps of a queue elsewhere."""
 
-    engine: sa.Engine
+    store: Store
     name: str
     secrets: SecretColumns
 
@@ -72,26 +71,22 @@ class Lodged:
         """Have the agent's URL end soon; when."""
         made = signed(zaqar, self.name, project, self.agents["methods"], 900)
         changed = self.secrets.dump({**self._details, "agent": made}, always=True)
-        with self.engine.begin() as connection:
-            connection.execute(
-                sa.update(remote_objects).where(remote_objects.c.name == self.name).values(details=changed)
-            )
+        text = "UPDATE remote_objects SET details = :details WHERE name = :name"
+        self.store.write(lambda tx: query.change(tx, text, details=changed, name=self.name))
         return str(made["expires"])
 
     @property
     def is_at_rest(self) -> bool:
         """What is wanted of it is there."""
-        with self.engine.begin() as connection:
-            asked = sa.select(remote_objects.c.observed_generation == remote_objects.c.desired_generation).where(
-                remote_objects.c.name == self.name
-            )
-            return bool(connection.execute(asked).scalar_one())
+        text = "SELECT observed_generation = desired_generation FROM remote_objects WHERE name = :name"
+        with self.store.read() as tx:
+            return bool(query.scalar(tx, text, name=self.name))
 
     @property
     def _details(self) -> dict[str, Any]:
-        with self.engine.begin() as connection:
-            asked = sa.select(remote_objects.c.details).where(remote_objects.c.name == self.name)
-            return dict(self.secrets.load(connection.execute(asked).scalar_one()))
+        with self.store.read() as tx:
+            column = query.scalar(tx, "SELECT details FROM remote_objects WHERE name = :name", name=self.name)
+        return dict(self.secrets.load(column))
 
 
 def secrets_of(stoker: Served) -> SecretColumns:
@@ -101,11 +96,11 @@ def secrets_of(stoker: Served) -> SecretColumns:
 
 
 def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, zaqar):
-    engine = sa.create_engine(database_url)
+    store = Store(database_url)
     with served(tmp_path, *zaqar_flags(zaqar), database=database_url) as stoker:
         stack = created(stoker, "renewed", queued("one"))
         stoker.until(lambda: "url_signature" in section(stoker, stack), 60)
-        queue = Lodged(engine, section(stoker, stack)["queue_id"], secrets_of(stoker))
+        queue = Lodged(store, section(stoker, stack)["queue_id"], secrets_of(stoker))
         # What a job is about to note of it would undo what is noted here.
         stoker.until(lambda: queue.is_at_rest)
         ends = queue.shorten(zaqar, stoker.project)
@@ -126,49 +121,45 @@ def test_a_signed_queue_is_renewed_by_the_previous_url(tmp_path, database_url, z
         short = signed(zaqar, queue.name, stoker.project, ["GET"], 2)
         over = {"URL-Signature": short["signature"], "URL-Expires": short["expires"]}
         stoker.until(lambda: reads(old, **over) >= 400)
-    engine.dispose()
+    store.close()
 
 
 def test_a_signed_queue_without_changes_is_renewed_in_time(tmp_path, zaqar):
     with served(tmp_path, *zaqar_flags(zaqar)) as stoker:
-        engine = sa.create_engine(f"sqlite:///{stoker.state_dir}/stoker.db")
+        store = Store(f"sqlite:///{stoker.state_dir}/stoker.db")
         stack = created(stoker, "in-time", queued("one"))
         stoker.until(lambda: stoker.heat("GET", f"{stack}/resources/one").body["resource"]["physical_resource_id"], 60)
-        with engine.begin() as connection:
-            of_results = sa.select(remote_objects.c.id, remote_objects.c.name).where(
-                remote_objects.c.signed_method == "POST"
-            )
-            ((id, name),) = connection.execute(of_results).all()
+        with store.read() as tx:
+            ((id, name),) = query.rows(tx, "SELECT id, name FROM remote_objects WHERE signed_method = 'POST'")
 
         def waiting() -> list[int]:
             """When its jobs are due; the one that has just been done may be there yet."""
-            due = sa.select(jobs.c.due).where(jobs.c.kind == "remote_object.renew", jobs.c.key == id)
-            with engine.begin() as connection:
-                return list(connection.execute(due).scalars())
+            due = "SELECT due FROM jobs WHERE kind = 'remote_object.renew' AND key = :key"
+            with store.read() as tx:
+                return query.column(tx, due, key=id)
 
         stoker.until(lambda: len(waiting()) == 1)
         (waits,) = waiting()
         until = agents_until(name, datetime.now(UTC))
         # With at least two thirds of its life to come.
         assert datetime.now(UTC) < rows.from_micros(waits) < until - 2 * AGENTS_PERIOD + timedelta(minutes=1)
-        queue = Lodged(engine, name, secrets_of(stoker))
+        queue = Lodged(store, name, secrets_of(stoker))
         assert queue.shorten(zaqar, stoker.project) < format_time(until)
         stoker.kill9()
-        with engine.begin() as connection:
-            at = rows.to_micros(datetime.now(UTC))
-            connection.execute(sa.update(jobs).where(jobs.c.key == id).values(due=at))
+        at = rows.to_micros(datetime.now(UTC))
+        store.write(lambda tx: query.change(tx, "UPDATE jobs SET due = :due WHERE key = :key", due=at, key=id))
         stoker.restart()
         stoker.until(lambda: queue.agents["expires"] == format_time(until), 60)
-        engine.dispose()
+        store.close()
 
 
 def left(stoker: Served) -> list[str]:
     """What Stoker knows to be there yet."""
-    engine = sa.create_engine(f"sqlite:///{stoker.state_dir}/stoker.db")
-    with engine.begin() as connection:
-        found = connection.execute(sa.select(remote_objects.c.project_id)).scalars().all()
-    engine.dispose()
-    return list(found)
+    store = Store(f"sqlite:///{stoker.state_dir}/stoker.db")
+    with store.read() as tx:
+        found = query.column(tx, "SELECT project_id FROM remote_objects")
+    store.close()
+    return found
 
 
 def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):

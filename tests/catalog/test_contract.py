@@ -1,4 +1,4 @@
-"""Every entry of the catalogue is valid, documented, usable as a type, and never changes once it is published."""
+"""Every entry of the catalog is valid, documented, usable as a type, and never changes once it is published."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def text_of(reference: str) -> str:
 
 
 def load(reference: str) -> entries.Entry:
-    return entries.parse(read(text_of(reference), "Catalogue entry", 1_000_000))
+    return entries.parse(read(text_of(reference), "Catalog entry", 1_000_000))
 
 
 def digest(text: str | None) -> str:

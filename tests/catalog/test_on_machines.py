@@ -1,5 +1,5 @@
 """
-The entries of the catalogue on a machine with systemd and apt: applied twice, compared, and undone.
+The entries of the catalog on a machine with systemd and apt: applied twice, compared, and undone.
 
 All entries share one machine without a network. The packages of the distribution are there as files.
 """

@@ -1,4 +1,4 @@
-"""Stacks with entries of the catalogue and a delivered hook, on a machine that is enrolled at a real server."""
+"""Stacks with entries of the catalog and a delivered hook, on a machine that is enrolled at a real server."""
 
 from __future__ import annotations
 

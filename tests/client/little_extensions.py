@@ -1,4 +1,4 @@
-"""The little service's catalogue, stored hooks, enrollments and checks."""
+"""The little service's catalog, stored hooks, enrollments and checks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,7 +11,7 @@ class Extensions:
 
     def __init__(self) -> None:
         self.url = ""
-        #: Catalogue entries and stored hooks by NAME/VERSION.
+        #: Catalog entries and stored hooks by NAME/VERSION.
         self.entries: dict[str, dict[str, Any]] = {}
         self.hooks: dict[str, dict[str, Any]] = {}
         self.enrollments: dict[str, dict[str, Any]] = {}
@@ -20,7 +20,7 @@ class Extensions:
         #: The states that requested checks get at the next look, by the ids of deployments.
         self.check_answers: dict[str, str] = {}
 
-    # catalogue and hooks
+    # catalog and hooks
 
     def list_entries(self, **_: Any) -> Any:
         return {"entries": [_without(entry, "text") for entry in self.entries.values()]}
@@ -40,10 +40,10 @@ class Extensions:
         return {"entry": _without(entry, "text")}
 
     def show_entry(self, id_: str, **_: Any) -> Any:
-        return {"entry": self._version(self.entries, id_, "catalogue entry")}
+        return {"entry": self._version(self.entries, id_, "catalog entry")}
 
     def delete_entry(self, id_: str, **_: Any) -> Any:
-        self._version(self.entries, id_, "catalogue entry")
+        self._version(self.entries, id_, "catalog entry")
         del self.entries[id_]
 
     def list_hooks(self, **_: Any) -> Any:

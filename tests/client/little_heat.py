@@ -125,23 +125,50 @@ class LittleHeat(Extensions):
     def create_stack(self, body: Any, **_: Any) -> Any:
         if any(stack["stack_name"] == body["stack_name"] for stack in self.stacks.values()):
             raise Answer(409, f"The Stack ({body['stack_name']}) already exists.")
-        return {"stack": {"id": self.add_stack(body["stack_name"])["id"], "links": []}}
+        stack = self.add_stack(body["stack_name"])
+        self._begin(stack, "CREATE")
+        return {"stack": {"id": stack["id"], "links": []}}
 
     def show_stack(self, id_: str, **_: Any) -> Any:
         stack = self._stack(id_)
-        if len(self.life) > 1 and stack.pop("looked", False):
-            self.life.pop(0)
         return {"stack": {**self._shown(stack), "outputs": self.outputs, "parameters": {"OS::stack_name": "x"}}}
 
     def list_resources(self, id_: str, **_: Any) -> Any:
-        self._stack(id_)["looked"] = True
+        self._stack(id_)
         return {"resources": self.life[0].resources}
 
     def list_events(self, id_: str, query: dict[str, str], **_: Any) -> Any:
-        self._stack(id_)
-        ids = [event["id"] for event in self.events]
+        stack = self._stack(id_)
+        if "recorded" in stack:
+            if len(self.life) > 1 and "marker" in query and query.get("sort_dir") == "asc":
+                self.life.pop(0)
+            self._record(stack)
+        events = self.events if query.get("sort_dir") == "asc" else self.events[::-1]
+        ids = [event["id"] for event in events]
         start = ids.index(query["marker"]) + 1 if "marker" in query else 0
-        return {"events": self.events[start : start + 2]}
+        return {"events": events[start : start + int(query.get("limit", 2))]}
+
+    def _begin(self, stack: dict[str, Any], action: str) -> None:
+        """The first event of an operation, which goes through the frames from now on."""
+        stack["recorded"] = {}
+        first = self.life[0]
+        reason = first.reason if first.status.endswith("_IN_PROGRESS") else ""
+        self._event(stack, stack["stack_name"], f"{action}_IN_PROGRESS", reason, stack["id"])
+
+    def _record(self, stack: dict[str, Any]) -> None:
+        """An event for what is new in the present frame."""
+        frame = self.life[0]
+        for each in frame.resources:
+            if not each["resource_status"].startswith("INIT_"):
+                name, reason = each["resource_name"], each["resource_status_reason"]
+                self._event(stack, name, each["resource_status"], reason, each["physical_resource_id"])
+        self._event(stack, stack["stack_name"], frame.status, frame.reason, stack["id"])
+
+    def _event(self, stack: dict[str, Any], name: str, status: str, reason: str, physical_id: str) -> None:
+        if stack["recorded"].get(name) != status:
+            stack["recorded"][name] = status
+            event = {"resource_name": name, "resource_status": status, "resource_status_reason": reason}
+            self.events.append({"id": new_id(), "event_time": TIME, "physical_resource_id": physical_id, **event})
 
     def show_output(self, id_: str, key: str, **_: Any) -> Any:
         self._stack(id_)
@@ -155,10 +182,11 @@ class LittleHeat(Extensions):
         return {"heat_template_version": "2021-04-16", "resources": {}}
 
     def change_stack(self, id_: str, **_: Any) -> Any:
-        self._stack(id_)
+        self._begin(self._stack(id_), "UPDATE")
 
     def delete_stack(self, id_: str, **_: Any) -> Any:
         stack = self._stack(id_)
+        self._begin(stack, "DELETE")
         if len(self.life) == 1:
             del self.stacks[stack["id"]]
 
@@ -170,7 +198,7 @@ class LittleHeat(Extensions):
     def _shown(self, stack: dict[str, Any]) -> dict[str, Any]:
         frame = self.life[0]
         state = {"stack_status": frame.status, "stack_status_reason": frame.reason}
-        return {key: value for key, value in stack.items() if key != "looked"} | state
+        return {key: value for key, value in stack.items() if key != "recorded"} | state
 
     def canonical(self, ref: str) -> str:
         for stack in self.stacks.values():
@@ -365,7 +393,7 @@ class LittleHeat(Extensions):
         del self.schedules[id_]
 
     def audit(self, query: dict[str, str], **_: Any) -> Any:
-        found = [each for each in self.decisions if query.get("server") in (None, each["server_id"])]
+        found = [each for each in self.decisions if query.get("server") in (None, each.get("server_name"))]
         return {"audit": _page(found, query)}
 
     # servers

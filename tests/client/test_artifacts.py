@@ -1,4 +1,4 @@
-"""The catalogue and stored hooks on the command line."""
+"""The catalog and stored hooks on the command line."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ ENTRY = "stoker_catalog_version: 1\nname: {name}\nversion: {version}\ndescriptio
 
 @pytest.fixture
 def artifacts(heat, nowhere):
-    """Two catalogue entries and two versions of a hook."""
+    """Two catalog entries and two versions of a hook."""
     for name in ("nginx", "greet"):
         heat.add_entry({"text": ENTRY.format(name=name, version=1), "public": name == "nginx"})
     for content in (b"one", b"two"):
@@ -33,7 +33,7 @@ SHOWN = [
     (("catalog", "show", "nginx/1", "--text"), "stoker_catalog_version: 1\nname: nginx\n"),
     (("catalog", "add", "new0.yaml", "-o", "name"), "new/1\n"),
     (("catalog", "add", "new0.yaml"), "Name"),
-    (("catalog", "delete", "greet/1", "nginx/1", "--yes"), "catalogue entry greet/1 deleted\ncatalogue entry nginx/1"),
+    (("catalog", "delete", "greet/1", "nginx/1", "--yes"), "catalog entry greet/1 deleted\ncatalog entry nginx/1"),
     (("hook", "list", "-o", "name"), "shout/1\nshout/2\n"),
     (("hook", "list", "-o", "csv", "-c", "version", "--sort", "version:desc"), "version\n2\n1\n"),
     (("hook", "list"), "Name"),
@@ -44,19 +44,19 @@ SHOWN = [
 ]
 #: words, exit code, error
 REFUSED = [
-    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalogue entry nginx/2."),
+    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalog entry nginx/2."),
     (("catalog", "show", "nginx"), 2, "'nginx' is not a name and a version, such as nginx/1"),
     (("catalog", "add", "absent.yaml"), 2, "absent.yaml"),
     (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
     (("catalog", "add", "wrong.yaml"), 5, "stoker: name is required"),
-    (("catalog", "delete", "greet/1"), 2, "catalogue entry greet/1 not deleted: there is no terminal"),
+    (("catalog", "delete", "greet/1"), 2, "catalog entry greet/1 not deleted: not a terminal"),
     (("catalog", "delete", "greet/0", "--yes"), 2, "'greet/0' is not a name and a version"),
-    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalogue entry greet/9."),
+    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9."),
     (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
     (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
     (("hook", "add", "shout", "absent"), 2, "absent"),
     (("hook", "add", "shout", "hook", "--public"), 5, "Only an administrator of the site"),
-    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: there is no terminal"),
+    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: not a terminal"),
     (("hook", "delete", "shout/8", "--yes"), 4, "stoker: There is no hook shout/8."),
 ]
 

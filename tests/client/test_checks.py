@@ -101,6 +101,8 @@ STATES = [
     (("IN_SYNC", "DRIFTED"), 3),
     (("DRIFTED", "UNKNOWN"), 3),
     (("IN_SYNC", "UNKNOWN"), 1),
+    (("IN_SYNC", "UNSUPPORTED"), 0),
+    (("UNSUPPORTED", "UNKNOWN"), 1),
 ]
 
 
@@ -114,6 +116,7 @@ def test_check_waits_for_the_agents_and_exits_with_the_worst_state(heat, stoker,
     result = stoker("check", "shop", "-o", "table")
     assert (result.code, result.err) == (code, "")
     assert ("    +new" in result.out) == ("DRIFTED" in states)
+    assert stoker("check", "shop", "--strict").code == (1 if "UNSUPPORTED" in states else code)
     shown = stoker("check", "shop", "-o", "json")
     assert (shown.code, [row["state"] for row in json.loads(shown.out)]) == (code, list(states))
 

@@ -56,7 +56,9 @@ def test_the_option_wins_over_os_cloud(heat, stoker, write_clouds, monkeypatch):
     write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
     monkeypatch.setenv("OS_CLOUD", "stoker")
 
-    assert stoker("--os-cloud", "other", "stack", "list").code == 0
+    for words in (("--os-cloud", "other", "stack", "list"), ("stack", "--os-cloud=other", "list")):
+        assert stoker(*words).code == 0
+    assert stoker("stack", "list", "-o", "name", "--os-cloud", "other").code == 0
 
 
 def test_the_only_entry_is_used(heat, stoker, write_clouds):

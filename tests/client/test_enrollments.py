@@ -26,9 +26,15 @@ SENT = [
     ),
     (MANY, "/enrollments", {"limit": 3, "labels": {}, "approval": False}),
     (
-        (*MANY, "--label", "role=web", "--label", "site=a", "--approve", "--name-from", "cloud-id"),
+        (*MANY, "--label", "role=web", "--label", "site=a", "--approve", "--name-from", "cloud-id", "--names", "web*"),
         "/enrollments",
-        {"limit": 3, "labels": {"role": "web", "site": "a"}, "approval": True, "name_from": "cloud-id"},
+        {
+            "limit": 3,
+            "labels": {"role": "web", "site": "a"},
+            "approval": True,
+            "name_from": "cloud-id",
+            "names": "web*",
+        },
     ),
 ]
 
@@ -54,8 +60,8 @@ def test_enroll_prints_the_line_alone_and_the_hint_as_a_message(heat, stoker):
     many = stoker(*MANY)
     assert (many.out, "good for 3 machines" in many.err) == ("echo secret | sh\n", True)
     assert json.loads(stoker(*MANY, "-o", "json").out)["enrollment"]["token"] == "secret"
-    labelled = json.loads(stoker("server", "enroll", "web2", "--label", "a=b", "-o", "json").out)
-    assert labelled["server"]["labels"] == {"a": "b"}
+    labeled = json.loads(stoker("server", "enroll", "web2", "--label", "a=b", "-o", "json").out)
+    assert labeled["server"]["labels"] == {"a": "b"}
 
 
 #: words, exit code, error
@@ -65,6 +71,7 @@ REFUSED = [
     ((*MANY, "web1"), 2, "a NAME does not go with --many"),
     ((*MANY, "--again"), 2, "--again does not go with --many"),
     (("server", "enroll", "web1", "--limit", "3"), 2, "--limit does not go without --many"),
+    (("server", "enroll", "web1", "--names", "web*"), 2, "--names does not go without --many"),
     (("server", "enroll", "web1", "--approve"), 2, "--approve does not go without --many"),
     (("server", "enroll", "web1", "--name-from", "hostname"), 2, "--name-from does not go without --many"),
     (("server", "enroll", "web1", "--rerun"), 2, "--rerun needs --again"),
@@ -76,7 +83,7 @@ REFUSED = [
     (("server", "user-data", "old"), 5, "stoker: A server named old exists."),
     (("server", "user-data"), 2, "NAME"),
     (("enrollment", "delete", "0" * 32, "--yes"), 4, "stoker: "),
-    (("enrollment", "delete", "0" * 32), 2, "not deleted: there is no terminal for the confirmation: say --yes"),
+    (("enrollment", "delete", "0" * 32), 2, "not deleted: not a terminal: use --yes"),
 ]
 
 

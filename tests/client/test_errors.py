@@ -62,7 +62,7 @@ def test_not_found_says_where_to_look(heat, stoker):
     result = stoker("stack", "show", "nope")
 
     assert result.code == 4
-    assert result.err == "stoker: The Stack (nope) could not be found; `stoker stack list` shows what there is\n"
+    assert result.err == "stoker: The Stack (nope) could not be found; `stoker stack list` lists them\n"
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, 5), (403, 5), (409, 5), (500, 1), (503, 6)])

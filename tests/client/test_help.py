@@ -180,6 +180,7 @@ def test_an_unknown_command_is_a_usage_error(stoker):
 
     assert result.code == 2
     assert "No such command 'nope'" in result.err
+    assert "No such command 'lst'. Did you mean 'list'?" in stoker("stack", "lst").err
 
 
 def test_help_lists_the_exit_codes(stoker):

@@ -29,6 +29,7 @@ SERVER_TYPES = {
     "Trigger": ["SoftwareTrigger"],
     "ServerPreview": ["ServerPreview"],
     "UpdatePreview": ["ChangesAnswer"],
+    "PlannedRun": ["PlannedRun"],
     "Schedule": ["SoftwareSchedule"],
     "Decision": ["AuditEntry"],
     "LogChunk": ["OutputChunk"],

@@ -145,12 +145,12 @@ def test_list_prints_a_table(heat, stoker):
 
     lines = stoker("stack", "list").out.splitlines()
 
-    assert lines[0].split() == ["ID", "Stack", "Name", "Stack", "Status", "Creation", "Time"]
-    assert lines[1].split() == [stack["id"], "web", "CREATE_COMPLETE", "2031-05-06T07:08:09Z"]
+    assert lines[0].split() == ["Stack", "Name", "ID", "Stack", "Status", "Creation", "Time"]
+    assert lines[1].split() == ["web", stack["id"], "CREATE_COMPLETE", "2031-05-06T07:08:09Z"]
 
 
 def test_an_empty_list_is_a_header_or_an_empty_array(heat, stoker):
-    assert stoker("stack", "list").out.startswith("ID")
+    assert stoker("stack", "list").out.startswith("Stack Name")
     assert stoker("stack", "list", "-o", "json").out == "[]\n"
 
 

@@ -2,54 +2,83 @@
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from stoker_client import cli
+from stoker_client.cli._changes import describe_changes
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo, emit_data
-from stoker_client.terminal import clean_for, has_controls, strip_controls
+from stoker_client.target_labels import TargetLabels
+from stoker_client.terminal import clean_for, has_controls, show_controls
 
 ATTACKS = {
-    "a title": ("\x1b]0;owned\x07", ""),
-    "a title, ended otherwise": ("\x1b]2;owned\x1b\\", ""),
-    "the clipboard": ("\x1b]52;c;cm0gLXJm\x07", ""),
-    "a cleared screen": ("\x1b[2J\x1b[H", ""),
-    "colours": ("\x1b[1;31mred\x1b[0m", "red"),
-    "eight bits": ("\x9b2J\x9d0;owned\x9c", ""),
-    "a device's string": ('\x1bP$q"p\x1b\\', ""),
-    "another set of characters": ("\x1b(0lqk\x1b(B", "lqk"),
-    "an unended title": ("\x1b]0;owned", "0;owned"),
-    "an escape in an escape": ("\x1b\x1b[31m[31m", "[31m"),
+    "a title": ("\x1b]0;owned\x07", r"\x1b]0;owned\x07"),
+    "the clipboard": ("\x1b]52;c;cm0gLXJm\x07", r"\x1b]52;c;cm0gLXJm\x07"),
+    "a cleared screen": ("\x1b[2J\x1b[H", r"\x1b[2J\x1b[H"),
+    "eight bits": ("\x9b2J\x9d0;owned\x9c", r"\x9b2J\x9d0;owned\x9c"),
+    "an unended title": ("\x1b]0;owned", r"\x1b]0;owned"),
     "writing over": ("failed\rworked", "failed\nworked"),
-    "rubbing out": ("failed\b\b\b\b\b\bworked\x7f", "failedworked"),
-    "another direction": ("\u202egpj.\u2066exe\u2069\u200f", "gpj.exe"),
+    "rubbing out": ("failed\b\bworked\x7f", r"failed\x08\x08worked\x7f"),
+    "another direction": ("\u202egpj.\u2066exe\u2069\u200f", r"\u202egpj.\u2066exe\u2069\u200f"),
+    "half a character": ("\ud800", r"\ud800"),
 }
+#: What a terminal, an editor or a program may take for the end of a line.
+LINE_BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")
 
 
 @pytest.mark.parametrize("name", ATTACKS)
-def test_control_characters_are_escaped_on_a_terminal(name):
-    attack, left = ATTACKS[name]
-    assert strip_controls(f"before{attack}after") == f"before{left}after"
+def test_control_characters_are_shown_on_a_terminal(name):
+    attack, text = ATTACKS[name]
+    assert show_controls(f"before{attack}after") == f"before{text}after"
 
 
 def test_printable_text_stays_unchanged():
     text = "Grüße, 世界\tthe € and 😀\n\n  indented\r\nand more\n"
-    assert strip_controls(text) == text.replace("\r\n", "\n")
+    assert show_controls(text) == text.replace("\r\n", "\n")
 
 
 @settings(deadline=None)
 @given(st.text())
 @example("\x1b\x1b]0;\x9b\x1b[")
 def test_no_control_character_remains(text):
-    left = strip_controls(text)
-    assert not has_controls(left)
-    assert strip_controls(left) == left
-    # Also where the text comes in pieces: each is harmless by itself, and none of them has a beginning of a sequence.
-    half = len(text) // 2
-    assert not has_controls(strip_controls(text[:half]) + strip_controls(text[half:]))
+    shown = show_controls(text)
+    assert not has_controls(shown)
+    assert show_controls(shown) == shown
+
+
+@pytest.mark.parametrize("pieces", [1, 2])
+@pytest.mark.parametrize("line_break", LINE_BREAKS)
+def test_every_line_has_the_prefix_of_its_server(monkeypatch, line_break, pieces):
+    """Also in a pipe: otherwise a server prints lines that seem to be those of another one."""
+    out = io.StringIO()
+    monkeypatch.setattr("sys.stdout", out)
+    text = f"one{line_break}second | forged{line_break}"
+    chunk = {"config_id": "c", "server_name": "first", "server_id": "s", "stream": "stdout"}
+    data = [text] if pieces == 1 else list(text)
+    LogPrinter("table", name_of=TargetLabels().of).all([{**chunk, "data": part} for part in data])
+    assert out.getvalue().split("\n") == ["first | one", "first | second | forged", ""]
+
+
+def test_an_item_of_a_difference_is_one_line():
+    change = {"item": "a\nok: forged", "outcome": "changed\r", "diff": "-a\x0b+b\n"}
+    assert describe_changes([change]).split("\n")[0] == r"changed\r: a\nok: forged"
+    assert all(line.startswith(" ") for line in describe_changes([change]).split("\n")[1:])
+
+
+def test_commands_print_with_one_function():
+    """It shows control characters. These modules print no texts of others."""
+    own = {"_output", "completion", "examples", "main", "version", "__init__", "_session"}
+    names = ("click.echo(", "click.secho(", "sys.stdout.write(", " print(")
+    assert [
+        str(path)
+        for path in Path(cli.__file__).parent.rglob("*.py")
+        if path.stem not in own and any(name in path.read_text() for name in names)
+    ] == []
 
 
 class Terminal(io.StringIO):
@@ -59,7 +88,7 @@ class Terminal(io.StringIO):
 
 def test_text_for_a_file_stays_unchanged():
     attack = "\x1b[31mred"
-    assert clean_for(attack, Terminal()) == "red"
+    assert clean_for(attack, Terminal()) == r"\x1b[31mred"
     assert clean_for(attack, Terminal(), raw=True) == attack
     assert clean_for(attack, io.StringIO()) == attack
 
@@ -71,7 +100,7 @@ def test_logs_are_escaped_on_a_terminal(monkeypatch, raw, named):
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
     base = {"config_id": "c", "server_name": "web", "server_id": "s"}
-    LogPrinter("table", named=named, raw=raw).all(
+    LogPrinter("table", name_of=TargetLabels().of if named else None, raw=raw).all(
         [
             {**base, "stream": "stdout", "data": "\x1b]0;x\x07one\ntwo\x9b2J"},
             {**base, "stream": "stderr", "data": "\u202ethree\n"},

@@ -80,6 +80,29 @@ def test_the_lines_say_what_changed(heat, stoker):
     ]
 
 
+def test_the_lines_name_the_deployment_and_its_outputs(heat, stoker):
+    known = heat.add_trigger("db1", "db1", "db2")
+    for resource, found in zip(("a", "b", "a"), known["targets"], strict=True):
+        found["resource_name"] = resource
+    values = {"size": "5 MB\n", "where": ["x", 1], "deploy_stdout": "x"}
+    heat.story = [
+        target(0, "COMPLETE", "Outputs received", output_values=values, status_code=0),
+        target(1, "FAILED", "no space", output_values={"size": "9"}, status_code=3),
+        target(2, "COMPLETE", "Outputs received", status_code=0),
+        trigger("FAILED", queued=0, complete=2, failed=1, status_reason="1 of 3 failed"),
+        END,
+    ]
+
+    result = stoker("trigger", "show", "--follow", known["id"])
+
+    assert lines(result.err)[1:5] == [
+        'db1/a  COMPLETE  size=5 MB, where=["x", 1]',
+        "db1/b  FAILED  no space",
+        "db1/b: exit 3: no space",
+        "db2  COMPLETE  Outputs received",
+    ]
+
+
 def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker):
     heat.story = [
         target(0, "FAILED", "non-zero", status_code=3, output_values={"deploy_stderr": "no\nroom\n"}),

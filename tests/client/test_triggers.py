@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from client.little_heat import TIME
+from client import little_heat
+from client.little_heat import TIME, LittleHeat
 from client.little_story import DROP, END, Raw, Say, target, trigger
 from stoker_client import pagination
 
@@ -52,7 +53,17 @@ def test_options_may_come_first_and_anywhere(heat, stoker):
 def test_all_options_are_sent(heat, stoker, nowhere):
     (nowhere / "key").write_text("secret\n")
 
-    more = ("--max-concurrent", "5", "--max-fail-percentage", "0", "--timeout", "60", "--signal-transport", "NO_SIGNAL")
+    more = (
+        "--allow-undeclared",
+        "--max-concurrent",
+        "5",
+        "--max-fail-percentage",
+        "0",
+        "--timeout",
+        "60",
+        "--signal-transport",
+        "NO_SIGNAL",
+    )
     words = ("--label", "role=db", "--label", "site=b", "--input-file", "key=key", "--name", "n", "--require-window")
     made(stoker("trigger", "app", "database", "BACKUP", *words, *more, "-o", "json"))
 
@@ -62,6 +73,7 @@ def test_all_options_are_sent(heat, stoker, nowhere):
         "action": "BACKUP",
         "selector": "role=db and site=b",
         "input_values": {"key": "secret\n"},
+        "allow_undeclared": True,
         "name": "n",
         "require_window": True,
         "max_concurrent": 5,
@@ -90,7 +102,7 @@ def test_a_stack_may_have_the_name_of_a_command(heat, stoker):
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["app"], "'app' is no command, and for a stack the resource to trigger is missing"),
+        (["app"], "name a resource: `stoker trigger app RESOURCE`"),
         (["--on", "x"], "say what shall run"),
         (["app", "r", "A", "B"], "nothing to take 'B' for"),
         (["app", "r", "--config", "c", "--on", "x"], "say what shall run once"),
@@ -154,6 +166,64 @@ def test_show_prints_every_server(heat, stoker):
     assert ["db1", "RUNNING", "40", "deployment-of-db1", "half", "way"] in rows
     assert ["db2", "FAILED", "3", "2.0", "deployment-of-db2", "no", "space"] in rows
     assert made(stoker("trigger", "show", known["id"], "-o", "json")) == known
+
+
+def add_databases(heat):
+    """A trigger of two deployments on one server, both complete, and one on another server."""
+    known = heat.add_trigger("db1", "db1", "db2", status="COMPLETE", queued=0, complete=3)
+    for resource, found in zip(("a", "b", "a"), known["targets"], strict=True):
+        values = {"size": f"5 {resource}", "deploy_stdout": "x", "deploy_status_code": 0}
+        run = {"status_code": 0, "output_values": values}
+        found.update(resource_name=resource, status="COMPLETE", status_reason="Outputs received", run=run)
+    return known
+
+
+def test_several_deployments_on_a_server_have_different_names(heat, stoker):
+    known = add_databases(heat)
+    rows = [line.split() for line in stoker("trigger", "show", known["id"]).out.splitlines()]
+    assert ["db1/a", "COMPLETE", "0", "deployment-of-db1", "size=5", "a"] in rows
+    assert ["db1/b", "COMPLETE", "0", "deployment-of-db1", "size=5", "b"] in rows
+    assert ["db2", "COMPLETE", "0", "deployment-of-db2", "size=5", "a"] in rows
+    written(heat, "db1", chunk(1, "stdout", "hi\n"))
+    assert stoker("trigger", "logs", known["id"]).out == "db1/a | hi\ndb1/b | hi\n"
+
+
+def test_outputs_are_shown_for_each_target(heat, stoker):
+    known = add_databases(heat)
+    rows = [line.split() for line in stoker("trigger", "show", known["id"]).out.splitlines()]
+    assert [row for row in rows if row[1:2] == ["size"]] == [
+        ["db1/a", "size", "5", "a"],
+        ["db1/b", "size", "5", "b"],
+        ["db2", "size", "5", "a"],
+    ]
+    assert stoker("trigger", "outputs", known["id"], "-o", "value").out == (
+        "db1/a\tsize\t5 a\ndb1/b\tsize\t5 b\ndb2\tsize\t5 a\n"
+    )
+    first, *_ = made(stoker("trigger", "outputs", known["id"], "size", "-o", "json"))
+    assert (first["server"], first["output"], first["value"], first["deployment_id"]) == (
+        "db1/a",
+        "size",
+        "5 a",
+        "deployment-of-db1",
+    )
+    missing = stoker("trigger", "outputs", known["id"], "sise")
+    assert (missing.code, "has no output 'sise'; it has: size" in missing.err) == (1, True)
+
+
+def test_a_name_means_the_last_retry(heat, stoker):
+    def add(**more):
+        return heat.add_trigger("db1", **{"name": "patch", "status": "FAILED", **more})["id"]
+
+    first = add()
+    second = add(source={"retry_of": first})
+    third = add(source={"retry_of": first})
+    last = add(source={"retry_of": second})
+    assert made(stoker("trigger", "show", "patch", "-o", "json"))["id"] == last
+    del heat.triggers[first], heat.triggers[third]
+    assert made(stoker("trigger", "show", "patch", "-o", "json"))["id"] == last
+    add()
+    ambiguous = stoker("trigger", "show", "patch")
+    assert (ambiguous.code, "2 triggers are named 'patch'" in ambiguous.err) == (2, True)
 
 
 def test_cancel_retry_and_delete_send_their_requests(heat, stoker):
@@ -392,6 +462,17 @@ def test_all_deployments_are_cancelled_before_the_first_wait(heat, stoker, deplo
     assert [id_ for id_, _ in steps[3:]] == [deployed, other]
 
 
+def test_a_retry_that_runs_later_is_not_awaited(heat, stoker, deployed, monkeypatch):
+    heat.deployments[deployed]["status"] = "FAILED"
+    as_it_is = ("POST", "/software_deployments/(?P<id_>[^/]+)/retry", LittleHeat.show_deployment, little_heat.ACCEPTED)
+    monkeypatch.setattr(little_heat, "ROUTES", [as_it_is, *little_heat.ROUTES])
+
+    result = stoker("deployment", "retry", deployed)
+    assert (result.code, "runs again when its stack has repeated what it requires" in result.out) == (0, True)
+    result = stoker("deployment", "retry", deployed, "--wait")
+    assert (result.code, "wait for its stack" in result.err) == (1, True)
+
+
 @pytest.mark.parametrize("verb", ["cancel", "retry"])
 def test_waiting_without_following_reads_no_log(heat, stoker, deployed, verb):
     heat.script.pages = [[("stdout", "a lot")]] * 10
@@ -547,14 +628,14 @@ def test_an_incomplete_page_is_the_last_one(heat, stoker, short_pages, there, qu
 
 
 def test_the_audit_log_is_listed(heat, stoker, short_pages):
-    server = heat.add_server("db1")
     heat.decisions = [
         {"id": n + 1, "time": TIME, "actor": "ann", "action": "BACKUP", "outcome": "REFUSED", "reason": "no window",
-         "server_id": server["id"] if n % 2 else "other"}
+         "server_id": "id", "server_name": "db1" if n % 2 else "other"}
         for n in range(5)
     ]  # fmt: skip
 
     assert [each["id"] for each in made(stoker("audit", "list", "-o", "json"))] == [1, 2, 3, 4, 5]
     assert [each["id"] for each in made(stoker("audit", "list", "--server", "db1", "-o", "json"))] == [2, 4]
     assert [each["id"] for each in made(stoker("audit", "list", "--limit", "3", "-o", "json"))] == [1, 2, 3]
-    assert "no window" in stoker("audit", "list").out
+    listed = stoker("audit", "list", "-o", "value", "-c", "server", "-c", "reason").out.splitlines()
+    assert listed == ["other\tno window", "db1\tno window"] * 2 + ["other\tno window"]

@@ -16,8 +16,9 @@ from client.little_heat import SOURCE, Frame, resource
 from stoker_client import watch
 from stoker_client.cli._last_output import LastOutput, last_line
 from stoker_client.cli._live import Clock, LiveTree
-from stoker_client.shapes import Stack
-from stoker_client.watch import Snapshot, changed_resources
+from stoker_client.shapes import Event
+from stoker_client.stacks import Operation
+from stoker_client.watch import Snapshot, read_events
 
 TEMPLATE = "heat_template_version: 2021-04-16\n"
 
@@ -38,7 +39,7 @@ def create(stoker, nowhere):
 
 EXIT_3 = (
     "Error: resources.db: Deployment to server failed: "
-    "deploy_status_code : Deployment exited with non-zero status code: 3"
+    "deploy_status_code : Deployment exited with non-zero status code: 3 on web1: no space left"
 )
 
 
@@ -62,7 +63,6 @@ def test_success_prints_each_change_and_the_outputs(heat, create):
     assert result.code == 0
     told = [line.split(maxsplit=2)[2].split(maxsplit=1) for line in result.err.splitlines()]
     assert told == [
-        ["a", "INIT_COMPLETE"],
         ["web", "CREATE_IN_PROGRESS  started"],
         ["a", "CREATE_IN_PROGRESS  state changed"],
         ["a", "CREATE_COMPLETE"],
@@ -77,11 +77,10 @@ def test_json_on_stdout_stays_json(heat, create):
     assert json.loads(create("-o", "json").out)["stack_status"] == "CREATE_COMPLETE"
 
 
-def test_a_failure_prints_the_last_line_of_stderr(heat, create):
-    failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id=deployment(heat, "no space left\n"))
+def test_a_failure_prints_the_server_and_the_last_line_of_stderr(heat, create):
     heat.life = [
         Frame("CREATE_IN_PROGRESS", "", [resource("db", "CREATE_IN_PROGRESS")]),
-        Frame("CREATE_FAILED", "Resource CREATE failed", [failed]),
+        Frame("CREATE_FAILED", "Resource CREATE failed", [resource("db", "CREATE_FAILED", EXIT_3)]),
     ]
 
     result = create()
@@ -89,16 +88,26 @@ def test_a_failure_prints_the_last_line_of_stderr(heat, create):
     assert result.code == 1
     assert result.out == ""
     assert result.err.splitlines()[-2:] == [
-        "db on s: exit 3: no space left",
-        "stoker: web is CREATE_FAILED: `stoker deployment logs web/db` shows all that was written",
+        "db: exit 3 on web1: no space left",
+        "stoker: web is CREATE_FAILED: see `stoker deployment logs web/db`",
     ]
 
 
-def test_a_rollback_does_not_hide_the_failure(heat, create):
-    failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id=deployment(heat, "no space left\n"))
+def test_a_failure_in_a_nested_stack_has_its_path(heat, create):
     heat.life = [
-        Frame("CREATE_IN_PROGRESS", "", []),
-        Frame("ROLLBACK_IN_PROGRESS", "", [failed]),
+        Frame("CREATE_FAILED", "x", [resource("app", "CREATE_FAILED", EXIT_3.replace("db", "app.resources.db"))])
+    ]
+
+    assert create().err.splitlines()[-2:] == [
+        "app/db: exit 3 on web1: no space left",
+        "stoker: web is CREATE_FAILED: see `stoker deployment logs web/app/db`",
+    ]
+
+
+def test_a_rollback_does_not_hide_the_failure(heat, create, stoker):
+    heat.life = [
+        Frame("CREATE_IN_PROGRESS", "", [resource("db", "CREATE_FAILED", EXIT_3)]),
+        Frame("ROLLBACK_IN_PROGRESS", "", []),
         Frame("ROLLBACK_COMPLETE", "undone", []),
     ]
 
@@ -106,29 +115,10 @@ def test_a_rollback_does_not_hide_the_failure(heat, create):
 
     assert result.code == 1
     assert result.err.splitlines()[-2:] == [
-        "db on s: exit 3: no space left",
+        "db: exit 3 on web1: no space left",
         "stoker: web is ROLLBACK_COMPLETE",
     ]
-
-
-def test_an_earlier_failure_that_was_fixed_is_not_printed(heat, stoker, nowhere):
-    (nowhere / "web.yaml").write_text(TEMPLATE)
-    heat.add_stack("web")
-    heat.life = [
-        Frame("UPDATE_IN_PROGRESS", "", [resource("db", "CREATE_FAILED", "old"), resource("web", "INIT_COMPLETE")]),
-        Frame("UPDATE_FAILED", "x", [resource("db", "UPDATE_COMPLETE"), resource("web", "CREATE_FAILED", "new")]),
-    ]
-
-    result = stoker("stack", "update", "web", "-t", "web.yaml", "--wait")
-
-    assert result.err.splitlines()[-2:] == ["web: new", "stoker: web is UPDATE_FAILED"]
-
-
-def test_the_reason_is_printed_although_the_deployment_is_deleted(heat, create):
-    failed = resource("db", "CREATE_FAILED", EXIT_3, physical_resource_id="gone")
-    heat.life = [Frame("CREATE_FAILED", "x", [failed])]
-
-    assert create().err.splitlines()[-2:] == ["db: exit 3", "stoker: web is CREATE_FAILED"]
+    assert "db: exit 3 on web1: no space left" in stoker("stack", "show", "web").out
 
 
 def test_waiting_for_a_deletion_ends_when_the_stack_is_not_found(heat, stoker):
@@ -155,7 +145,7 @@ def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     heat.life = [Frame("CREATE_IN_PROGRESS")]
     process = spawn("-m", "stoker_client.cli.main", "stack", "create", "web", "-t", "web.yaml", "--wait")
-    while not any(path.endswith("/resources") for _, path in heat.calls):
+    while not any("/events" in path for _, path in heat.calls):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -207,7 +197,7 @@ def everything(master: int) -> str:
 
 
 def snapshot(status: str, *resources, name: str = "web") -> Snapshot:
-    return Snapshot(Stack(id="i", stack_name=name, stack_status=status), resources)
+    return Snapshot(f"{name}/i", status, resources=resources)
 
 
 def drawn(tree: LiveTree, console: Console) -> list[str]:
@@ -331,9 +321,55 @@ def test_last_line_ignores_blank_lines():
     assert last_line("a\n  b  \n\n") == "b"
 
 
-def test_only_changes_of_state_are_reported():
-    before = snapshot("X", resource("a", "INIT_COMPLETE"), resource("b", "CREATE_IN_PROGRESS"))
-    after = snapshot("X", resource("a", "CREATE_IN_PROGRESS"), resource("b", "CREATE_IN_PROGRESS", "other words"))
+# The events of an operation
 
-    assert [r["resource_name"] for r in changed_resources(before, after)] == ["a"]
-    assert [r["resource_name"] for r in changed_resources(None, after)] == ["a", "b"]
+
+def events(*statuses: str) -> list[Event]:
+    """Events of the stack ``web/i``, and after a colon those of its resource ``d``."""
+    return [
+        Event(
+            id=str(number),
+            event_time="",
+            resource_name="d" if status.startswith(":") else "web",
+            resource_status=status.removeprefix(":"),
+            physical_resource_id="x" if status.startswith(":") else "i",
+        )
+        for number, status in enumerate(statuses)
+    ]
+
+
+BEGIN, DONE = "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE"
+ROLLBACK = ("ROLLBACK_IN_PROGRESS", ":UPDATE_COMPLETE", "ROLLBACK_COMPLETE")
+
+
+@pytest.mark.parametrize(
+    ("statuses", "own", "status", "superseded_by"),
+    [
+        ((BEGIN,), 1, BEGIN, None),
+        ((BEGIN, ":UPDATE_COMPLETE", DONE), 3, DONE, None),
+        ((BEGIN, ":UPDATE_FAILED", "UPDATE_FAILED", *ROLLBACK), 6, "ROLLBACK_COMPLETE", None),
+        ((BEGIN, *ROLLBACK), 4, "ROLLBACK_COMPLETE", None),
+        ((BEGIN, BEGIN, DONE), 1, BEGIN, "UPDATE"),
+        ((BEGIN, "DELETE_IN_PROGRESS", "DELETE_COMPLETE"), 1, BEGIN, "DELETE"),
+        ((BEGIN, "ROLLBACK_IN_PROGRESS", BEGIN), 2, "ROLLBACK_IN_PROGRESS", "UPDATE"),
+        ((BEGIN, DONE, BEGIN, "UPDATE_FAILED"), 2, DONE, None),
+        ((), 0, "", None),
+    ],
+)
+def test_the_events_of_an_operation_end_before_the_next_one(statuses, own, status, superseded_by):
+    snapshot = read_events("web/i", events(*statuses))
+    assert (len(snapshot.events), snapshot.status, snapshot.superseded_by) == (own, status, superseded_by)
+
+
+def test_the_events_of_an_earlier_operation_are_not_read(heat, client):
+    stack = heat.add_stack("web")
+    own = [BEGIN, ":UPDATE_FAILED", "UPDATE_FAILED", *ROLLBACK]
+    heat.events = events("CREATE_IN_PROGRESS", ":CREATE_FAILED", "CREATE_FAILED", *own, BEGIN, DONE)
+    for event in heat.events:
+        event["physical_resource_id"] = event["physical_resource_id"].replace("i", stack["id"])
+    ref = f"web/{stack['id']}"
+
+    for id_ in ("3", "6"):  # the service names the rollback if the update has failed at once
+        found = client.stacks.operation_events(Operation(ref, id_))
+        assert [event["id"] for event in found] == [str(number) for number in range(3, 11)]
+    assert [event["id"] for event in client.stacks.operation_events(Operation(ref))] == ["9", "10"]

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
+import sqlite3
 import stat
 import subprocess
+import sys
 import threading
 import tomllib
+from contextlib import closing
 
 import pytest
-import sqlalchemy as sa
 import yaml
 
 from support import forked
@@ -98,15 +101,12 @@ def test_a_newer_database_is_refused_and_unchanged(tmp_path, plain):
     with served(tmp_path) as stoker:
         stoker.stop()
         file = stoker.state_dir / "stoker.db"
-        engine = sa.create_engine(f"sqlite:///{file}")
-        with engine.begin() as connection:
-            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
-        engine.dispose()
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE schema_version SET version = 9999")
         said = refused(plain, "serve", "--state-dir", str(stoker.state_dir), "--port", str(stoker.port))
         assert "newer" in said
-        with engine.connect() as connection:
-            assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == "9999"
-        engine.dispose()
+        with closing(sqlite3.connect(file)) as connection:
+            assert connection.execute("SELECT version FROM schema_version").fetchone() == (9999,)
 
 
 def test_the_first_start_writes_a_login_for_all_clients(tmp_path):
@@ -161,8 +161,8 @@ def test_settings_from_a_file_and_the_environment(tmp_path, plain):
     ("words", "sentence"),
     [
         (("--database", "mysql://nowhere/x"), "database"),
-        (("--database", "sqlite:////nowhere/at/all/x.db"), "cannot open the database"),
-        (("--database", "postgresql://127.0.0.1:1/x"), "cannot open the database"),
+        (("--database", "sqlite:////nowhere/at/all/x.db"), "cannot open the database /nowhere/at/all/x.db: unable"),
+        (("--database", "postgresql://a:b@127.0.0.1:1/x"), "use STOKER_DATABASE"),
         (("--public-url", "ftp://x"), "public_url"),
         (("--port", "70000"), "port must be from 1 to 65535"),
         (("--port", "x"), "--port must be a whole number"),
@@ -172,15 +172,62 @@ def test_invalid_settings_are_named(tmp_path, plain, words, sentence):
     assert sentence in refused(plain, *serve(tmp_path, *words))
 
 
+def test_the_password_of_a_database_is_not_shown(tmp_path, plain):
+    variables = {**plain, "STOKER_DATABASE": "postgresql://a:b@127.0.0.1:1/x"}
+    message = refused(variables, *serve(tmp_path))
+    assert "cannot open the database postgresql://a:***@127.0.0.1:1/x:" in message
+
+
 def test_an_unknown_setting_in_the_file_is_named(tmp_path, plain):
     file = tmp_path / "stoker.toml"
-    file.write_text("colour = 'red'\n")
-    assert "there is no setting 'colour'" in refused(plain, *serve(tmp_path, "--config", str(file)))
+    file.write_text("color = 'red'\n")
+    assert "there is no setting 'color'" in refused(plain, *serve(tmp_path, "--config", str(file)))
+
+
+def test_a_site_is_not_created_among_other_files(tmp_path, plain):
+    state = tmp_path / "state"
+    state.joinpath("lost+found").mkdir(parents=True)
+    state.joinpath("site.key").write_text("of the directory keys")
+    assert f"{state} is neither empty nor the state directory of a site: it has site.key." in refused(
+        plain, *serve(tmp_path)
+    )
+    assert sorted(path.name for path in state.iterdir()) == ["lost+found", "site.key"]
+
+
+def test_an_incomplete_restore_creates_no_site(tmp_path, plain):
+    with served(tmp_path) as stoker:
+        stoker.stop()
+        database = stoker.state_dir / "stoker.db"
+        database.unlink()
+        words = ("serve", "--state-dir", str(stoker.state_dir), "--port", str(stoker.port))
+        assert f"{database} is missing, but {stoker.state_dir} has the secret of a site" in refused(plain, *words)
+        assert not database.exists()
+        stoker.state_dir.joinpath("keys", "site.key").unlink()
+        assert f"this database is empty, but {stoker.state_dir} has the login of a site" in refused(plain, *words)
 
 
 def test_an_impossible_state_directory_is_named(tmp_path, plain):
     (tmp_path / "state").write_text("a file")
     assert str(tmp_path / "state") in refused(plain, *serve(tmp_path))
+
+
+def test_db_commands_name_their_database(tmp_path, plain):
+    state, status = tmp_path / "state", ("db", "status", "--state-dir", str(tmp_path / "state"))
+    assert f"{state} lacks {state}/stoker.db" in refused(plain, *status).replace(", which", "")
+    assert not state.exists()
+    with served(tmp_path) as stoker:
+        assert stoker.run(*status).stderr == f"Database: {state}/stoker.db\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change owners")
+def test_a_database_of_another_user_is_not_opened(tmp_path, plain):
+    with served(tmp_path) as stoker:
+        stoker.stop()
+        file = stoker.state_dir / "stoker.db"
+        os.chown(file, 65534, -1)
+        problem = refused(plain, "db", "status", "--state-dir", str(stoker.state_dir))
+        assert f"{file} belongs to user nobody, not to root: run stoker as its owner (sudo -u nobody …)" in problem
+        assert [path.name for path in stoker.state_dir.glob("stoker.db?*")] == []
 
 
 def test_deleted_stacks_stay_until_they_are_purged(tmp_path):
@@ -218,4 +265,28 @@ def test_the_help_has_groups_and_a_misspelt_variable_is_reported(tmp_path, plain
     told = subprocess.run(
         [*STOKER, *serve(tmp_path, "--port", "0")], env={**plain, "STOKER_PRT": "1"}, capture_output=True, text=True
     )
-    assert told.stderr.splitlines()[0] == "Warning: STOKER_PRT is no setting and is ignored; did you mean STOKER_PORT?"
+    assert (
+        told.stderr.splitlines()[0]
+        == "Warning: STOKER_PRT is an unknown setting and is ignored; did you mean STOKER_PORT?"
+    )
+
+
+_SERVE_AND_STOP = """
+import os, signal, socket, sys
+from stoker.http.hold import Waiters
+from stoker.serve import http_server
+from stoker.settings import Settings
+from stoker.store.notifier import Notifier
+
+http_server.serve(
+    None, Settings(), Waiters(Notifier()), socket.socket(), lambda: os.kill(os.getpid(), int(sys.argv[1]))
+)
+print("stopped")
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_server_that_has_just_become_ready(plain, number):
+    words = [sys.executable, "-c", _SERVE_AND_STOP, str(int(number))]
+    done = subprocess.run(words, env=plain, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout, done.returncode) == ("stopped\n", 0), done.stderr

@@ -5,11 +5,21 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+import click
 import pytest
 
 from stoker import settings
+from stoker.commands.serve import serve
 from stoker.model.errors import Invalid
-from stoker.setting_groups import GROUPS
+
+SECRETS = [
+    "secret_key",
+    "encryption_keys",
+    "metrics_token",
+    "keystone_password",
+    "stack_domain_admin_password",
+    "object_store_key",
+]
 
 
 @pytest.fixture
@@ -42,11 +52,11 @@ def test_settings_have_defaults(monkeypatch, tmp_path):
     "said,meant", [("1", True), ("true", True), ("Yes", True), ("on", True), ("0", False), ("", False)]
 )
 def test_boolean_settings_accept_several_words(said, meant):
-    assert settings.load({}, {"STOKER_LOCAL_SERVERS": said}, None).local_servers is meant
+    assert settings.load({}, {"STOKER_LOG_REQUESTS": said}, None).log_requests is meant
 
 
 def test_a_flag_may_disable_what_the_file_enables(file):
-    assert settings.load({"local_servers": False}, {}, file("local_servers = true\n")).local_servers is False
+    assert settings.load({"log_requests": False}, {}, file("log_requests = true\n")).log_requests is False
 
 
 @pytest.mark.parametrize(
@@ -86,7 +96,7 @@ def test_a_wrong_flag_is_named_as_a_flag():
         ('port = "x"\n', "port"),
         ("port = [1]\n", "port"),
         ("port = \n", "cannot read"),
-        ("local_servers = 5\n", "local_servers"),
+        ("log_requests = 5\n", "log_requests"),
     ],
 )
 def test_the_error_of_an_invalid_setting_names_the_file(file, text, word):
@@ -156,7 +166,7 @@ def test_the_sites_policy_is_one_of_its_values():
 def test_every_setting_has_a_help_text():
     described = settings.describe_settings()
     assert len(described) > 10
-    assert all(help.endswith(".") for _, _, _, help in described)
+    assert all(setting.help.endswith(".") for setting in described)
 
 
 SECRET = "0123456789abcdef" * 2
@@ -172,27 +182,18 @@ def secret_file(tmp_path):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"notifier": "redis://here", "database": "postgresql://here/s"}, "notifier must begin with nats:// or tls://"),
-        ({"notifier": "nats://here"}, "notifier needs a PostgreSQL database"),
         ({"metrics_token": "short"}, "metrics_token must have at least 32 bytes, not 5"),
-        ({"run_retention_days": "-1"}, "run_retention_days must be from 0 to 36500, not -1"),
+        ({"retention_days": "-1"}, "retention_days must be from 0 to 36500, not -1"),
     ],
 )
 def test_settings_of_operation_are_checked(flags, message):
     with pytest.raises(Invalid, match=message):
-        settings.load(flags, {}, None)
+        settings.load({}, {f"STOKER_{name.upper()}": value for name, value in flags.items()}, None)
 
 
 def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
-    names = [name.removesuffix("_file") for name, *_ in settings.describe_settings() if name.endswith("_file")]
-    assert names == [
-        "secret_key",
-        "encryption_keys",
-        "metrics_token",
-        "object_store_key",
-        "keystone_password",
-        "stack_domain_admin_password",
-    ]
+    names = [setting.name for setting in settings.describe_settings() if setting.is_secret]
+    assert names == SECRETS
     files = {f"{name}_file": str(secret_file) for name in names}
     toml = file("".join(f'{name} = "{path}"\n' for name, path in files.items()))
     for loaded in (
@@ -226,15 +227,30 @@ def test_an_empty_secrets_file_is_named(tmp_path, content, problem):
         settings.load({"keystone_password_file": str(path)}, {}, None)
 
 
-def test_the_help_of_a_secret_names_its_file():
-    helps = {name: help for name, _, _, help in settings.describe_settings()}
-    assert "use --secret-key-file there" in helps["secret_key"]
+@pytest.mark.parametrize(
+    ("flags", "remedy"),
+    [
+        *(({name: SECRET}, f"--{name.replace('_', '-')}-file or STOKER_{name.upper()}$") for name in SECRETS),
+        ({"database": "postgresql://stoker:s3cret@db/stoker"}, "use STOKER_DATABASE$"),
+        ({"database_direct_url": "postgresql://stoker:s3cret@db/stoker"}, "use STOKER_DATABASE_DIRECT_URL$"),
+    ],
+)
+def test_a_secret_on_the_command_line_is_refused(flags, remedy):
+    with pytest.raises(Invalid, match=remedy) as refusal:
+        settings.load(flags, {}, None)
+    assert not any(value in refusal.value.message for value in flags.values())
 
 
-def test_every_setting_is_in_one_group():
-    assert sorted(name for names in GROUPS.values() for name in names) == sorted(
-        name for name, *_ in settings.describe_settings()
-    )
+def test_the_command_lists_the_files_of_secrets_only():
+    text = serve.get_help(click.Context(serve))
+    assert [name for name in SECRETS if f"--{name.replace('_', '-')} " in text] == []
+    assert [name for name in SECRETS if f"--{name.replace('_', '-')}-file " not in text] == []
+
+
+def test_the_help_lists_every_setting_in_its_group():
+    text = serve.get_help(click.Context(serve))
+    groups = {setting.group for setting in settings.describe_settings()}
+    assert [group for group in groups if text.count(f"\n{group}:\n") != 1] == []
 
 
 def test_a_misspelt_key_is_reported_with_the_likely_setting(file):
@@ -247,6 +263,6 @@ def test_a_misspelt_key_is_reported_with_the_likely_setting(file):
 def test_a_misspelt_variable_is_reported():
     environment = {"STOKER_PRT": "1", "STOKER_TOKEN": "x", "STOKER_PORT": "1", "STOKER_BANANA": "2", "PORT": "3"}
     assert settings.warnings(environment) == [
-        "STOKER_BANANA is no setting and is ignored",
-        "STOKER_PRT is no setting and is ignored; did you mean STOKER_PORT?",
+        "STOKER_BANANA is an unknown setting and is ignored",
+        "STOKER_PRT is an unknown setting and is ignored; did you mean STOKER_PORT?",
     ]

@@ -71,7 +71,7 @@ def _run(command: list[str], folder: Path, *, status: int = 0, **variables: str)
 
 
 def test_the_base_has_client_and_agent_without_the_servers_libraries(base, tmp_path):
-    code = "import importlib.util as u; print([n for n in ('sqlalchemy', 'psycopg', 'yaql') if u.find_spec(n)])"
+    code = "import importlib.util as u; print([n for n in ('psycopg', 'yaql') if u.find_spec(n)])"
     assert _run([str(base / "python"), "-c", code], tmp_path).stdout.strip() == "[]"
     assert "trigger" in _run([str(base / "stoker"), "--help"], tmp_path).stdout
     assert "usage" in _run([str(base / "stoker-agent"), "--help"], tmp_path).stdout
@@ -82,7 +82,7 @@ def test_the_base_has_client_and_agent_without_the_servers_libraries(base, tmp_p
 def test_a_command_of_the_server_without_the_server_names_the_remedy(base, tmp_path, command):
     [line] = _run([str(base / "stoker"), *command], tmp_path, status=1).stderr.splitlines()
     assert f"cannot load the command '{command[0]}'" in line
-    assert line.endswith("pip install 'stoker[server]' installs the server")
+    assert line.endswith("install the server's libraries from Stoker's source: pip install '.[server]'")
 
 
 def test_the_demo(complete, tmp_path):
@@ -118,6 +118,6 @@ def test_the_first_steps_of_the_readme(complete, tmp_path):
 
 
 def _first_steps() -> list[str]:
-    text = _ROOT.joinpath("README.md").read_text().partition("## First steps")[2].partition("\n## ")[0]
+    text = _ROOT.joinpath("docs", "first-steps.md").read_text().partition("## The walk")[2].partition("\n## ")[0]
     lines = [line.strip() for line in text.splitlines() if line.startswith("    ")]
     return [line for line in lines if line.startswith("stoker ")]

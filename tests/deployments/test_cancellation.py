@@ -11,7 +11,6 @@ from stoker.deployments import run_end
 from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.model.server import Kind, Server
 from stoker.store import deployments, servers
-from stoker.store import runs as stored
 from support.deployments import begin
 from support.work import ManualWork
 
@@ -24,7 +23,7 @@ def entries(store):
 
 def deliver(store, made, channel):
     def do(tx):
-        stored.record_deliveries(tx, [stored.Delivery(made.id, made.config_id, channel, tx.now)])
+        deployments.record_deliveries(tx, [deployments.Delivery(made.id, made.config_id, channel, tx.now)])
 
     store.write(do)
 
@@ -35,7 +34,7 @@ def cancel(store, made):
 
 def run_of(store, made):
     with store.read() as tx:
-        return stored.find(tx, made.id, made.config_id)
+        return deployments.get(tx, made.id).run
 
 
 SAID = {"deploy_status_reason": "Cancelled: ended by TERM after 0.2 s", "deploy_status_code": 143}

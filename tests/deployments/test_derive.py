@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.deployments.derive import derived_inputs, must_replace, substitute
+from stoker.deployments.derive import derived_inputs, replaces_deployment, substitute
 from stoker.model.errors import UserParameterMissing
 
 
@@ -33,16 +33,16 @@ def test_a_falsy_value_is_a_value():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "said"),
+    ("before", "after", "replaced"),
     [
-        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2, "replace_on_change": True}], "a"),
-        ([{"name": "a", "value": 1}], [{"name": "a", "value": 1, "replace_on_change": True}], None),
-        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2}], None),
-        ([], [{"name": "a", "value": 2, "replace_on_change": True}], None),
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2, "replace_on_change": True}], True),
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 1, "replace_on_change": True}], False),
+        ([{"name": "a", "value": 1}], [{"name": "a", "value": 2}], False),
+        ([], [{"name": "a", "value": 2, "replace_on_change": True}], False),
     ],
 )
-def test_only_a_changed_marked_input_replaces(before, after, said):
-    assert must_replace(before, after) == said
+def test_only_a_changed_marked_input_replaces(before, after, replaced):
+    assert replaces_deployment(before, after) is replaced
 
 
 plain = st.recursive(

@@ -14,7 +14,6 @@ from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.servers import enrollment
 from stoker.store import deployments, servers
 from stoker.store import documents as stored_documents
-from stoker.store import runs as stored
 from stoker.store.notifier import ALL
 from support.deployments import Env, begin
 from support.work import ManualWork
@@ -149,7 +148,7 @@ def test_progress_is_the_status_reason_until_the_end(store):
 
 def run_of(store, deployment):
     with store.read() as tx:
-        return stored.find(tx, deployment.id, deployment.config_id)
+        return deployments.get(tx, deployment.id).run
 
 
 @pytest.mark.parametrize(
@@ -242,7 +241,7 @@ def test_a_document_contains_the_limit_of_parallel_runs(store):
         begin(store, name, server=server.id)
     documents = Documents(store)
     assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 1
-    store.write(lambda tx: servers.set_policy(tx, server.id, {"max_concurrent_runs": 3}))
+    store.write(lambda tx: servers.change(tx, server.id, policy={"max_concurrent_runs": 3}))
     assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 3
 
 

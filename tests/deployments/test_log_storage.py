@@ -15,9 +15,8 @@ from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
 from stoker.store import logs as stored_logs
-from stoker.store import runs as stored
 from stoker.store.purge import in_batches
-from stoker.store.schema import logs
+from support import query
 from support.clock import age
 from support.deployments import begin
 from support.search import examples
@@ -79,7 +78,7 @@ def test_head_and_tail_are_kept_and_all_bytes_are_counted(store):
     assert [each.offset for each in tail] == list(range(tail[0].offset, 1000, 10))
     assert 80 <= sum(each.size for each in tail) <= 100
     with store.read() as tx:
-        assert stored.find(tx, made.id, made.config_id).stdout_bytes == 1000
+        assert deployments.get(tx, made.id).run.stdout_bytes == 1000
 
 
 def test_a_tail_with_gaps_may_be_sent_again_without_them(store):
@@ -135,17 +134,18 @@ def test_any_output_stays_within_the_bound_and_is_kept_unaltered(most, parts, sq
         data = bytes(n % 251 for n in range(offset, offset + size))
         known = log(store, made.config_id, offset, data, gap=word == "gap", again=word == "again", most=most)
         with store.read() as tx:
-            kept = tx.run(logs.select().where(logs.c.deployment_id == made.id).order_by(logs.c.seq)).all()
-        assert sum(len(row.data) for row in kept) <= most
+            kept = query.rows(tx, _KEPT, id=made.id)
+        assert sum(len(data) for _, data in kept) <= most
         end = 0
-        for row in kept:
-            assert row.offset >= end
-            end = row.offset + len(row.data)
-            assert bytes(row.data) == bytes(n % 251 for n in range(row.offset, end))
+        for offset, data in kept:
+            assert offset >= end
+            end = offset + len(data)
+            assert bytes(data) == bytes(n % 251 for n in range(offset, end))
         assert end == known
 
 
 _count = iter(range(1_000_000))
+_KEPT = 'SELECT "offset", data FROM logs WHERE deployment_id = :id ORDER BY seq'
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +178,8 @@ def test_text_that_might_begin_a_secret_is_stored_at_the_end(store):
     made = secret_run(store, "hunter22")
     assert log(store, made.config_id, 0, b"going hun") == 9
     assert log(store, made.config_id, 0, b"going hunter", stream="stderr") == 12
-    store.write(lambda tx: run_end.apply_signal(tx, WORK, made, {"deploy_status_code": 0}, LOG_BYTES))
+    values = {"deploy_status_code": 0}
+    store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, made.id), values, LOG_BYTES))
     assert [each.data for each in chunks(store, made.id)] == ["going ", "going ", "hun", "******"]
 
 
@@ -199,7 +200,7 @@ def test_a_report_is_masked_and_its_reason_too(store):
         assert found.status_reason == "no ******"
         assert found.output_values["result"] == "hunter22", "others may take it for an input"
         assert tx.secrets.redact(found.output_values)["result"] == "******"
-        assert stored.find(tx, made.id, made.config_id).status_reason == "no ******"
+        assert deployments.get(tx, made.id).run.status_reason == "no ******"
 
 
 def test_a_run_of_another_server_is_not_found(store):
@@ -232,7 +233,7 @@ def test_output_expires_only_after_its_run_has_ended(store):
         log(store, made.config_id, 0, b"old")
     store.write(lambda tx: run_end.apply_signal(tx, WORK, deployments.get(tx, over.id), {}, LOG_BYTES))
     assert purge(store) == 0
-    age(store, logs, 31 * 86400)
+    age(store, "logs", 31 * 86400)
     log(store, going.config_id, 3, b"new")
     assert purge(store) == 1
     assert (text(store, over.id), text(store, going.id)) == ("", "oldnew")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.deployments.masker import Masker, release
+from stoker.deployments.log_storage import Masker, release
 from stoker.model.secrets import SHORTEST
 
 KEY = '-----BEGIN KEY-----\nabcdefghijklmnop\nqr"stuvwxyz\n-----END KEY-----'

@@ -7,8 +7,6 @@ import pytest
 from stoker.deployments import run_end, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.store import deployments
-from stoker.store import runs as stored
-from stoker.store.schema import runs as table
 from support.clock import age
 from support.deployments import begin
 from support.work import ManualWork
@@ -18,7 +16,7 @@ WORK = ManualWork()
 
 def run_of(store, deployment):
     with store.read() as tx:
-        return stored.find(tx, deployment.id, deployment.config_id)
+        return deployments.get(tx, deployment.id).run
 
 
 def take(store, deployment, **values):
@@ -27,7 +25,7 @@ def take(store, deployment, **values):
 
 def state_now(store, deployment):
     with store.read() as tx:
-        found = stored.find(tx, deployment.id, deployment.config_id)
+        found = deployments.get(tx, deployment.id).run
         return found.state_at(tx.now)
 
 
@@ -74,19 +72,19 @@ def test_a_signal_with_a_status_ends_the_run(store, said, status, reason):
 def test_a_run_is_unresponsive_until_its_agent_sends_a_heartbeat(store):
     made = begin(store, "a")
     assert state_now(store, made) == "QUEUED"
-    age(store, table, 3600)
+    age(store, "deployments", 3600)
     assert state_now(store, made) == "QUEUED"
     beat(store, made)
     assert state_now(store, made) == "RUNNING"
     assert run_of(store, made).channel == "STOKER_PUSH"  # nobody had noted that it was delivered
-    age(store, table, 44)
+    age(store, "deployments", 44)
     assert state_now(store, made) == "RUNNING"
-    age(store, table, 2)
+    age(store, "deployments", 2)
     assert state_now(store, made) == "UNRESPONSIVE"
     beat(store, made)
     assert state_now(store, made) == "RUNNING"
     take(store, made, deploy_status_code=0)
-    age(store, table, 3600)
+    age(store, "deployments", 3600)
     assert state_now(store, made) == "DONE"
 
 

@@ -49,9 +49,9 @@ def test_outputs_keep_their_flag_also_when_false():
         ([{"name": "a", "typ": "x"}], r"inputs\[0\] has the unknown key 'typ'"),
         ([{"name": "a", "type": "string"}], r"inputs\[0\].type 'string' is none of String"),
         ([{"name": "a"}, {"name": "a"}], "inputs names an entry twice"),
-        ([{"name": "n", "type": "Number", "default": "x"}], r"inputs\[0\].default must be a number, not 'x'"),
-        ([{"name": "a", "description": [1]}], r"inputs\[0\].description must be a string, not list"),
-        ([{"name": "a", "replace_on_change": "maybe"}], "must be true or false"),
+        ([{"name": "n", "type": "Number", "default": "x"}], r'inputs\[0\].default: "x" is not a number'),
+        ([{"name": "a", "description": [1]}], r"inputs\[0\].description: text is needed, not a list"),
+        ([{"name": "a", "replace_on_change": "maybe"}], r'inputs\[0\].replace_on_change: "maybe" is not a boolean'),
     ],
 )
 def test_invalid_inputs_and_outputs_are_named(entries, message):

@@ -55,6 +55,12 @@ def test_a_signal_decides_the_status_and_its_reason(said, status, reason):
     assert (settled.status, settled.status_reason) == (status, reason)
 
 
+def test_the_number_of_changed_items_fits_into_the_database():
+    omitted = [{"item": "999999999 more", "outcome": "omitted"}] * 101
+    ended = resolve_signal(WAITING, OUTPUTS, Signal({"deploy_changed": True, "deploy_changes": omitted}))
+    assert ended.changed_items == 2**31 - 1
+
+
 @given(signals, signals)
 def test_the_first_signal_wins(first, second):
     settled = resolve_signal(WAITING, OUTPUTS, first)

@@ -1,12 +1,10 @@
-"""Runs one hook, as the agent's child process and as a single file in the hook directory of another agent."""
+"""Runs one hook as the agent's child process, on this host or on a test machine."""
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
-import sys
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from stoker_agent.archive import build_hook
 from stoker_agent.hook_modes import MODE, RESULT_FILE, STATE
 from stoker_agent.programs import Folders, program
+from support.machine_hooks import run_hook
 from support.machines import Machine
 from support.tools import ANSIBLE, CFN_TOOLS, SALT
 
@@ -78,20 +76,6 @@ class Hook:
         done = self._process(list(child.argv), child.stdin, child.environment)
         return Outcome({"deploy_status_code": done.returncode, **child.finish(done.returncode)}, *self._texts(done))
 
-    def run_file(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
-        """Run the hook as heat-agents does: one executable file, whose standard output is the result."""
-        file = self.folder / "single" / self.group
-        if not file.exists():
-            file.parent.mkdir(parents=True)
-            build_hook(self.group, file)
-        upper = self.group.upper().replace("-", "_")
-        places = {f"HEAT_{upper}_WORKING": "working", f"HEAT_{upper}_OUTPUTS": "outputs"}
-        environment = {name: str(self.folder / place) for name, place in places.items()}
-        done = self._process([sys.executable, "-I", str(file)], json.dumps(entry).encode(), {**environment, MODE: mode})
-        assert done.returncode == 0, done.stderr
-        report = json.loads(done.stdout)
-        return Outcome(report, report["deploy_stdout"], report["deploy_stderr"])
-
     def _process(
         self, argv: list[str], stdin: bytes, environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[bytes]:
@@ -129,7 +113,7 @@ class Hook:
 
 @dataclass
 class MachineHook(Hook):
-    """A hook that runs as root of a test machine, as one file in the contract of heat-agents."""
+    """A hook that runs as root of a test machine."""
 
     machine: Machine = field(kw_only=True)
 
@@ -138,21 +122,17 @@ class MachineHook(Hook):
         return {**super().entry(config, *rest, **inputs), "name": self.folder.name, "id": str(uuid.uuid4())}
 
     def run(self, entry: Mapping[str, Any], mode: str = "apply") -> Outcome:
-        path = f"/opt/hooks/{self.group}"
-        if not self.machine.exists(path):
-            self.folder.joinpath("single").mkdir(exist_ok=True)
-            build_hook(self.group, self.folder / "single" / self.group)
-            self.machine.put(path, self.folder.joinpath("single", self.group).read_bytes(), 0o755)
-        done = self.machine.run(
-            [path],
-            input=json.dumps(entry),
-            check=False,
-            timeout=_PATIENCE_SECONDS,
-            environment={**self.environment, MODE: mode},
+        return Outcome(
+            *run_hook(
+                self.machine,
+                self.folder,
+                self.group,
+                entry,
+                mode=mode,
+                environment=self.environment,
+                timeout=_PATIENCE_SECONDS,
+            )
         )
-        assert done.returncode == 0, done.stderr
-        report = json.loads(done.stdout)
-        return Outcome(report, report["deploy_stdout"], report["deploy_stderr"])
 
 
 @pytest.fixture

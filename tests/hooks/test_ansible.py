@@ -53,7 +53,7 @@ def test_a_playbook_reports_changes_outputs_and_drift(hook, tmp_path):
 def test_failures_tags_and_the_single_file(hook, tmp_path):
     path = tmp_path / "made"
     entry = hook.entry(_PLAY, ["loud"], {"tags": "out"}, text="x", path=str(path))
-    only = hook.run_file(entry)
+    only = hook.run(entry)
     assert (only.code, only.report["loud"], only.items) == (0, "X", ["output"])
     assert not path.exists()
     failing = "- hosts: all\n  gather_facts: false\n  tasks:\n    - name: breaks\n      command: 'false'\n"

@@ -1,4 +1,4 @@
-"""Every built-in hook keeps heat-agents' contract: inputs, outputs and exit codes, as a child and as one file."""
+"""Every built-in hook keeps heat-agents' contract: inputs, outputs and exit codes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hooks.conftest import Hook, Outcome
+from hooks.conftest import Hook
 from stoker_agent.programs import list_builtin
 
 pytestmark = pytest.mark.slow
@@ -65,13 +65,7 @@ CASES = [
     Case("chef", "[]", "chef-client"),
     Case("cfn-init", {"config": {}}, "cfn-init", "HEAT_CFN_INIT_CMD", check=_variables),
     Case("apply-config", None, "os-apply-config", "HEAT_APPLY_CONFIG_CMD", passes_outputs=False),
-    Case("powershell", "exit 0", "pwsh", check=_variables),
 ]
-
-
-@pytest.fixture(params=["child", "file"])
-def start(request: pytest.FixtureRequest) -> Callable[[Hook, dict[str, Any]], Outcome]:
-    return Hook.run if request.param == "child" else Hook.run_file
 
 
 @pytest.mark.parametrize(
@@ -80,7 +74,7 @@ def start(request: pytest.FixtureRequest) -> Callable[[Hook, dict[str, Any]], Ou
     indirect=["hook"],
     ids=lambda case: getattr(case, "group", ""),
 )
-def test_a_tool_receives_the_inputs_and_its_results_are_reported(case, hook, start, tmp_path):
+def test_a_tool_receives_the_inputs_and_its_results_are_reported(case, hook, tmp_path):
     record = tmp_path / "record"
     record.mkdir()
     tool = hook.tool(case.tool, _RECORDER)
@@ -90,7 +84,7 @@ def test_a_tool_receives_the_inputs_and_its_results_are_reported(case, hook, sta
             hook.environment[case.variable] = str(tool)
         hook.environment["CODE"] = str(code)
         entry = hook.entry(case.config, outputs=["answer", "none"], who="world", many={"a": [1]})
-        outcome = start(hook, entry)
+        outcome = hook.run(entry)
         assert outcome.code == (0 if code in case.good else code)
         assert "out of the tool\n" in outcome.stdout
         assert "error of the tool\n" in outcome.stderr
@@ -102,7 +96,7 @@ def test_a_tool_receives_the_inputs_and_its_results_are_reported(case, hook, sta
 
 
 @pytest.mark.parametrize("hook", sorted(set(list_builtin()) - {"script", "reboot"}), indirect=True)
-def test_a_tool_or_setting_that_is_missing_is_a_failure_with_its_reason(hook, start, tmp_path):
+def test_a_tool_or_setting_that_is_missing_is_a_failure_with_its_reason(hook, tmp_path):
     hook.environment.update(PATH=str(tmp_path), HEAT_CFN_INIT_LAST_METADATA_DIR=str(tmp_path / "cfn"))
     hook.environment["HEAT_PUPPET_HIERA_DATADIR"] = str(tmp_path / "hiera")
     config = {
@@ -111,8 +105,7 @@ def test_a_tool_or_setting_that_is_missing_is_a_failure_with_its_reason(hook, st
         "python": "x = 1",
         "kubelet": {"containers": [{"name": "a", "image": "b"}]},
     }
-    outcome = start(
-        hook,
+    outcome = hook.run(
         hook.entry(
             config.get(
                 hook.group, 5 if hook.group in ("json-file", "hiera") else {"a": {}} if "docker" in hook.group else ""

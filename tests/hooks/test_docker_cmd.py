@@ -124,3 +124,12 @@ def test_undo_removes_all_containers(machine, machine_hook):
     assert sorted(machine_hook.run(entry, mode="undo").items) == ["again", "web"]
     assert names(machine, "-a") == []
     assert machine_hook.run(entry, mode="undo").changed is False
+
+
+def test_deployments_without_a_stack_have_their_own_containers(machine, machine_hook):
+    first, second = ({**machine_hook.entry({name: sleeper()}), "deployment_id": f"d{name}"} for name in ("one", "two"))
+    for entry in (first, second):
+        assert machine_hook.run(entry).code == 0
+    assert names(machine) == ["one", "two"]
+    assert machine_hook.run(first, mode="undo").items == ["one"]
+    assert names(machine) == ["two"]

@@ -90,3 +90,18 @@ def test_a_service_without_an_image_fails_the_run(machine_hook):
     failed = machine_hook.run(machine_hook.entry(project(image="localhost/none:1", pull_policy="never")))
     assert failed.code == 1
     assert "localhost/none:1" in failed.stderr
+
+
+def test_deployments_whose_configs_have_one_name_have_their_own_projects(machine, machine_hook):
+    entries = [
+        {
+            **machine_hook.entry({"services": {name: project()["services"]["web"]}}),
+            "deployment_id": f"{name}-deployment",
+        }
+        for name in ("one", "two")
+    ]
+    for entry in (*entries, *entries):
+        assert machine_hook.run(entry).code == 0
+    assert services(machine) == ["one", "two"]
+    assert machine_hook.run(entries[0], mode="undo").changed is True
+    assert services(machine) == ["two"]

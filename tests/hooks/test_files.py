@@ -47,12 +47,16 @@ def test_undo_restores_the_content_that_the_first_run_replaced(hook, tmp_path):
 @pytest.mark.parametrize("hook", ["file"], indirect=True)
 def test_directories_links_and_absence(hook, tmp_path):
     folder, link = tmp_path / "a" / "b", tmp_path / "link"
-    assert hook.run(hook.entry({"path": str(folder), "state": "directory", "mode": "0711"})).changed is True
+
+    def changes(path, **settings):
+        return hook.run({**hook.entry({"path": str(path), **settings}), "deployment_id": path.name}).changed
+
+    assert changes(folder, state="directory", mode="0711") is True
     assert folder.stat().st_mode & 0o777 == 0o711
-    assert hook.run(hook.entry({"path": str(link), "state": "link", "target": str(folder)})).changed is True
+    assert changes(link, state="link", target=str(folder)) is True
     assert link.readlink() == folder
-    assert hook.run(hook.entry({"path": str(link), "state": "link", "target": str(folder)})).changed is False
-    assert hook.run(hook.entry({"path": str(link), "state": "absent"})).changed is True
+    assert changes(link, state="link", target=str(folder)) is False
+    assert changes(link, state="absent") is True
     assert folder.is_dir()
     assert not link.is_symlink()
 
@@ -85,7 +89,7 @@ def test_each_value_is_written_as_sorted_json(hook, tmp_path):
     config = {str(path): {"b": 1, "a": [True, None]}}
     assert hook.run(hook.entry(config)).changed is True
     assert path.read_text() == json.dumps({"a": [True, None], "b": 1}, indent=4, sort_keys=True)
-    assert hook.run_file(hook.entry(config)).changed is False
+    assert hook.run(hook.entry(config)).changed is False
     path.write_text("{}")
     assert hook.run(hook.entry(config), mode="check").items == [str(path)]
     assert hook.run(hook.entry(config, deploy_action="DELETE")).code == 0
@@ -115,7 +119,7 @@ def main(inputs):
 """
     outcome = hook.run(hook.entry(source, a=2, b=3))
     assert (outcome.code, outcome.changed, outcome.report["sum"], outcome.stdout) == (0, True, 5, "live\n")
-    assert hook.run_file(hook.entry(source, a=2, b=3)).report["sum"] == 5
+    assert hook.run(hook.entry(source, a=2, b=3)).report["sum"] == 5
     failed = hook.run(hook.entry("def main(inputs):\n    raise RuntimeError('too bad')\n"))
     assert failed.code == 1
     assert "RuntimeError: too bad" in failed.stderr

@@ -43,7 +43,7 @@ def test_a_manifest_reports_changes_outputs_and_drift(hook, tmp_path):
 
 
 def test_failures_and_hiera_data(hook, tmp_path):
-    refused = hook.run_file(hook.entry("fail('not here')"))
+    refused = hook.run(hook.entry("fail('not here')"))
     assert refused.code == 1
     assert "not here" in refused.stderr
     entry = hook.entry("notify { $facts['deploy_config_name']: }", (), {"enable_hiera": True}, a=1)

@@ -33,7 +33,7 @@ def test_states_report_changes_and_drift(hook, tmp_path):
     assert (drift.code, drift.changed) == (0, True)
     assert path.read_text() == "drifted\n"
     path.write_text("hello\n")
-    assert hook.run_file(entry).changed is False
+    assert hook.run(entry).changed is False
 
 
 def test_failed_states_and_unreadable_ones(hook):

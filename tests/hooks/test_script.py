@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from hooks.conftest import Hook
-
 GROUP = "script"
 SHOW = (
     'test "$0" = "$HEAT_SCRIPT_WORKING/$id" && test -f "$0" && stat -c %a "$0"\n'
@@ -15,23 +13,12 @@ SHOW = (
 )
 
 
-@pytest.mark.parametrize("start", [Hook.run, Hook.run_file], ids=["child", "file"])
 @pytest.mark.parametrize("interpreter", ["#!/bin/sh\n", ""], ids=["executable", "plain"])
-def test_the_working_directory_contains_the_script_itself_under_the_id_of_the_config(hook, start, interpreter):
+def test_the_working_directory_contains_the_script_itself_under_the_id_of_the_config(hook, interpreter):
     entry = hook.entry(interpreter + SHOW, ["place"])
     entry["inputs"] = [{"name": "id", "type": "String", "value": entry["id"]}]
-    outcome = start(hook, entry)
+    outcome = hook.run(entry)
     assert (outcome.code, outcome.stdout) == (0, "700\n")
     place = Path(outcome.report["place"])
     assert place.name == entry["id"]
     assert place.read_text() == entry["config"]
-
-
-def test_a_file_for_other_agents_uses_the_directories_that_their_environment_names(hook):
-    """heat-agents starts each script in the working directory, which all scripts share."""
-    first = hook.entry("pwd; echo kept >note")
-    outcome = hook.run_file(first)
-    working = hook.folder / "working"
-    assert outcome.stdout == f"{working}\n"
-    assert working.joinpath(first["id"]).is_file()
-    assert hook.run_file(hook.entry("cat note")).stdout == "kept\n"

@@ -137,3 +137,13 @@ def test_an_update_to_another_unit_undoes_the_former(machine, machine_hook):
     assert show(machine, "ActiveState", "other") == "active"
     machine_hook.run(machine_hook.entry({"name": "other"}), mode="undo")
     assert not machine.exists("/etc/systemd/system/other.service")
+
+
+def test_undo_leaves_a_unit_to_the_deployment_that_uses_it_since(machine, machine_hook):
+    first, second = ({**machine_hook.entry(settings()), "deployment_id": name} for name in ("old", "new"))
+    assert machine_hook.run(first).changed is True
+    assert machine_hook.run(second).changed is False
+    assert machine_hook.run(first, mode="undo").changed is False
+    assert (show(machine, "ActiveState"), show(machine, "UnitFileState")) == ("active", "enabled")
+    assert machine_hook.run(second, mode="undo").changed is True
+    assert not machine.exists("/etc/systemd/system/app.service")

@@ -86,3 +86,31 @@ def test_an_account_is_removed_and_failures_have_a_reason(machine, machine_hook)
     assert machine_hook.run(absent).changed is False
     unknown = machine_hook.run(machine_hook.entry({"name": "ann", "groups": ["nothing"]}))
     assert (unknown.code, "nothing" in unknown.stderr) == (6, True)
+
+
+def test_links_of_the_user_do_not_redirect_the_keys(machine, machine_hook):
+    machine.put("/etc/secret", "root's\n", 0o600)
+    machine_hook.run(machine_hook.entry({"name": "ann", "ssh_keys": ["one"]}))
+
+    def plant(command):
+        machine.run(["setpriv", "--reuid", "ann", "--regid", "ann", "--clear-groups", "sh", "-c", command])
+
+    for name in ("authorized_keys", ".authorized_keys.new"):
+        plant(f"cd ~ann/.ssh && ln -sf /etc/secret {name}")
+    assert machine_hook.run(machine_hook.entry({"name": "ann", "ssh_keys": ["two"]})).code == 0
+    assert machine.run(["stat", "-c", "%F %U", "/home/ann/.ssh/authorized_keys"]).stdout == "regular file ann\n"
+    plant("rm -r ~ann/.ssh; ln -s /etc ~ann/.ssh")
+    refused = machine_hook.run(machine_hook.entry({"name": "ann", "ssh_keys": ["three"]}))
+    assert "/home/ann/.ssh is a link that ann could have made" in refused.report["deploy_status_reason"]
+    assert not machine.exists("/etc/authorized_keys")
+    assert machine.read("/etc/secret") == "root's\n"
+    assert machine.run(["stat", "-c", "%a %U", "/etc/secret"]).stdout == "600 root\n"
+
+
+def test_undo_leaves_an_account_to_the_deployment_that_uses_it_since(machine, machine_hook):
+    first, second = ({**machine_hook.entry({"name": "ann"}), "deployment_id": name} for name in ("old", "new"))
+    assert [machine_hook.run(entry).changed for entry in (first, second)] == [True, False]
+    assert machine_hook.run(first, mode="undo").changed is False
+    assert machine.run(["id", "ann"]).returncode == 0
+    assert machine_hook.run(second, mode="undo").changed is True
+    assert machine.run(["id", "ann"], check=False).returncode == 1

@@ -85,6 +85,23 @@ def test_nested_ifs_are_evaluated_only_in_the_chosen_branch() -> None:
     assert value({"if": [True, [{"if": [False, 1, {"x": {"if": [True, 2, 3]}}]}], 4]}) == [{"x": 2}]
 
 
+def test_the_value_of_a_condition_is_computed_only_if_something_uses_the_condition() -> None:
+    """Such a condition is written for the branch in which the parameter is a boolean."""
+    conditions = {
+        "no_boolean": {"get_param": "kind"},
+        "used": {"equals": [{"get_param": "kind"}, "prod"]},
+    }
+    assert value({"if": ["used", 1, {"if": ["no_boolean", 2, 3]}]}, conditions) == 1
+
+
+def test_settings_of_a_resource_may_be_conditional() -> None:
+    settings = {"deletion_policy": {"if": ["prod", "retain", "delete"]}, "external_id": {"if": ["prod", "id", ""]}}
+    made = decided(
+        conditions={"prod": {"equals": [{"get_param": "kind"}, "prod"]}}, resources={"a": {"type": "x", **settings}}
+    ).resources["a"]
+    assert (made.deletion_policy, made.external_id) == ("Retain", "id")
+
+
 def test_a_false_condition_removes_resources_and_outputs() -> None:
     made = decided(
         conditions={"prod": {"equals": [{"get_param": "kind"}, "prod"]}},
@@ -121,7 +138,14 @@ def test_a_removed_resource_cannot_be_referenced() -> None:
         ({"conditions": {"a": {"and": [True]}}}, "at least two conditions"),
         ({"conditions": {"a": {"get_attr": ["r", "x"]}}}, "is no condition function"),
         ({"conditions": {"a": {"equals": [{"get_resource": "r"}, 1]}}}, "parameters only"),
-        ({"conditions": {"a": {"get_param": "kind"}}}, "must be true or false, not text"),
+        (
+            {"conditions": {"a": {"get_param": "kind"}}, "resources": {"r": {"type": "x", "condition": "a"}}},
+            "must be true or false, not text",
+        ),
+        ({"resources": {"a": {"type": "x", "deletion_policy": {"if": [True, "Drop", "Retain"]}}}}, "deletion policy"),
+        ({"resources": {"a": {"type": "x", "deletion_policy": {"get_attr": ["a", "b"]}}}}, 'not the resource "a"'),
+        ({"resources": {"a": {"type": "x", "deletion_policy": {"a": "b"}}}}, "text or a function is needed"),
+        ({"resources": {"a": {"type": "x", "external_id": {"get_param": "nobody"}}}}, "nobody"),
         ({"conditions": {"a": {"get_param": "nobody"}}}, "nobody"),
         ({"conditions": {"a": 1}}, "not a number"),
         ({"resources": {"a": {"type": "x", "properties": {"p": {"if": "x"}}}}}, '"if" needs a list'),

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import UNKNOWN, Budget
-from stoker.hot.functions import KNOWN
+from stoker.hot.functions import call_names
 
-keys = st.text(max_size=5).filter(lambda key: key not in KNOWN)
+keys = st.text(max_size=5).filter(lambda key: key not in call_names())
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.floats(allow_nan=False),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=4),

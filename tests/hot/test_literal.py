@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import Budget, Environment
-from stoker.hot.functions import KNOWN
+from stoker.hot.functions import call_names
 from stoker.hot.literal import LITERAL
 from stoker.hot.versions import VERSIONS
 
-names = st.sampled_from(["a", "if", LITERAL, *sorted(KNOWN)])
+names = st.sampled_from(["a", "if", LITERAL, *sorted(call_names())])
 data = st.recursive(
     st.none() | st.booleans() | st.integers(0, 3) | names,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=2),

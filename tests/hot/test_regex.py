@@ -16,7 +16,11 @@ from stoker.hot.regex import MAX_PATTERN, BadPattern, compile_glob, compile_patt
     ("pattern", "words"),
     [
         ("(?=x)", r'"\(\?=x\)" has a look-ahead .*split the condition'),
-        ("(?!x)", "a negative look-ahead"),
+        ("a(?!x)", "a negative look-ahead"),
+        ("(?!x)y|z", "a negative look-ahead"),
+        ("^(?!(x))y", "a negative look-ahead"),
+        ("^(?!x)*y", "a negative look-ahead"),
+        ("^(?!x", "a negative look-ahead"),
         ("(?<=x)y", "a look-behind"),
         ("(?<!x)y", "a look-behind"),
         ("(?>x)", "an atomic group .*never backtracks"),
@@ -55,6 +59,32 @@ def test_a_pattern_matches_as_in_heat(pattern: str, text: str) -> None:
     found = ours.search(text)
     assert (found and found.span()) == (anywhere and anywhere.span())
     assert [match.span() for match in ours.find_all(text)] == [match.span() for match in theirs.finditer(text)]
+
+
+EXCLUSIONS = ["(?!a)", "(?!a$)", "(?!(?:a|b)b)", "(?![)(|]a)", r"(?!\(\|)", "(?!)"]
+bodies = st.lists(
+    st.sampled_from(["a", "b", ".", "[ab]", "(a)", "(?:b|a)", "(a|b)", "a*", "b+", "a?", "$"]), max_size=4
+).map("".join)
+
+
+@given(
+    anchor=st.sampled_from(["", "^"]),
+    exclusions=st.lists(st.sampled_from(EXCLUSIONS), min_size=1, max_size=2).map("".join),
+    body=bodies,
+    text=st.text("ab)(|", max_size=5),
+)
+def test_negative_look_aheads_at_the_beginning_match_as_in_python(anchor, exclusions, body, text) -> None:
+    theirs, ours = re.compile(anchor + exclusions + body), compile_pattern(anchor + exclusions + body)
+    beginning = theirs.match(text)
+    assert ours.matches_whole(text) == (beginning is not None and beginning.end() == len(text))
+    match = ours.match(text)
+    assert (match and match.groups()) == (beginning and beginning.groups())
+    if anchor:
+        assert (ours.search(text) is None) == (theirs.search(text) is None)
+        assert [match.span() for match in ours.find_all(text)] == [match.span() for match in theirs.finditer(text)]
+    else:
+        with pytest.raises(BadPattern, match="begin the expression with"):
+            ours.search(text)
 
 
 def test_the_flags_are_those_of_python() -> None:

@@ -42,7 +42,7 @@ CYCLE = template(
             "value",
         ),
         (V + "resources: {a: {type: No::Such}}", "No::Such"),
-        (V + "resources: {a: {type: OS::Heat::Value, properties: {colour: 1, value: 1}}}", "colour"),
+        (V + "resources: {a: {type: OS::Heat::Value, properties: {color: 1, value: 1}}}", "color"),
         (V + "resources: {a: {type: OS::Heat::Value}}", "value"),
         (V + "resources: {a: {type: OS::Heat::RandomString, properties: {length: many}}}", "length"),
         (V + "resources: {a: {type: OS::Heat::RandomString, properties: {length: 0}}}", "length"),
@@ -53,7 +53,7 @@ CYCLE = template(
         (V + "resources: {a: {type: OS::Heat::SoftwareConfig, properties: {config: [1, 2]}}}", "config"),
         (V + "resources: {a: text}", "resources.a"),
         (V + "resources: text", "resources"),
-        (V + "parameters: {p: {type: colour}}", "colour"),
+        (V + "parameters: {p: {type: color}}", "color"),
         (V + "parameters: {p: {type: string}}", "(p)"),
         (V + "surprise: 1", "surprise"),
         (V + "resources: {? [1, 2] : {type: OS::Heat::Value}}", "line 2"),
@@ -168,7 +168,7 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(refused):
         {"inputs": [{"name": 1}]},
         {"inputs": [{}]},
         {"inputs": [{"name": "a", "surprise": 1}]},
-        {"inputs": [{"name": "a", "type": "Colour"}]},
+        {"inputs": [{"name": "a", "type": "Color"}]},
         {"inputs": [{"name": "a", "type": "Number", "default": "x"}]},
         {"inputs": [{"name": "a"}, {"name": "a"}]},
         {"outputs": "x"},
@@ -236,7 +236,7 @@ def test_invalid_queries_are_refused(refused, path):
 
 
 def test_unknown_queries_are_ignored(stoker):
-    for query in ("marker=nothing", "sort_keys=colour", "sort_dir=sideways", "tags=,,", "status=A_B_C"):
+    for query in ("marker=nothing", "sort_keys=color", "sort_dir=sideways", "tags=,,", "status=A_B_C"):
         assert stoker.heat("GET", f"/stacks?{query}").status == 200
 
 
@@ -286,14 +286,14 @@ def stack(stoker):
         ("POST", "/snapshots/none/restore", None, 404),
         ("GET", "/outputs/none", None, 404),
         ("GET", "/resources/none", None, 404),
-        ("GET", "/resources?colour=red", None, 400),
+        ("GET", "/resources?color=red", None, 400),
         ("GET", "/resources?nested_depth=deep", None, 400),
         ("POST", "/resources/a/signal", {"x": 1}, 400),
         ("POST", "/resources/none/signal", {}, 404),
         ("POST", "/resources/a/signal", b"[]", 400),
         ("PATCH", "/resources/a", {}, 400),
         ("PATCH", "/resources/a", {"mark_unhealthy": "perhaps"}, 400),
-        ("PATCH", "/resources/a", {"mark_unhealthy": True, "colour": 1}, 400),
+        ("PATCH", "/resources/a", {"mark_unhealthy": True, "color": 1}, 400),
         ("GET", "/events?limit=few", None, 400),
         ("GET", "/resources/none/events", None, 404),
         ("GET", "/resources/a/events/none", None, 404),
@@ -433,7 +433,7 @@ def test_invalid_text_is_refused(refused, path, body):
         ({"template": LAUGHS}, "aliases"),
         ({"template": CYCLE}, "Circular"),
         ({"template": template(a=resource("No::Such"))}, "No::Such"),
-        ({"template": template(a=resource(properties={"colour": 1, "value": 1}))}, "colour"),
+        ({"template": template(a=resource(properties={"color": 1, "value": 1}))}, "color"),
         ({"template": template(a=resource(properties={"value": {"get_param": "who"}}))}, "who"),
         ({"template": 17}, "JSON object"),
         ({"template": template(), "parameters": [1]}, "parameters"),

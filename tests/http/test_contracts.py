@@ -26,7 +26,10 @@ def request(body: Any = None, query: str = "") -> Any:
     store = SimpleNamespace(read=lambda: nullcontext("read"), write=lambda do: do("write"))
     raw = json.dumps(body).encode()
     return SimpleNamespace(
-        app=SimpleNamespace(store=store), body=raw, raw=SimpleNamespace(scope={"query_string": query.encode()})
+        app=SimpleNamespace(store=store),
+        write=store.write,
+        body=raw,
+        raw=SimpleNamespace(scope={"query_string": query.encode()}),
     )
 
 

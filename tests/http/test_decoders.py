@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from stoker.http.decoders import BodyDecoder, QueryDecoder
+from stoker.http.contracts import BodyDecoder, QueryDecoder
 from stoker.http.fields import Body, Flag, Name, Positive, Query, RequiredName, Seconds, Whole
 from stoker.model.errors import Invalid
 

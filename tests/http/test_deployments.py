@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import sqlalchemy as sa
 
-from stoker.store.schema import configs, containers, deployments, jobs, logs, objects, queues, runs, servers
+from support import query
 from support.in_process import Inside
 from support.templates import config, deployment, template
 
@@ -65,16 +64,12 @@ def delete_stack(heat, stack_id):
 
 def left(heat, *tables):
     with heat.store.read() as tx:
-        return {
-            table.name: count
-            for table in tables
-            if (count := tx.run(sa.select(sa.func.count()).select_from(table)).scalar())
-        }
+        return {table: count for table in tables if (count := query.count(tx, table))}
 
 
 def jobs_of(heat):
     with heat.store.read() as tx:
-        return tx.run(sa.select(jobs.c.kind).where(jobs.c.state == "WAITING")).scalars().all()
+        return query.column(tx, "SELECT kind FROM jobs WHERE state = 'WAITING'")
 
 
 @pytest.mark.parametrize("word", ["BOGUS", "complete", "DELETED", ""])
@@ -105,18 +100,41 @@ def test_a_new_config_starts_another_run(heat):
         rest(heat, "GET", f"/software_configs/{id}")  # a client's own stay
 
 
+def test_a_config_that_the_server_has_run_runs_as_a_copy(heat):
+    """Agents run each config once."""
+    first, second = software_config(heat, config="first"), software_config(heat, config="second")
+    made = software_deployment(heat, config_id=first, status="IN_PROGRESS")
+    change(heat, made, status="COMPLETE")
+    change(heat, made, config_id=second, status="IN_PROGRESS")
+    back = change(heat, made, config_id=first, status="IN_PROGRESS", input_values={"a": 1})["software_deployment"]
+    assert back["config_id"] not in (first, second)
+    assert (back["status"], back["input_values"]) == ("IN_PROGRESS", {"a": 1})
+    assert rest(heat, "GET", f"/software_configs/{back['config_id']}")["software_config"]["config"] == "first"
+    assert [run["status"] for run in runs_of(heat, made)] == ["COMPLETE", "FAILED", "IN_PROGRESS"]
+    elsewhere = software_deployment(heat, config_id=second, server_id="s2", status="IN_PROGRESS")
+    assert elsewhere["config_id"] == second
+    for earlier in (elsewhere, made):
+        change(heat, earlier, status="COMPLETE")
+        rest(heat, "DELETE", f"/software_deployments/{earlier['id']}", status=204)
+        again = software_deployment(heat, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
+        assert again["config_id"] != second
+        assert rest(heat, "GET", f"/software_configs/{again['config_id']}")["software_config"]["config"] == "second"
+        third = software_deployment(heat, config_id=second, server_id=earlier["server_id"], status="IN_PROGRESS")
+        assert third["config_id"] not in (second, again["config_id"])
+
+
 def test_a_new_config_of_a_derived_deployment_inherits_nothing(heat):
     """Its derived config, its deadline and the place for its results were of the run before."""
     source, own = software_config(heat), software_config(heat)
     made = software_deployment(heat, config_id=source, **CARRIED)
-    assert left(heat, containers) and jobs_of(heat)
+    assert left(heat, "containers") and jobs_of(heat)
     change(heat, made, config_id=own)
-    assert not left(heat, containers, objects) and not jobs_of(heat)
+    assert not left(heat, "containers", "objects") and not jobs_of(heat)
     rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
     rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
     for id in (source, own):
         rest(heat, "DELETE", f"/software_configs/{id}", status=204)
-    assert not left(heat, configs, deployments, runs, logs)
+    assert not left(heat, "configs", "deployments", "runs", "logs")
 
 
 @pytest.mark.parametrize("more", [{"status": "IN_PROGRESS"}, CARRIED])
@@ -135,7 +153,7 @@ def test_the_status_in_progress_starts_the_same_config_again(heat, more):
     assert len(runs_of(heat, made)) == 3
     rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
     rest(heat, "DELETE", f"/software_configs/{source}", status=204)
-    assert not left(heat, configs, deployments, runs, containers, objects) and not jobs_of(heat)
+    assert not left(heat, "configs", "deployments", "runs", "containers", "objects") and not jobs_of(heat)
 
 
 @pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETE"])
@@ -166,7 +184,7 @@ def test_a_running_deployment_that_is_deleted_fails_its_resource_and_leaves_noth
     rest(heat, "GET", f"/software_configs/{made['config_id']}", status=404)
     delete_stack(heat, id)
     assert shown(heat, id) == "DELETE_COMPLETE"
-    assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
+    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(heat)
 
 
 def test_deleting_a_deployment_completes_the_deletion_of_its_resource(heat):
@@ -178,7 +196,7 @@ def test_deleting_a_deployment_completes_the_deletion_of_its_resource(heat):
     assert shown(heat, id) == "DELETE_IN_PROGRESS"
     rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
     assert shown(heat, id) == "DELETE_COMPLETE"
-    assert not left(heat, configs, deployments, runs, containers, objects, servers) and not jobs_of(heat)
+    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers") and not jobs_of(heat)
 
 
 def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
@@ -206,7 +224,8 @@ def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
     rest(heat, "DELETE", f"/software_deployments/{made['id']}", status=204)
     for each in retained:
         rest(heat, "DELETE", f"/servers/{each['id']}", status=204)
-    assert not left(heat, configs, deployments, runs, containers, objects, servers, queues) and not jobs_of(heat)
+    assert not left(heat, "configs", "deployments", "runs", "containers", "objects", "servers", "queues")
+    assert not jobs_of(heat)
 
 
 def test_an_external_resource_is_not_deleted(heat):
@@ -264,3 +283,26 @@ def test_a_run_of_a_stack_waits_for_the_resource_that_it_names(heat, server_id):
     found = rest(heat, "GET", f"/software_deployments?server_id={server_id}")["software_deployments"]
     reasons = sorted(each["status_reason"] for each in found)
     assert reasons == ["Waiting for install on this server", "Waiting for the agent"]
+
+
+def test_only_requests_of_stokers_own_are_checked_for_their_inputs(heat):
+    config_id = software_config(heat, inputs=[{"name": "items", "type": "Number"}])
+    body = {"server_id": "s", "config_id": config_id}
+    wrong = {"itemz": 1, "items": "many", "a b": 1}
+    software_deployment(heat, config_id=config_id, input_values=wrong)  # Heat's own
+    before = rest(heat, "GET", "/software_deployments")
+    for values, words in (
+        ({"items": 1, "itemz": 1}, 'declares no input \\"itemz\\"; did you mean \\"items\\"'),
+        ({"items": "many"}, '\\"items\\" is a Number'),
+        ({}, 'needs a value for \\"items\\"'),
+        ({"items": 1, "a b": 1}, "cannot be an environment variable"),
+    ):
+        request = {**body, "signal_transport": "STOKER_SIGNAL", "input_values": values}
+        answer = heat.client.post(f"/v1/{heat.project}/software_deployments", json=request, headers=heat.headers)
+        assert (answer.status_code, words in answer.text) == (400, True), answer.text
+    assert rest(heat, "GET", "/software_deployments") == before
+    values = {"items": "4", "more": 1}
+    made = software_deployment(
+        heat, config_id=config_id, input_values=values, signal_transport="STOKER_SIGNAL", allow_undeclared=True
+    )
+    assert made["input_values"] == {"items": 4, "more": 1}

@@ -1,75 +1,195 @@
-"""How often a stream reads: at once when there is more, and with pauses while there is always something."""
+"""The pace of event streams, and what the streams of one subject share."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import nullcontext
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
-from starlette.requests import Request
-
 from stoker.http import event_stream
-from stoker.http.event_stream import Batch, Event
-from stoker.http.request_context import RequestContext
-from stoker.http.stream_limits import StreamLimits
-from stoker.http.waiters import Waiters
+from stoker.http.event_stream import Batch, Event, Streams
+from stoker.http.hold import Waiters
 from stoker.store.notifier import Notifier
+from support.handler_requests import request_to
 
 
-def followed(read: Callable[[], Batch], notifier: Notifier, topics: Callable[[], Any] = lambda: ("t",)) -> str:
-    """All that is sent until there is nothing more to come."""
+class Log:
+    """Numbers that are added by and by, of which a reader reads at most ``page`` at a time."""
 
-    async def collect() -> str:
-        services: Any = SimpleNamespace(waiters=Waiters(notifier), streams=StreamLimits(1, 1))
-        call = RequestContext(
-            raw=Request({"type": "http", "headers": []}), body=b"", path={"project": "p"}, app=services
-        )
-        reply: Any = await event_stream.reply(call, topics, read)
-        return b"".join([chunk async for chunk in reply.chunks]).decode()
+    def __init__(self, count: int, page: int = 1000) -> None:
+        self.notifier, self.numbers, self.page = Notifier(), list(range(count)), page
+        self.is_over = False
+        #: What each read was notified of, and when it was.
+        self.reads: list[Collection[str] | None] = []
+        self.times: list[float] = []
 
-    return asyncio.run(collect())
-
-
-def paced(batches: list[Batch], topics: Callable[[], Any] = lambda: ("t",)) -> tuple[list[float], str]:
-    """When each is read, while somebody writes all the time."""
-    notifier, times = Notifier(), []
-
-    def read() -> Batch:
-        times.append(time.monotonic())
-        notifier.notify("t", 0)
-        return batches[len(times) - 1]
-
-    said = followed(read, notifier, topics)
-    return [later - sooner for sooner, later in pairwise(times)], said
+    def add(self, count: int = 1, *, over: bool = False) -> None:
+        self.numbers += range(len(self.numbers), len(self.numbers) + count)
+        self.is_over = over
+        self.notifier.notify("t", 0)
 
 
-def numbered(count: int, **last: Any) -> list[Batch]:
-    return [Batch([Event("e", n)], **(last if n == count - 1 else {})) for n in range(count)]
+class LogReader:
+    def __init__(self, log: Log, after: int = 0) -> None:
+        self.log, self.after = log, after
+
+    def topics(self) -> Collection[str]:
+        return ("t",)
+
+    def read(self, _tx: object, notified: Collection[str] | None) -> Batch:
+        self.log.reads.append(notified)
+        self.log.times.append(time.monotonic())
+        numbers = self.log.numbers[self.after : self.after + self.log.page]
+        self.after += len(numbers)
+        more = self.after < len(self.log.numbers)
+        return Batch([Event("e", number) for number in numbers], self.log.is_over and not more, more)
+
+
+def app_of(log: Log) -> Any:
+    store = SimpleNamespace(read=nullcontext)
+    return SimpleNamespace(waiters=Waiters(log.notifier), streams=Streams(100), store=store)
+
+
+async def open_stream(app: Any, reader: LogReader) -> Any:
+    return await event_stream.reply(request_to(app, {"project": "p"}), "t", reader.after, reader)
+
+
+def numbers_of(data: bytes) -> list[int]:
+    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+
+
+async def receive(chunks: AsyncIterator[bytes], until: Callable[[list[int]], bool] = lambda _: False) -> list[int]:
+    """The numbers that are sent, until the stream or the condition ends."""
+    data = b""
+    async for chunk in chunks:
+        data += chunk
+        if until(numbers_of(data)):
+            break
+    return numbers_of(data)
+
+
+async def receive_all(app: Any, log: Log) -> list[int]:
+    reply = await open_stream(app, LogReader(log))
+    try:
+        return await receive(reply.chunks)
+    finally:
+        reply.leave()
 
 
 def test_steady_output_is_read_with_pauses():
-    between, said = paced(numbered(8, over=True))
-    assert said.count("event: e") == 8
+    log = Log(1)
+
+    async def write() -> None:
+        for number in range(40):
+            await asyncio.sleep(0.01)
+            log.add(over=number == 39)
+
+    async def run() -> list[int]:
+        received, _ = await asyncio.gather(receive_all(app_of(log), log), write())
+        return received
+
+    assert asyncio.run(run()) == log.numbers
     # The first is before anything is sent, and what comes next is looked for at once.
+    between = [later - sooner for sooner, later in pairwise(log.times)]
     assert all(each > 0.9 * event_stream._PAUSE_SECONDS for each in between[1:])
+    assert len(between) < 12
 
 
-def test_a_full_page_of_output_is_followed_by_the_next_one_at_once(monkeypatch):
-    monkeypatch.setattr(event_stream, "_PAUSE_SECONDS", 3600.0)
-    _, said = paced([*(Batch([Event("e", n)], more=True) for n in range(5)), Batch([Event("e", 5)], over=True)])
-    assert said.count("event: e") == 6
+def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
+    monkeypatch.setattr(event_stream, "_PAUSE_SECONDS", 60.0)
+    log = Log(100, page=10)
+    log.is_over = True
+    assert asyncio.run(receive_all(app_of(log), log)) == log.numbers
 
 
-def test_a_new_subscriber_reads_without_a_notification(monkeypatch):
-    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 3600.0)
-    notifier, count = Notifier(), 0
+def test_streams_of_one_subject_read_and_encode_a_change_once():
+    log = Log(5)
 
-    def read() -> Batch:
-        nonlocal count
-        count += 1
-        return Batch([Event("e", count)], over=count == 4)
+    async def run() -> list[list[int]]:
+        app = app_of(log)
+        streams = [asyncio.create_task(receive_all(app, log)) for _ in range(20)]
+        await asyncio.sleep(0.3)
+        before = len(log.reads)
+        log.add(3)
+        await asyncio.sleep(0.3)
+        assert 1 <= len(log.reads) - before <= 2
+        log.add(2, over=True)
+        received = await asyncio.gather(*streams)
+        assert not app.streams.feeds
+        return received
 
-    assert followed(read, notifier, lambda: [f"t{count}"]).count("event: e") == 4
+    assert asyncio.run(run()) == [log.numbers] * 20
+
+
+def test_a_stream_that_begins_later_reads_what_the_others_have_read():
+    log = Log(30, page=7)
+
+    async def run() -> list[list[int]]:
+        app = app_of(log)
+        first = asyncio.create_task(receive_all(app, log))
+        await asyncio.sleep(0.1)
+        reads = len(log.reads)
+        later = asyncio.create_task(receive_all(app, log))
+        await asyncio.sleep(0.1)
+        assert len(log.reads) == reads
+        log.add(20, over=True)
+        return [await first, await later]
+
+    assert asyncio.run(run()) == [log.numbers] * 2
+
+
+def test_a_client_that_is_too_slow_loses_its_stream_and_no_other_does(monkeypatch):
+    monkeypatch.setattr(event_stream, "_MOST_BYTES", 200)
+    log = Log(5)
+
+    async def run() -> tuple[list[int], list[int], list[int]]:
+        app = app_of(log)
+        slow = await open_stream(app, LogReader(log))
+        begin = await receive(slow.chunks, lambda numbers: len(numbers) >= 5)
+        slow = await open_stream(app, LogReader(log))
+        fast = asyncio.create_task(receive_all(app, log))
+        for _ in range(5):
+            await asyncio.sleep(0.1)
+            log.add(5)
+        late = asyncio.create_task(receive_all(app, log))
+        await asyncio.sleep(0.2)
+        log.add(over=True)
+        lost = await receive(slow.chunks)
+        assert (begin, lost) == (list(range(5)), [])
+        return await fast, await late, log.numbers
+
+    fast, late, numbers = asyncio.run(run())
+    assert fast == late == numbers
+
+
+def test_only_what_was_notified_is_read_after_the_beginning():
+    log = Log(1)
+
+    async def run() -> None:
+        app = app_of(log)
+        stream = asyncio.create_task(receive_all(app, log))
+        await asyncio.sleep(0.2)
+        log.add(over=True)
+        await stream
+
+    asyncio.run(run())
+    assert log.reads[0] is None
+    assert set(map(str, map(sorted, filter(None, log.reads)))) == {"['t']"}
+
+
+def test_the_end_of_the_server_ends_a_stream():
+    log = Log(1)
+
+    async def run() -> list[int]:
+        app = app_of(log)
+        stream = asyncio.create_task(receive_all(app, log))
+        await asyncio.sleep(0.1)
+        app.waiters.close()
+        return await asyncio.wait_for(stream, 5)
+
+    assert asyncio.run(run()) == [0]

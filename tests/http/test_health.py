@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
+import subprocess
 import threading
+from contextlib import ExitStack
 
+import psycopg
 import pytest
-import sqlalchemy as sa
 
 from stoker.http import health_report
 from stoker.http.health_report import HealthReport
 from stoker.model.errors import Unavailable
 from stoker.store.open import Store
-from stoker.store.postgresql import driver_url
 from support import databases
-from support.server import served
+from support.server import Answer, served
 
 pytestmark = pytest.mark.slow
 
@@ -34,6 +39,12 @@ def test_a_failed_check_is_reported_by_name_until_it_passes():
     failing.clear()
     report.refresh()
     assert report.problems() == {}
+
+
+def test_an_advisory_check_only_degrades():
+    report = HealthReport({"database": lambda: None}, {"disk": fail})
+    report.refresh()
+    assert (report.problems(), report.warnings()) == ({}, {"disk": "it is away"})
 
 
 def test_a_check_with_a_fault_is_a_problem_too():
@@ -62,14 +73,13 @@ def test_a_check_that_hangs_is_reported_by_the_others_reader(monkeypatch):
 
 def test_a_pool_without_a_free_connection_is_not_a_lost_database(database_url):
     store = Store(database_url)
-    taken = []
+    taken = ExitStack()
     try:
-        while store.engine.pool.checkedout() < store.engine.pool.size() + store.engine.pool._max_overflow:
-            taken.append(store.engine.connect())
+        while store.pool.used < store.pool.size:
+            taken.enter_context(store.pool.connection())
         store.probe.check()
     finally:
-        for connection in taken:
-            connection.close()
+        taken.close()
         store.close()
 
 
@@ -80,16 +90,52 @@ def test_the_probe_of_a_database_that_is_away_says_so():
     store.close()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a file system")
+def test_a_full_disk_is_reported_before_and_while_writes_fail(tmp_path):
+    (disk := tmp_path / "state").mkdir(mode=0o700)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m,mode=700", "tmpfs", str(disk)], check=True)
+
+    def status(health: str, reason: str, code: int = 1) -> bool:
+        done = stoker.run("status", "-o", "json", check=False)
+        shown = json.loads(done.stdout)
+        return done.returncode == code and health in shown["health"] and reason in str(shown.get("warnings"))
+
+    def metrics() -> str:
+        return stoker.request("GET", "/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"}).raw.decode()
+
+    def write() -> Answer:
+        return stoker.heat("POST", "/software_configs", {"name": "c", "config": "x" * 100_000})
+
+    try:
+        with served(tmp_path, "--metrics-token", METRICS_TOKEN) as stoker:
+            assert status("ok", "None", 0)
+            filler = disk / "filler"
+            with filler.open("wb") as file:
+                file.write(b"x" * (shutil.disk_usage(disk).free - 6_000_000))
+            stoker.until(lambda: status("degraded", f"disk: the disk of {disk} has "))
+            assert write().status == 200
+            with filler.open("ab", buffering=0) as file, pytest.raises(OSError, match="No space"):
+                while True:
+                    file.write(b"x" * 4096)
+            stoker.until(lambda: write().status == 503)
+            stoker.until(lambda: status("writes: cannot write to the database: database or disk is full", ""))
+            stoker.until(lambda: re.search(r"\nstoker_healthy\{.*\} 0.0\n", metrics()) is not None)
+            assert re.search(rf'\nstoker_disk_free_bytes\{{path="{disk}".*\}} 0.0\n', metrics())
+            assert '"check": "writes", "reason": "cannot write to the database: ' in stoker.output
+            filler.unlink()
+            stoker.until(lambda: status("ok", "None", 0))
+            assert write().status == 200
+    finally:
+        subprocess.run(["umount", "--lazy", str(disk)], check=True)
+
+
 def test_healthz_is_503_while_the_database_is_away(tmp_path, postgresql_server):
     flags = ("--metrics-token", METRICS_TOKEN)
     with databases.postgresql_url(postgresql_server) as url, served(tmp_path, *flags, database=url) as stoker:
-        name = sa.make_url(url).database
-        admin = sa.create_engine(driver_url(postgresql_server), isolation_level="AUTOCOMMIT")
-        with admin.connect() as connection:
-            connection.exec_driver_sql(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
-            connection.execute(
-                sa.text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = :n"), {"n": name}
-            )
+        name = databases.name_of(url)
+        with psycopg.connect(postgresql_server, autocommit=True) as connection:
+            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS false')
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
             stoker.until(lambda: stoker.request("GET", "/healthz").status == 503)
             answer = stoker.request("GET", "/healthz")
             assert "database: cannot read from the database" in answer.body["error"]["message"]
@@ -97,6 +143,5 @@ def test_healthz_is_503_while_the_database_is_away(tmp_path, postgresql_server):
             metrics = stoker.request("GET", "/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"})
             assert b"stoker_healthy{" in metrics.raw
             assert b"stoker_agents{" not in metrics.raw, "these figures need the database"
-            connection.exec_driver_sql(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
-        admin.dispose()
+            connection.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS true')
         stoker.until(lambda: stoker.request("GET", "/healthz").status == 200)

@@ -204,7 +204,7 @@ def test_an_untagged_stack_has_an_empty_list_of_tags(stoker):
 
 ODD = {
     "heat_template_version": "2018-08-31",
-    "outputs": {"o": {"value": {"get_resource": 'näme, \n"x"'}}, "fine": {"value": 1}},
+    "outputs": {"o": {"value": {"get_param": 'näme, \n"x"'}}, "fine": {"value": 1}},
 }
 
 
@@ -223,11 +223,11 @@ def test_an_error_in_an_output_is_a_warning_of_every_request(stoker, tmp_path):
     for answer in answers:
         assert answer.status < 300, answer.body
         [warning] = warnings_in(answer.headers["Warning"])
-        assert warning.startswith('outputs.o: The specified reference "näme, \n"x"" (in outputs.o.value)')
+        assert warning.startswith('outputs.o: The Parameter (näme, \n"x") was not provided.')
     assert answers[-1].body["Warnings"] == [warning]
     shown = {each["output_key"]: each for each in stoker.heat("GET", path).body["stack"]["outputs"]}
     assert (shown["fine"]["output_value"], shown["o"]["output_value"]) == (1, None)
-    assert shown["o"]["output_error"].startswith("The specified reference")
+    assert shown["o"]["output_error"].startswith("The Parameter")
     stoker.heat("DELETE", path)
 
 
@@ -236,7 +236,7 @@ def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
     file.write_text(json.dumps(ODD))
     for words in (("template", "validate"), ("stack", "preview"), ("stack", "create", "odd-output")):
         done = stoker.run(*words, "-t", str(file), "-o", "json")
-        assert done.stderr.startswith("Warning: outputs.o: The specified reference"), words
+        assert done.stderr.startswith("Warning: outputs.o: The Parameter"), words
     assert "Warning: outputs.o: " in stoker.run("stack", "update", "odd-output", "-t", str(file), "-o", "json").stderr
     stoker.run("stack", "delete", "-y", "odd-output")
     file.write_text("heat_template_version: 2018-08-31\nresources:\n  a: {type: No::Such}\n  b: {type: No::Other}\n")

@@ -84,14 +84,9 @@ def test_every_answer_matches_its_description(asked):
     artifacts(asked)
     stacks(asked)
     types(asked)
-    identity(asked)
     agent(asked)
-    messaging(asked)
-    objects(asked)
-    cloudformation(asked)
     left = {(row.verb, row.path) for row in DESCRIBED} - asked.seen
-    # Always refused; and what needs a signed request has tests of its own.
-    assert left == {("POST", "/identity/v3/roles"), ("POST", "/identity/v3/ec2tokens")}
+    assert left == set()
 
 
 def software(asked):
@@ -102,6 +97,7 @@ def software(asked):
     asked.heat("PATCH", "/servers/s", {"policy": {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 1440}]}})
     asked.heat("GET", "/servers?labels=tier=web")
     asked.heat("GET", "/audit?server=s")
+    asked.heat("GET", "/audit/site")
     asked.heat("PATCH", "/servers/s", {"policy": None})
     config = asked.heat("POST", "/software_configs", CONFIG).body["software_config"]["id"]
     asked.heat("POST", "/software_configs", {})
@@ -256,60 +252,6 @@ def types(asked):
         asked.ask("GET", path)
 
 
-def identity(asked):
-    asked.ask("GET", "/identity")
-    asked.ask("GET", "/identity/v3")
-    login = asked.stoker.login()
-    asked.check("POST", "/identity/v3/auth/tokens", login)
-    asked.check("POST", "/identity/v3/auth/tokens", asked.stoker.login(OS_PASSWORD="wrong"))
-    subject = {"X-Subject-Token": login.headers["X-Subject-Token"]}
-    for verb in ("GET", "HEAD", "DELETE", "GET"):
-        asked.keystone(verb, "/auth/tokens", **subject)
-    me = login.body["token"]["user"]["id"]
-    project = asked.keystone("POST", "/projects", {"project": {"name": "p"}}).body["project"]["id"]
-    user = {"name": "u", "password": "horse staple", "default_project_id": project}
-    id = asked.keystone("POST", "/users", {"user": user}).body["user"]["id"]
-    assert asked.keystone("POST", "/users", {"user": user}).status == 409
-    grant = f"/projects/{project}/users/{id}/roles/member"
-    for verb in ("PUT", "GET", "HEAD"):
-        assert asked.keystone(verb, grant).status == 204
-    on_system = f"/system/users/{id}/roles"
-    for verb in ("PUT", "GET", "HEAD"):
-        assert asked.keystone(verb, f"{on_system}/admin").status == 204
-    system = {"identity": {"methods": ["password"], "password": {"user": {"id": id, "password": "horse staple"}}}}
-    assert (
-        asked.keystone("POST", "/auth/tokens", {"auth": {**system, "scope": {"system": {"all": True}}}}).status == 201
-    )
-    asked.keystone("GET", "/role_assignments?include_names=true")
-    asked.keystone("GET", "/role_assignments")
-    asked.keystone("POST", "/roles", {"role": {"name": "another"}})
-    asked.keystone("PATCH", f"/projects/{project}", {"project": {"description": "d"}})
-    asked.keystone("PATCH", f"/users/{id}", {"user": {"enabled": True}})
-    credential = {"name": "c", "expires_at": "2100-01-01T00:00:00Z", "unrestricted": True}
-    made = asked.keystone("POST", f"/users/{me}/application_credentials", {"application_credential": credential})
-    credential = f"/users/{me}/application_credentials/{made.body['application_credential']['id']}"
-    said = {key: made.body["application_credential"][key] for key in ("id", "secret")}
-    methods = {"methods": ["application_credential"], "application_credential": said}
-    assert asked.keystone("POST", "/auth/tokens", {"auth": {"identity": methods}}).status == 201
-    rescoped = {"methods": ["token"], "token": {"id": asked.stoker.token}}
-    assert asked.keystone("POST", "/auth/tokens", {"auth": {"identity": rescoped}}).status == 201
-    key = f"/users/{me}/credentials/OS-EC2"
-    key = f"{key}/{asked.keystone('POST', key, {}).body['credential']['access']}"
-    asked.keystone("POST", "/ec2tokens", {"ec2Credentials": {"access": "a", "signature": "s"}})
-    for path in (
-        *("/auth/catalog", "/auth/projects", "/auth/domains", "/projects", f"/projects/{project}", "/users"),
-        *(f"/users/{id}", f"/users/{id}/projects", f"/projects/{project}/users/{id}/roles", "/roles", "/roles/admin"),
-        *(on_system, "/role_assignments?scope.system=all"),
-        *(f"/users/{me}/application_credentials", credential, f"/users/{me}/credentials/OS-EC2", key),
-        *("/domains", "/domains/default", "/services", "/endpoints", "/regions"),
-    ):
-        assert asked.keystone("GET", path).status == 200
-    changed = {"user": {"password": "another horse staple", "original_password": "horse staple"}}
-    assert asked.keystone("POST", f"/users/{id}/password", changed).status == 204
-    for path in (credential, key, grant, f"{on_system}/admin", f"/users/{id}", f"/projects/{project}"):
-        assert asked.keystone("DELETE", path).status == 204
-
-
 def agent(asked):
     made = asked.heat("POST", "/servers", {"name": "enrolled"}).body
     token = made["enrollment"]["token"]
@@ -390,15 +332,9 @@ def relays(asked, key):
     )
     assert asked.heat("POST", "/servers", {"name": "elsewhere", "relay": "none"}).status == 404
     own = {"Authorization": f"Bearer {made['key']}"}
-    agents = [{"number": 0, "key": key, "agent": "0.1.0; hooks=script"}, {"number": 1, "key": "wrong.key"}]
-    body = {"session": "s", "number": 1, "full": True, "agents": agents}
-    polled = asked.ask("POST", "/relay/v1/polls", body, own).body["agents"]
-    assert asked.ask("POST", "/relay/v1/polls", {**body, "number": 5, "full": False}, own).body["unknown"]
-    results = {"results": [{"key": "wrong.key", "config_id": made["id"], "values": {}}]}
-    assert asked.ask("POST", "/relay/v1/results", results, own).body["results"][0]["status"] == 401
-    assert sorted((each["number"], each["status"]) for each in polled) == [(0, 200), (1, 401)]
-    assert asked.ask("POST", "/relay/v1/polls", {**body, "agents": []}, own).body == {"agents": []}
-    assert asked.ask("POST", "/relay/v1/polls", {**body, "session": ""}, own).status == 400
+    following = {"agents": {"0.1.0; hooks=script": [key, "wrong.key"]}}
+    changes = asked.ask("POST", "/relay/v1/changes?wait=0", following, own).body
+    assert (len(changes["revisions"]), changes["refused"]) == (1, ["wrong"])
     script = asked.ask("GET", "/relay/v1/install", headers=own)
     assert script.status == 200
     unchanged = {**own, "If-None-Match": script.headers["ETag"]}
@@ -427,100 +363,6 @@ def enrollments(asked):
     assert asked.heat("DELETE", f"/enrollments/{many['id']}").status == 204
 
 
-def messaging(asked):
-    queue = "/messaging/v2/queues/q"
-    asked.ask("GET", "/messaging")
-    for verb, path in (("GET", ""), ("GET", "/ping"), ("HEAD", "/ping"), ("GET", "/health")):
-        asked.ask(verb, f"/messaging/v2{path}")
-    assert [asked.ask("PUT", queue, {"a": 1}).status for _ in range(2)] == [201, 204]
-    patch = {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}
-    change = [{"op": "replace", "path": "/metadata/a", "value": 2}]
-    assert asked.ask("PATCH", queue, change, patch).body["a"] == 2
-    assert asked.ask("PATCH", queue, change).status == 415
-    posted = {"messages": [{"body": {"any": ["thing"]}, "ttl": 60}, {"body": 2, "delay": 0}]}
-    ids = [each.rpartition("/")[2] for each in asked.ask("POST", f"{queue}/messages", posted).body["resources"]]
-    asked.ask("POST", "/messaging/v1.1/queues/q/messages", posted)
-    assert asked.ask("GET", f"{queue}/messages?echo=true&limit=2").body["messages"][0]["id"] == ids[0]
-    asked.ask("GET", f"{queue}/messages?ids={','.join(ids)}")
-    asked.ask("GET", f"{queue}/messages/{ids[0]}")
-    claim = "/messaging" + asked.ask("POST", f"{queue}/claims?limit=1", {"ttl": 60, "grace": 60}).headers["Location"]
-    asked.ask("GET", claim)
-    asked.ask("PATCH", claim, {"ttl": 90})
-    assert asked.ask("DELETE", f"{queue}/messages/{ids[0]}").status == 403
-    asked.ask("DELETE", claim)
-    assert asked.ask("GET", claim).status == 404
-    asked.ask("GET", f"{queue}/stats")
-    asked.ask("DELETE", f"{queue}/messages/{ids[0]}")
-    assert asked.ask("DELETE", f"{queue}/messages?ids={ids[1]}").status == 204
-    assert len(asked.ask("DELETE", f"{queue}/messages?pop=1").body["messages"]) == 1
-    asked.ask("POST", f"{queue}/share", {"paths": ["messages"], "methods": ["GET"]})
-    # A public address to which nothing is sent, because nothing is posted to the queue afterwards.
-    subscriber = {"subscriber": "https://93.184.216.34/", "ttl": 3600, "options": {"a": 1}}
-    id = asked.ask("POST", f"{queue}/subscriptions", subscriber).body["subscription_id"]
-    assert asked.ask("POST", f"{queue}/subscriptions", {**subscriber, "ttl": 60}).status == 409
-    assert asked.ask("GET", f"{queue}/subscriptions?limit=1").body["subscriptions"][0]["id"] == id
-    one = f"{queue}/subscriptions/{id}"
-    for verb, path, body in (
-        *(("GET", one, None), ("PATCH", one, {"ttl": 60}), ("PUT", f"{one}/confirm", {"confirmed": True})),
-        *(("DELETE", one, None), ("POST", f"{queue}/purge", {"resource_types": ["messages"]})),
-        *(("POST", f"{queue}/purge", None), ("GET", queue, None)),
-    ):
-        assert asked.ask(verb, path, body).status in (200, 204)
-    assert asked.ask("GET", "/messaging/v2/queues?detailed=true&with_count=true").body["count"] >= 1
-    assert asked.ask("GET", "/messaging/v2/queues/%20").status == 400
-    asked.ask("DELETE", queue)
-
-
-def objects(asked):
-    account = f"/object-store/v1/AUTH_{asked.stoker.project}"
-    container, one = f"{account}/c", f"{account}/c/a/b"
-    asked.ask("GET", "/object-store/info")
-    asked.ask("HEAD", "/object-store/info")
-    assert asked.ask("GET", account).status == 204
-    assert [asked.ask("PUT", container, b"").status for _ in range(2)] == [201, 202]
-    asked.ask("POST", container, b"", {"X-Container-Meta-A": "1"})
-    assert asked.ask("PUT", one, b"0123456789", {"Content-Type": "text/plain"}).status == 201
-    assert asked.ask("PUT", one, b"", {"ETag": "wrong"}).status == 422
-    assert asked.ask("PUT", one, b"", {"If-None-Match": "*"}).status == 412
-    assert asked.ask("GET", one).raw == b"0123456789"
-    assert asked.ask("GET", one, headers={"Range": "bytes=1-2"}).status == 206
-    assert asked.ask("GET", one, headers={"Range": "bytes=99-"}).status == 416
-    assert asked.ask("GET", one, headers={"If-None-Match": "*"}).status == 304
-    assert asked.ask("GET", f"{container}/none").status == 404
-    assert asked.ask("POST", one, b"", {"X-Object-Meta-A": "1"}).status == 202
-    for path in (account, container, one):
-        asked.ask("HEAD", path)
-    for path in (account, container, f"{container}?delimiter=/", f"{container}?versions"):
-        for form in ("json", "xml", "plain"):
-            assert asked.ask("GET", f"{path}{'&' if '?' in path else '?'}format={form}").status in (200, 204)
-    assert asked.ask("GET", container, headers={"Accept": "image/png"}).status == 406
-    assert asked.ask("DELETE", container).status == 409
-    report = asked.ask("POST", f"{account}?bulk-delete", b"c/none", {"Content-Type": "text/plain"}).body
-    assert report["Number Not Found"] == 1
-    asked.ask("DELETE", one)
-    asked.ask("DELETE", container)
-
-
-def cloudformation(asked):
-    asked.ask("GET", "/cfn")
-    assert asked.ask("GET", "/cfn/v1?Action=ListStacks").raw.startswith(b"<ListStacksResponse>")
-    assert "ListStacksResponse" in asked.ask("GET", "/cfn/v1?Action=ListStacks&ContentType=JSON").body
-    assert asked.ask("GET", "/cfn/v1?Action=GetTemplate").status == 400
-    assert asked.ask("GET", "/cfn/v1?Action=GetTemplate&ContentType=JSON").body["ErrorResponse"]
-    form = {"Content-Type": "application/x-www-form-urlencoded"}
-    for verb in ("POST", "PUT"):
-        assert asked.ask(verb, "/cfn/v1", b"Action=DescribeStacks", form).status == 200
-    handle = {"type": "AWS::CloudFormation::WaitConditionHandle"}
-    template = {"heat_template_version": "2018-08-31", "resources": {"h": handle}}
-    stack = asked.heat("POST", "/stacks", {"stack_name": "cfn", "template": template}).body["stack"]["id"]
-    resource = f"{quote(f'arn:openstack:heat::{asked.stoker.project}:stacks', safe='')}/cfn/{stack}/resources/h"
-    signal = {"Status": "SUCCESS", "Reason": "r", "Data": "d", "UniqueId": "1"}
-    assert asked.ask("PUT", f"/cfn/v1/waitcondition/{resource}", signal).raw == b"<resource>h</resource>"
-    assert asked.ask("POST", f"/cfn/v1/signal/{resource}", {**signal, "UniqueId": "2"}).status == 200
-    assert asked.ask("POST", f"/cfn/v1/signal/{resource}x", signal).status == 400
-    asked.heat("DELETE", f"/stacks/cfn/{stack}")
-
-
 PARAMETER = {"type": "string", "default": "x"}
 RESOURCE = {"type": "OS::Heat::Value", "properties": {"value": 1}}
 
@@ -545,12 +387,6 @@ def of_http(tmp_path_factory):
     with served(tmp_path_factory.mktemp("odd")) as stoker:
         asked = Described(stoker)
         yield asked
-
-
-def _named_oddly(asked, kind, **more):
-    """A row that ran before may have given the last one another name."""
-    found = asked.keystone("GET", f"/{kind}s?name=oddly").body[f"{kind}s"]
-    return found[0] if found else asked.keystone("POST", f"/{kind}s", {kind: {"name": "oddly", **more}}).body[kind]
 
 
 @pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
@@ -633,12 +469,8 @@ def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, 
     stack = made.body["stack"]["id"] if made.status == 201 else "none"
     config = of_http.heat("POST", "/software_configs", {}).body["software_config"]["id"]
     deployed = of_http.heat("POST", "/software_deployments", {"config_id": config, "server_id": "s"})
-    token = of_http.keystone("GET", "/auth/tokens", **{"X-Subject-Token": stoker.token}).body["token"]
-    other = _named_oddly(of_http, "user", password="horse staple")
     names = dict.fromkeys(parameters.PATH, "x") | {
         "project": stoker.project,
-        "user_id": token["user"]["id"] if "credentials" in row.path else other["id"],
-        "project_id": _named_oddly(of_http, "project")["id"],
         "stack_name": "oddly",
         "stack_id": stack,
         "resource_name": "r",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stoker.http import paged_list
+from stoker.http.access import Caller
 from stoker.http.threads import in_thread
 
 
@@ -30,7 +31,7 @@ class Rows:
 def answer(rows: Rows, **more: Any) -> tuple[bool, list[Any]]:
     """Whether it was sent in pieces, and the list."""
     app = SimpleNamespace(store=SimpleNamespace(read=nullcontext))
-    call: Any = SimpleNamespace(principal=None, in_thread=in_thread, app=app)
+    call: Any = SimpleNamespace(caller=Caller(), in_thread=in_thread, app=app)
     reply = paged_list.reply(call, "rows", rows, first=2, **more)
     if not hasattr(reply, "chunks"):
         return False, json.loads(reply.content)["rows"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.http.access import Public
+from stoker.http.access import PUBLIC
 from stoker.http.request_context import Response, Route
 from stoker.http.router import Router
 
@@ -21,7 +21,7 @@ PATHS = [
     "/o/info",
     "/o/info/detail",
 ]
-ROUTER = Router([Route("GET", path, Public(), handler) for path in PATHS])
+ROUTER = Router([Route("GET", path, PUBLIC, handler) for path in PATHS])
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_an_unknown_path_finds_no_route(path):
 
 
 def test_a_path_with_a_literal_segment_also_matches_a_named_one():
-    router = Router([Route("POST", "/s/preview", Public(), handler), Route("GET", "/s/{name}", Public(), handler)])
+    router = Router([Route("POST", "/s/preview", PUBLIC, handler), Route("GET", "/s/{name}", PUBLIC, handler)])
     found, said, _ = router.find("GET", "/s/preview")
     assert found is not None
     assert said == {"name": "preview"}

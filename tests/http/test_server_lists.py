@@ -41,7 +41,14 @@ def names(site: Inside, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("query", "whole"), [("", "0123456"), ("&labels=tier=web", "01356"), ("&selector=not%20tier=db", "01356")]
+    ("query", "whole"),
+    [
+        ("", "0123456"),
+        ("&labels=tier=web", "01356"),
+        ("&selector=not%20tier=db", "01356"),
+        ("&name=server-[0-35]&name=id-6&name=nobody", "012356"),
+        ("&name=*&labels=tier=web", "01356"),
+    ],
 )
 def test_servers_are_listed_whole_and_in_pages(site, query, whole):
     assert names(site, f"/servers?{query}") == whole

@@ -7,7 +7,9 @@ import threading
 
 import pytest
 
+from stoker.http.batches import Batches
 from stoker.http.thread_pool import ThreadPool
+from stoker.model.errors import Unavailable
 
 
 @pytest.fixture
@@ -89,3 +91,32 @@ def test_a_closed_event_loop_is_not_called():
 
     assert asyncio.run(later()) == 1
     pool.shut_down()
+
+
+def test_an_item_that_fails_in_any_way_fails_alone():
+    def divide(items):
+        return [12 // item for item in items]
+
+    async def body() -> None:
+        batches = Batches("test", divide)
+        results = await asyncio.gather(*(batches.submit(n) for n in (1, 0, 2, "x", 3)), return_exceptions=True)
+        assert [results[n] for n in (0, 2, 4)] == [12, 6, 4]
+        assert [type(results[n]) for n in (1, 3)] == [ZeroDivisionError, TypeError]
+
+    asyncio.run(body())
+
+
+def test_a_batch_is_not_repeated_while_the_database_is_unavailable():
+    calls = []
+
+    def fail(items):
+        calls.append(len(items))
+        raise Unavailable("the database does not answer")
+
+    async def body() -> None:
+        batches = Batches("test", fail, size=2)
+        results = await asyncio.gather(*(batches.submit(n) for n in range(3)), return_exceptions=True)
+        assert [type(result) for result in results] == [Unavailable] * 3
+        assert sum(calls) == 3
+
+    asyncio.run(body())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from stoker.http.waiters import Waiters
+from stoker.http.hold import Waiters
 from stoker.store.notifier import Notifier
 
 

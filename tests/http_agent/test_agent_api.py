@@ -8,13 +8,20 @@ import json
 import subprocess
 import sys
 import zipfile
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from stoker.deployments.documents import Document
+from stoker.model.server import Machine
+from stoker.servers import enrollment
+from stoker.servers.redemption import Redemption, redeem_token
 from support.agent_protocol import SpokenAgent as Agent
 from support.agent_protocol import deploy, enroll, shown, spoken_agent, trade
+from support.in_process import Inside
 from support.server import Answer
 from support.sockets import until_read
 
@@ -43,7 +50,7 @@ def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
         headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
         poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
         until_read(poll.sock)
-        deployment = deploy(stoker, agent.id, input_values={"a": "b"})
+        deployment = deploy(stoker, agent.id, inputs=[{"name": "a"}], input_values={"a": "b"})
         answer = poll.getresponse()
         (entry,) = json.loads(answer.read())["deployments"]
     assert entry["deployment_id"] == deployment["id"]
@@ -51,6 +58,20 @@ def test_a_held_poll_is_answered_by_a_deployment(agent, stoker):
     assert (entry["group"], entry["config"]) == ("script", "#!/bin/sh\n")
     assert {each["name"]: each["value"] for each in entry["inputs"]}["a"] == "b"
     assert answer.headers["ETag"] != etag
+
+
+def test_a_change_that_does_not_concern_the_agent_leaves_its_poll_open(agent, stoker):
+    ended, others = deploy(stoker, agent.id), []
+    assert agent.call("POST", f"/runs/{ended['config_id']}/signal", {"deploy_status_code": 0}).status == 200
+    etag = agent.document().headers["ETag"]
+    with closing(http.client.HTTPConnection("127.0.0.1", stoker.port, timeout=60)) as poll:
+        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag}
+        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
+        until_read(poll.sock)
+        assert stoker.heat("DELETE", f"/software_deployments/{ended['id']}").status == 204
+        others.append(deploy(stoker, agent.id)["id"])
+        entries = json.loads(poll.getresponse().read())["deployments"]
+    assert [entry["deployment_id"] for entry in entries] == others
 
 
 def test_a_held_poll_of_a_replaced_machine_gets_no_document(agent, stoker):
@@ -117,6 +138,18 @@ def test_progress_is_the_deployments_status_reason(agent, stoker):
     said = {"state": "RUNNING", "percent": 42, "message": "half way"}
     assert agent.call("POST", f"/runs/{deployment['config_id']}/progress", said).status == 204
     assert shown(stoker, deployment)["status_reason"] == "Running (42 %): half way"
+
+
+def test_the_reason_why_a_run_waits_is_its_status_reason(agent, stoker):
+    deployment = deploy(stoker, agent.id)
+    path = f"/runs/{deployment['config_id']}/progress"
+    assert agent.call("POST", path, {"state": "WAITING", "message": "no space"}).status == 204
+    assert shown(stoker, deployment)["status_reason"] == "Waiting: no space"
+    assert agent.call("POST", path, {"state": "RUNNING"}).status == 204
+    assert shown(stoker, deployment)["status_reason"] == "Running"
+    assert agent.call("POST", path.replace("progress", "signal"), {"deploy_status_code": 0}).status == 200
+    assert agent.call("POST", path, {"state": "WAITING", "message": "late"}).status == 204
+    assert "late" not in shown(stoker, deployment)["status_reason"]
 
 
 @pytest.mark.parametrize(
@@ -307,7 +340,8 @@ def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
 
 
 def test_only_the_agent_reads_a_secret_input(agent, stoker):
-    said = {"name": "c", "group": "script", "config": "true", "inputs": [{"name": "word", "secret": True}]}
+    inputs = [{"name": "word", "secret": True}, {"name": "open"}]
+    said = {"name": "c", "group": "script", "config": "true", "inputs": inputs}
     source = stoker.heat("POST", "/software_configs", said).body["software_config"]
     values = {"word": "s3cret", "open": "plain"}
     body = {"config_id": source["id"], "server_id": agent.id, "signal_transport": "STOKER_SIGNAL"}
@@ -343,3 +377,33 @@ def test_a_script_may_report_whether_it_changed_the_server(stoker, tmp_path):
         subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
         found = shown(stoker, deployment)
         assert (found["status"], found["changed"], found["changed_items"]) == ("COMPLETE", changed, 0)
+
+
+def test_the_longest_names_fit_into_the_audit_log(stoker):
+    server, token = enroll(stoker, "n" * 255)
+    assert trade(stoker, token).status == 201
+    body = {"token": token, "instance": "another", "hostname": "h" * 255, "agent": {"version": "1", "hooks": []}}
+    assert stoker.request("POST", "/agent/v1/enroll", body).status == 401
+    entries = stoker.heat("GET", f"/audit?server_id={server['id']}").body["audit"]
+    actors = [entry["actor"] for entry in entries if entry["action"] == "enroll"]
+    assert [(actor[:13], len(actor)) for actor in actors[:2]] == [("h" * 13, 255), ("the agent of ", 255)]
+
+
+def test_a_machine_that_is_replaced_while_its_document_is_read_gets_none(tmp_path, store, monkeypatch):
+    program = Inside(tmp_path, store)
+    app = program.services
+
+    def join(instance: str, **more: Any) -> Redemption:
+        token = store.write(lambda tx: enrollment.enroll(tx, program.project, "web", **more))[2]
+        return store.write(lambda tx: redeem_token(tx, app.servers.keys, token, Machine(instance=instance)))
+
+    first = join("a machine")
+
+    def load_late(wanted: Sequence[tuple[str, bool]]) -> list[Document]:
+        join("another machine", again=True)
+        return app.documents.load_agents(wanted)
+
+    monkeypatch.setattr(app.agent_batches.documents, "_handle", load_late)
+    answer = program.client.get("/agent/v1/document", headers={"Authorization": f"Bearer {first.key}"})
+    assert (answer.status_code, "deployments" in answer.text) == (401, False)
+    program.close()

@@ -50,6 +50,18 @@ def test_lists_show_the_system_and_the_address_only(stoker, agent):
     assert (listed["os"], listed["address"]) == ("alpine", None)
 
 
+def test_lists_show_why_an_agent_can_start_no_run(stoker, agent):
+    reason = "the agent cannot write /var/lib/stoker-agent/runs: No space left on device"
+    agent.call("PUT", "/facts", {**FACTS, "problem": reason})
+    listed = {server["id"]: server for server in stoker.heat("GET", "/servers").body["servers"]}[agent.id]
+    assert (listed["problem"], shown(stoker, agent)["problem"]) == (reason, reason)
+    [line] = [line for line in stoker.run("server", "list").stdout.splitlines() if agent.id in line]
+    assert f"{listed['status']} (cannot run)" in line
+    assert reason in stoker.run("server", "show", agent.name).stdout
+    agent.call("PUT", "/facts", FACTS)
+    assert shown(stoker, agent)["problem"] is None
+
+
 def test_unchanged_facts_keep_their_time(stoker, agent):
     agent.call("PUT", "/facts", FACTS)
     before = shown(stoker, agent)

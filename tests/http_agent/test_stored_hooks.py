@@ -1,4 +1,4 @@
-"""Hooks and catalogue entries stored in a real server, and who may use them."""
+"""Hooks and catalog entries stored in a real server, and who may use them."""
 
 from __future__ import annotations
 

@@ -55,36 +55,21 @@ def several(request, tmp_path):
             yield [Zaqar(first), Zaqar(second)] * (CLIENTS // 2)
 
 
-def test_concurrent_claims_share_no_message(several):
+def test_concurrent_pops_share_no_message(several):
     first = several[0]
-    popping, claiming, racing = first.queue(), first.queue(), first.queue()
-    for queue in (popping, claiming, racing):
-        filled(first, queue)
+    queue = first.queue()
+    filled(first, queue)
 
     def pop(n):
         got = []
-        while some := several[n].pop(popping, 3):
+        while some := several[n].pop(queue, 3):
             got += some
         return got
 
-    def claim(n):
-        got = []
-        while (answer := several[n]("POST", f"{claiming}/claims?limit=3", {})).status == 201:
-            got += [each["body"] for each in answer.body["messages"]]
-        assert answer.status == 204
-        return got
-
-    def either(n):
-        if n % 2:
-            return [body for _ in range(40) for body in several[n].pop(racing, 2)]
-        answers = [several[n]("POST", f"{racing}/claims?limit=2", {}) for _ in range(40)]
-        return [each["body"] for answer in answers if answer.status == 201 for each in answer.body["messages"]]
-
-    for do in (pop, claim, either):
-        got = Counter(body for some in at_once(do) for body in some)
-        assert set(got.values()) == {1}
-        assert sorted(got) == list(range(MESSAGES))
-    assert first.bodies(claiming) == []
+    got = Counter(body for some in at_once(pop) for body in some)
+    assert set(got.values()) == {1}
+    assert sorted(got) == list(range(MESSAGES))
+    assert first.bodies(queue) == []
 
 
 def test_concurrent_posts_create_a_queue_once(several):
@@ -144,12 +129,12 @@ def test_deleting_a_queue_in_use_is_no_error(several):
                 case 0:
                     said.append(several[n]("DELETE", queue).status)
                 case 1:
-                    said.append(several[n]("POST", f"{queue}/claims?limit=5", {}).status)
+                    said.append(several[n]("GET", f"{queue}/messages").status)
                 case 2:
                     said.append(several[n]("DELETE", f"{queue}/messages?pop=2").status)
                 case _:
                     said.append(several[n]("POST", f"{queue}/messages", {"messages": [{"body": k}] * 5}).status)
-                    said.append(several[n]("PUT", queue, {"_max_claim_count": 1, "_dead_letter_queue": "d"}).status)
+                    said.append(several[n]("PUT", queue, {"a": 1}).status)
         return said
 
     statuses = {status for some in at_once(use) for status in some}
@@ -188,9 +173,7 @@ def hammered(stoker, queue, posts):
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path, database_url):
     with served(tmp_path, database=database_url) as stoker:
         zaqar = Zaqar(stoker)
-        queue, claimed = zaqar.queue(), zaqar.queue()
-        zaqar.post(claimed, "held")
-        claim = zaqar("POST", f"{claimed}/claims", {"ttl": 43200}).headers["Location"].removeprefix("/v2")
+        queue = zaqar.queue()
         acknowledged, popped = hammered(stoker, queue, 40)
         stoker.restart()
         left = []
@@ -201,5 +184,3 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path, database_url):
         assert len(left) == len(set(left))
         # One pop may have been under way: what it took, its client never heard of.
         assert len(set(acknowledged) - set(popped) - set(left)) <= 1
-        assert zaqar("GET", claim).body["messages"][0]["body"] == "held"
-        assert zaqar.pop(claimed) == []

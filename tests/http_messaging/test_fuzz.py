@@ -9,11 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from http_messaging.conftest import PATCH_TYPE
-from stoker.messaging import retry_policy
-from stoker.model.errors import Invalid
 from support.search import examples
 
-WORDS = ("messages", "subscriptions", "claims", "GET", "2099-01-01T00:00:00", "http://127.0.0.1:9/", "\0", "💥", "true")
+WORDS = ("messages", "subscriptions", "GET", "2099-01-01T00:00:00", "http://127.0.0.1:9/", "\0", "💥", "true")
 leaves = st.one_of(
     st.none(),
     st.booleans(),
@@ -28,23 +26,10 @@ anything = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-POLICY = (
-    "retries_with_no_delay",
-    "minimum_delay_retries",
-    "minimum_delay",
-    "maximum_delay",
-    "maximum_delay_retries",
-    "retry_backoff_function",
-    "ignore_subscription_override",
-)
-policies = anything | st.dictionaries(st.sampled_from(POLICY), leaves | st.sampled_from(["linear", "geometric"]))
 METADATA = (
     "_max_messages_post_size",
     "_default_message_ttl",
     "_default_message_delay",
-    "_dead_letter_queue",
-    "_dead_letter_queue_messages_ttl",
-    "_max_claim_count",
     "_enable_encrypt_messages",
     "x",
 )
@@ -55,22 +40,18 @@ def some(*keys, values=anything):
     return st.dictionaries(st.sampled_from(keys), values, max_size=len(keys))
 
 
-metadata = st.dictionaries(names, leaves, max_size=4) | st.fixed_dictionaries({"_retry_policy": policies})
+metadata = st.dictionaries(names, leaves, max_size=4)
 operations = st.fixed_dictionaries(
     {"op": st.sampled_from(["add", "remove", "replace", "x"]), "path": names.map("/metadata/{}".format) | anything},
     optional={"value": leaves},
 )
-options = st.fixed_dictionaries(
-    {}, optional={"post_data": anything, "post_headers": anything, "_retry_policy": policies}
-)
+options = st.fixed_dictionaries({}, optional={"post_data": anything, "post_headers": anything})
 BODIES = {
     ("PUT", ""): metadata,
     ("PATCH", ""): st.lists(operations, max_size=3),
     ("POST", "/messages"): st.fixed_dictionaries(
         {"messages": st.lists(some("body", "ttl", "delay", values=leaves) | anything, max_size=22)}
     ),
-    ("POST", "/claims"): some("ttl", "grace", "limit"),
-    ("PATCH", "/claims/{id}"): some("ttl", "grace"),
     ("POST", "/purge"): some("resource_types"),
     ("POST", "/share"): some("paths", "methods", "expires"),
     ("POST", "/subscriptions"): st.fixed_dictionaries(
@@ -80,7 +61,7 @@ BODIES = {
     ("PATCH", "/subscriptions/{id}"): some("subscriber", "ttl", "options"),
     ("PUT", "/subscriptions/{id}/confirm"): some("confirmed"),
 }
-QUERIES = ("marker", "limit", "detailed", "name", "with_count", "echo", "include_claimed", "include_delayed", "ids")
+QUERIES = ("marker", "limit", "detailed", "name", "with_count", "echo", "include_delayed", "ids")
 bounded = settings(
     max_examples=examples(20),
     deadline=None,
@@ -105,14 +86,12 @@ def test_any_body_is_answered(zaqar, call, data):
     body = data.draw(BODIES[call] | anything)
     headers = {"Content-Type": PATCH_TYPE if call == ("PATCH", "") else "application/json"}
     id = "none"
-    if "/claims/" in below and (made := zaqar("POST", f"{queue}/claims", {})).status == 201:
-        id = made.headers["Location"].rpartition("/")[2]
     if "/subscriptions/" in below and (found := zaqar("GET", f"{queue}/subscriptions").body["subscriptions"]):
         id = found[0]["id"]
     if below == "/subscriptions":
         zaqar("POST", f"{queue}/purge", {"resource_types": ["subscriptions"]})
     sound(zaqar(verb, f"{queue}{below.format(id=id)}", body, headers))
-    for read in ("", "/messages?echo=true&include_claimed=true", "/stats", "/subscriptions"):
+    for read in ("", "/messages?echo=true", "/stats", "/subscriptions"):
         assert sound(zaqar("GET", queue + read)).status == 200
 
 
@@ -120,7 +99,7 @@ def test_any_body_is_answered(zaqar, call, data):
 @bounded
 @given(
     raw=st.binary(max_size=40),
-    below=st.sampled_from(["", "/messages", "/claims", "/claims/x", "/subscriptions", "/share", "/purge", "/stats"]),
+    below=st.sampled_from(["", "/messages", "/subscriptions", "/share", "/purge", "/stats"]),
     kind=st.sampled_from([PATCH_TYPE, "application/json", "", "application/x-www-form-urlencoded"]),
 )
 def test_bodies_that_are_not_json_are_refused(zaqar, verb, raw, below, kind):
@@ -136,13 +115,12 @@ def test_bodies_that_are_not_json_are_refused(zaqar, verb, raw, below, kind):
         ("GET", "/queues/fuzz/messages/x"),
         ("DELETE", "/queues/fuzz/messages"),
         ("DELETE", "/queues/fuzz/messages/x"),
-        ("POST", "/queues/fuzz/claims"),
     ],
 )
 @bounded
 @given(
     query=st.dictionaries(
-        st.sampled_from([*QUERIES, "pop", "claim_ids", "claim_id"]),
+        st.sampled_from([*QUERIES, "pop"]),
         st.text(max_size=12) | st.integers(-5, 10**25).map(str) | st.sampled_from(["true", "1", ",", "a,b,,"]),
         max_size=4,
     )
@@ -154,7 +132,7 @@ def test_any_query_is_answered(zaqar, verb, path, query):
 @bounded
 @given(name=st.text(min_size=1, max_size=70), id=st.text(min_size=1, max_size=70))
 def test_any_path_is_answered(zaqar, name, id):
-    for verb, below in (("GET", ""), ("GET", "/messages/"), ("DELETE", "/claims/"), ("GET", "/subscriptions/")):
+    for verb, below in (("GET", ""), ("GET", "/messages/"), ("DELETE", "/messages/"), ("GET", "/subscriptions/")):
         sound(zaqar(verb, f"/queues/{quote(name, safe='')}{below}{quote(id, safe='') if below else ''}"))
         sound(zaqar(verb, f"/queues/fuzz{below}{quote(id, safe='') if below else ''}"))
 
@@ -173,19 +151,3 @@ def test_any_signed_header_is_answered(stoker, said):
     headers = {name: "".join(c for c in value if c.isprintable()) for name, value in said.items()}
     answer = sound(stoker.request("GET", "/messaging/v2/queues/fuzz/messages", headers=headers))
     assert answer.status == 404
-
-
-@given(policy=policies, failures=st.integers(1, 5000))
-def test_every_accepted_retry_policy_gives_finite_pauses(policy, failures):
-    try:
-        retry_policy.check(policy, "policy")
-    except Invalid:
-        return
-    pause = retry_policy.pause(policy or {}, failures)
-    assert pause is None or 0 <= pause <= 86_400
-    assert retry_policy.pause(policy or {}, 25_000) is None
-
-
-def test_the_default_retry_policy_has_these_pauses():
-    pauses = [retry_policy.pause({}, failures) for failures in range(1, 16)]
-    assert pauses == [0, 0, 0, 5, 5, 5, 5, 10, 15, 20, 25, 30, 30, 30, None]

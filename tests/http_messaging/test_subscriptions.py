@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from http_messaging.conftest import PATCH_TYPE, Zaqar
+from http_messaging.conftest import Zaqar
 from support.server import served
 
 NOWHERE = "http://127.0.0.1:9/"
@@ -141,8 +141,6 @@ def test_lists_continue_at_their_links(zaqar, queue):
         ({"subscriber": NOWHERE, "options": {"post_headers": {"a": 1}}}, "post_headers"),
         ({"subscriber": NOWHERE, "options": {"post_headers": {"a": "b\r\nc: d"}}}, "post_headers"),
         ({"subscriber": NOWHERE, "options": {"post_headers": {"a b": "c"}}}, "post_headers"),
-        ({"subscriber": NOWHERE, "options": {"_retry_policy": {"minimum_delay": 31}}}, "maximum_delay"),
-        ({"subscriber": NOWHERE, "options": {"_retry_policy": {"retries_with_no_delay": 10**9}}}, "retries"),
     ],
 )
 def test_invalid_subscriptions_are_refused(zaqar, said, words):
@@ -183,19 +181,6 @@ def test_a_failed_webhook_call_is_retried_and_a_refused_one_is_not(zaqar, queue,
     zaqar.post(queue, 1, 2, 3)
     zaqar.stoker.until(lambda: len(listener.told) >= 5)
     assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 2, 3]
-
-
-def test_a_webhook_call_is_given_up_by_its_retry_policy(zaqar, listener):
-    never = {"retries_with_no_delay": 1, "minimum_delay_retries": 0, "minimum_delay": 0, "maximum_delay_retries": 0}
-    policy = {**never, "maximum_delay": 10, "ignore_subscription_override": True}
-    queue = zaqar.queue(_retry_policy=policy)
-    zaqar("PATCH", queue, [{"op": "add", "path": "/metadata/x", "value": 1}], {"Content-Type": PATCH_TYPE})
-    listener.answers = [500, 500, 500]
-    subscribe(zaqar, queue, f"{listener.url}/w", options={"_retry_policy": {"retries_with_no_delay": 9}})
-    zaqar.post(queue, 1, 2)
-    # 1 twice at once, then at 0 and at 5 seconds; it has it before it is given up
-    zaqar.stoker.until(lambda: len(listener.told) >= 5)
-    assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 1, 2]
 
 
 def test_a_deleted_subscription_is_not_called(zaqar, queue, listener):

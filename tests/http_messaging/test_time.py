@@ -7,16 +7,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from stoker.http.asgi import create_asgi_app
-from stoker.http.routes import list_routes
+from stoker.http.routes import list_apis
 from stoker.messaging import Messaging, limits
 from stoker.model.errors import WriteRefused
-from stoker.store import messages, queues, schema
-from stoker.store.messages import Filter
-from support import clock
+from stoker.store import messages, queues
+from support import clock, query
 from support.in_process import Inside
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -41,7 +39,7 @@ class Queues(Inside):
 
     def rows(self, table) -> int:
         with self.store.read() as tx:
-            return tx.run(sa.select(sa.func.count()).select_from(table)).scalar_one()
+            return query.count(tx, table)
 
 
 @pytest.fixture
@@ -57,7 +55,7 @@ def test_expired_messages_are_never_returned(inside):
     queue = "/queues/q"
     ids = inside.post(queue, 1, 2, ttl=60)
     [alive] = inside.post(queue, 3, ttl=120)
-    clock.age(inside.store, schema.messages, 61)
+    clock.age(inside.store, "messages", 61)
     found = inside("GET", f"{queue}/messages?echo=true").json()["messages"]
     assert [(each["id"], each["age"]) for each in found] == [(alive, 61)]
     inside("GET", f"{queue}/messages/{ids[0]}", status=404)
@@ -65,44 +63,18 @@ def test_expired_messages_are_never_returned(inside):
     said = inside("GET", f"{queue}/stats").json()["messages"]
     assert (said["total"], said["free"]) == (1, 1)
     assert said["oldest"]["href"] == said["newest"]["href"]
-    claim = inside("POST", f"{queue}/claims", {}).json()["messages"]
-    assert [each["id"] for each in claim] == [alive]
-    clock.age(inside.store, schema.messages, 600)
+    clock.age(inside.store, "messages", 600)
     assert inside("DELETE", f"{queue}/messages?pop=20").json()["messages"] == []
 
 
 def test_later_posts_delete_expired_messages_in_small_numbers(inside):
     for _ in range(3):
         inside.post("/queues/old", *range(20), ttl=60)
-    clock.age(inside.store, schema.messages, 61)
+    clock.age(inside.store, "messages", 61)
     inside.post("/queues/new", "x")
-    assert inside.rows(schema.messages) == 60 - 50 + 1
+    assert inside.rows("messages") == 60 - 50 + 1
     inside.post("/queues/new", "y")
-    assert inside.rows(schema.messages) == 2
-
-
-def test_messages_of_an_expired_claim_are_free(inside):
-    queue = "/queues/q"
-    [id] = inside.post(queue, "x", ttl=1000)
-    answer = inside("POST", f"{queue}/claims", {"ttl": 60})
-    claim = answer.headers["Location"].rpartition("/")[2]
-    for table in (schema.messages, schema.claims):
-        clock.age(inside.store, table, 59)
-    shown = inside("GET", f"{queue}/claims/{claim}").json()
-    assert (shown["age"], len(shown["messages"])) == (59, 1)
-    inside("PATCH", f"{queue}/claims/{claim}", {"ttl": 60})
-    for table in (schema.messages, schema.claims):
-        clock.age(inside.store, table, 59)
-    assert inside("POST", f"{queue}/claims", {}, status=204)
-    for table in (schema.messages, schema.claims):
-        clock.age(inside.store, table, 2)
-    inside("GET", f"{queue}/claims/{claim}", status=404)
-    inside("PATCH", f"{queue}/claims/{claim}", {}, status=404)
-    inside("DELETE", f"{queue}/messages/{id}?claim_id={claim}", status=400)
-    assert "claim_id" not in inside("GET", f"{queue}/messages?echo=true").json()["messages"][0]["href"]
-    [again] = inside("POST", f"{queue}/claims", {}).json()["messages"]
-    assert again["id"] == id
-    assert inside.rows(schema.claims) == 1
+    assert inside.rows("messages") == 2
 
 
 def test_a_message_without_delay_is_returned_to_readers_with_an_earlier_time(inside, monkeypatch):
@@ -120,7 +92,7 @@ def test_a_message_without_delay_is_returned_to_readers_with_an_earlier_time(ins
 def test_delayed_messages_are_returned_when_due(inside):
     inside.post("/queues/q", "later", delay=100)
     assert inside("DELETE", "/queues/q/messages?pop=1").json()["messages"] == []
-    clock.age(inside.store, schema.messages, 100)
+    clock.age(inside.store, "messages", 100)
     assert len(inside("GET", "/queues/q/messages?echo=true").json()["messages"]) == 1
     assert len(inside("DELETE", "/queues/q/messages?pop=1").json()["messages"]) == 1
 
@@ -129,20 +101,19 @@ def test_subscriptions_expire(inside):
     said = {"subscriber": "http://127.0.0.1:9/", "ttl": 60}
     old = inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"]
     assert inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"] == old
-    clock.age(inside.store, schema.subscriptions, 60)
+    clock.age(inside.store, "subscriptions", 60)
     assert inside("GET", "/queues/q/subscriptions").json()["subscriptions"] == []
     inside("GET", f"/queues/q/subscriptions/{old}", status=404)
     inside("PATCH", f"/queues/q/subscriptions/{old}", {"ttl": 100}, status=404)
     new = inside("POST", "/queues/q/subscriptions", said).json()["subscription_id"]
     assert new != old
-    assert inside.rows(schema.subscriptions) == 1
+    assert inside.rows("subscriptions") == 1
 
 
 def test_the_number_of_statements_does_not_grow(inside):
     def fill(queue: str, times: int) -> None:
         for n in range(times):
             inside.post(queue, *range(20))
-            inside("POST", f"{queue}/claims?limit=1", {})
             inside("POST", f"{queue}/subscriptions", {"subscriber": f"http://127.0.0.1:9/{n}"})
 
     listed = {"warm": [], "small": [], "large": []}
@@ -160,7 +131,6 @@ def test_the_number_of_statements_does_not_grow(inside):
             ("GET", f"{queue}/stats", None),
             ("GET", f"{queue}/subscriptions?limit=20", None),
             ("POST", f"{queue}/messages", {"messages": [{"body": 1}]}),
-            ("POST", f"{queue}/claims?limit={1 if name == 'small' else 20}", {}),
             ("DELETE", f"{queue}/messages?pop={1 if name == 'small' else 20}", None),
             ("DELETE", f"{queue}/messages?ids={','.join(ids)}", None),
             ("POST", f"{queue}/purge", {"resource_types": ["messages"]}),
@@ -181,10 +151,11 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
         heard.append((project_id, queue, [each.body for each in new]))
         if new[0].body == '"no"':
             raise Conflict("not that")
+        return True
 
     app, messaging = inside.services, inside.services.messaging
     app = replace(app, messaging=Messaging(app.work, messaging.subscriptions, listen))
-    monkeypatch.setattr(inside, "client", TestClient(create_asgi_app(app, list_routes(app.settings))))
+    monkeypatch.setattr(inside, "client", TestClient(create_asgi_app(app, list_apis(app.settings))))
     [id] = inside.post("/queues/signals", {"a": 1})
     answer = inside("POST", "/queues/signals/messages", {"messages": [{"body": "no"}]}, status=409)
     assert answer.json()["description"] == "not that"
@@ -192,8 +163,7 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
     assert (queue, bodies) == ("signals", ['{"a":1}'])
 
     def stored(tx, queue):
-        every = Filter(claimed=True, delayed=True)
-        return messages.page(tx, queues.find(tx, project, queue).id, every, after=0, limit=limits.PAGE)
+        return messages.page(tx, queues.find(tx, project, queue).id, limit=limits.PAGE, delayed=True)
 
     def do(tx):
         [own] = messaging.post(tx, project, "signals", [{"b": 2}], ttl=2**31 - 1, owner="resource")
@@ -224,20 +194,3 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
     inside.store.write(do)
     assert [each["name"] for each in inside("GET", "/queues").json()["queues"]] == ["signals"]
     assert len(heard) == 2
-
-
-def test_stokers_own_queues_receive_no_dead_letters(inside):
-    """Whoever takes a message too often from a queue of their own chooses where it goes: not to a server."""
-    messaging, project = inside.services.messaging, inside.project
-    inside.store.write(lambda tx: messaging.create_queue(tx, project, "servers", owner="resource"))
-    queue = {"_max_claim_count": 1, "_dead_letter_queue": "servers"}
-    inside("PUT", "/queues/mine", queue)
-    inside.post("/queues/mine", {"deployments": []}, ttl=1000)
-    assert inside("POST", "/queues/mine/claims", {"ttl": 60, "grace": 60}).status_code == 201
-    for table in (schema.messages, schema.claims):
-        clock.age(inside.store, table, 61)
-    assert inside("POST", "/queues/mine/claims", {"ttl": 60, "grace": 60}, status=403)
-    with inside.store.read() as tx:
-        every = Filter(claimed=True, delayed=True)
-        owned = queues.find(tx, project, "servers")
-        assert messages.page(tx, owned.id, every, after=0, limit=limits.PAGE) == []

@@ -69,7 +69,8 @@ class Swift:
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
 def stoker(request, tmp_path_factory) -> Iterator[Served]:
-    with served_on(request, tmp_path_factory.mktemp("objects"), "--max-object-size", "100000") as running:
+    flags = ("--proxy-addresses", "127.0.0.1")
+    with served_on(request, tmp_path_factory.mktemp("objects"), *flags) as running:
         yield running
 
 

@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+from stoker.objects import limits
+
 
 def names(answer):
     return [each.get("name", each.get("subdir")) for each in answer.body]
@@ -68,19 +70,12 @@ def test_a_container_is_created_described_and_deleted_when_empty(swift):
         ("", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
         ("&limit=2", ["Z", "a"]),
         ("&marker=b/2", ["b/c/3", "d", "z//x", "é"]),
-        ("&marker=a&end_marker=b/2", ["b/", "b/1"]),
         ("&prefix=b/", ["b/", "b/1", "b/2", "b/c/3"]),
         ("&delimiter=/", ["Z", "a", "b/", "d", "z/", "é"]),
         ("&delimiter=/&limit=3", ["Z", "a", "b/"]),
         ("&delimiter=/&marker=b/", ["d", "z/", "é"]),
         ("&delimiter=/&prefix=b/", ["b/", "b/1", "b/2", "b/c/"]),
         ("&delimiter=//", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//", "é"]),
-        ("&path=b", ["b/1", "b/2"]),
-        ("&path=", ["Z", "a", "b/", "d", "é"]),
-        ("&reverse=true", ["é", "z//x", "d", "b/c/3", "b/2", "b/1", "b/", "a", "Z"]),
-        ("&reverse=on&marker=d&end_marker=a", ["b/c/3", "b/2", "b/1", "b/"]),
-        ("&reverse=on&delimiter=/&limit=3", ["é", "z/", "d"]),
-        ("&reverse=on&delimiter=/&marker=z/", ["d", "b/", "a", "Z"]),
         ("&prefix=%C3%A9", ["é"]),
         ("&limit=x", ["Z", "a", "b/", "b/1", "b/2", "b/c/3", "d", "z//x", "é"]),
         ("&limit=0", []),
@@ -93,7 +88,7 @@ def test_listings_have_pages(swift, filled, query, expected):
     assert names(answer) == expected
 
 
-def test_a_listing_is_text_json_or_xml(swift):
+def test_a_listing_is_text_or_json(swift):
     path = swift.container()
     empty = swift("GET", path)
     assert (empty.status, empty.raw) == (204, b"")
@@ -105,14 +100,10 @@ def test_a_listing_is_text_json_or_xml(swift):
     assert entry["hash"] == "9dd4e461268c8034f5c8564e155c67a6"
     assert (entry["name"], entry["bytes"], entry["content_type"]) == ("<&>", 1, "text/x-y")
     assert len(entry["last_modified"]) == len("2026-01-01T00:00:00.000000")
-    listed = swift("GET", path, Accept="text/xml")
-    assert listed.headers["Content-Type"] == "application/xml; charset=utf-8"
-    xml = listed.raw.decode()
-    assert xml.startswith('<?xml version="1.0" encoding="UTF-8"?>')
-    assert "<name>&lt;&amp;&gt;</name><hash>" in xml
     plain = swift("GET", path)
     assert (plain.raw, plain.headers["Content-Type"]) == (b"<&>\n", "text/plain; charset=utf-8")
-    assert swift("GET", path, Accept="image/png").status == 406
+    for media_type in ("image/png", "application/xml"):
+        assert swift("GET", path, Accept=media_type).status == 406
     assert swift("GET", f"{path}?limit=10001").status == 412
     assert swift("GET", f"{path}?prefix=%ff").status == 400
 
@@ -123,7 +114,6 @@ def test_an_account_lists_its_containers(swift):
     listed = swift("GET", f"?format=json&prefix={path[1:]}").body
     assert [(each["name"], each["count"], each["bytes"]) for each in listed] == [(path[1:], 1, 3)]
     assert swift("GET", f"?prefix={path[1:]}").raw.decode() == f"{path[1:]}\n"
-    assert "<container><name>" in swift("GET", "?format=xml").raw.decode()
     assert {"subdir": "c"} in swift("GET", "?format=json&delimiter=c").body
 
 
@@ -136,10 +126,9 @@ def test_an_account_lists_its_containers(swift):
         ("PUT", "/c", {f"X-Container-Meta-{n}": "1" for n in range(91)}, 400),
         ("PUT", "/c", {f"X-Container-Meta-{n}": "v" * 200 for n in range(30)}, 400),
         ("PUT", "/c", {"X-Container-Read": ".r:*"}, 400),
-        ("PUT", "/c", {"X-Versions-Enabled": "maybe"}, 400),
-        ("PUT", "/c", {"X-Versions-Location": "a", "X-History-Location": "b"}, 400),
-        ("PUT", "/c", {"X-Versions-Location": "a", "X-Versions-Enabled": "true"}, 400),
-        ("PUT", "/c", {"X-Versions-Location": "a/b"}, 400),
+        ("PUT", "/c", {"X-Versions-Enabled": "true"}, 400),
+        ("PUT", "/c", {"X-Versions-Location": "a"}, 400),
+        ("PUT", "/c", {"X-History-Location": "a"}, 400),
         ("PUT", "/%ff", {}, 412),
         ("PUT", "/%00", {}, 404),
         ("PUT", "", {}, 405),
@@ -165,16 +154,9 @@ def test_requests_without_a_token_of_the_project_are_refused(swift, stoker):
 
 def test_the_capabilities_are_listed(swift):
     found = json.loads(swift.raw("GET", "/object-store/info", token=None).raw)
-    assert found["swift"]["max_file_size"] == 100_000
+    assert found["swift"]["max_file_size"] == limits.OBJECT
     assert found["tempurl"]["allowed_digests"] == ["sha256", "sha512"]
-
-
-def test_many_objects_are_deleted_by_one_request(swift):
-    path = swift.container()
-    for name in ("a", "b c", "d/e"):
-        swift("PUT", f"{path}/{quote(name)}", b"x")
-    lines = f"{path}/a\n{path}/b%20c\n{path}/d/e\n{path}/none\n{path}\n"
-    answer = swift("POST", "?bulk-delete", lines.encode(), Content_Type="text/plain", Accept="application/json")
-    assert answer.body["Number Deleted"] == 4
-    assert answer.body["Number Not Found"] == 1
-    assert swift("HEAD", path).status == 404
+    # Nothing else: clients use what is listed. openstacksdk fails without "slo".
+    assert sorted(found) == ["slo", "swift", "tempurl"]
+    assert found["slo"]["max_manifest_segments"] == 0
+    assert not [name for name in found["swift"] if "cors" in name]

@@ -23,9 +23,7 @@ HEADERS = [
     "Content-Type",
     "ETag",
     "X-Delete-At",
-    "X-Delete-After",
     "X-Copy-From",
-    "Destination",
     "Range",
     "If-Match",
     "If-None-Match",
@@ -34,31 +32,21 @@ HEADERS = [
     "If-Range",
     "Content-Disposition",
     "X-Versions-Enabled",
-    "X-Versions-Location",
-    "X-History-Location",
     "X-Container-Meta-Temp-URL-Key",
     "X-Remove-Container-Meta-A",
     "X-Object-Meta-A",
     "X-Container-Meta-A",
     "X-Account-Meta-A",
-    "X-Fresh-Metadata",
     "X-Detect-Content-Type",
     "Accept",
 ]
 QUERIES = [
     "limit",
     "marker",
-    "end_marker",
     "prefix",
     "delimiter",
-    "path",
-    "reverse",
     "format",
-    "versions",
-    "version_marker",
-    "version-id",
     "multipart-manifest",
-    "bulk-delete",
     "temp_url_sig",
     "temp_url_expires",
     "temp_url_prefix",
@@ -90,7 +78,6 @@ WORDS = [
     "Thu, 01 Jan 1970 00:00:00 GMT",
     "Thu, 99 Jan 99999 00:00:00 +9999",
     "2000000000.00000",
-    "xml",
     "json;q=x",
     "text/*;q=nan, application/json;q=0.1",
     "2100-01-01T00:00:00Z",
@@ -128,7 +115,7 @@ def test_any_object_is_returned_as_written(swift, fuzzed, name, data, metadata, 
 
 @bounded
 @given(
-    verb=st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE", "COPY"]),
+    verb=st.sampled_from(["GET", "HEAD", "PUT", "POST", "DELETE"]),
     below=st.sampled_from(["", "{c}", "{c}/o", "{c}/new", "{c}//", "/fuzz-only", "/fuzz-only/o"]) | texts.map(quote),
     query=st.dictionaries(st.sampled_from(QUERIES), words, max_size=4),
     headers=st.dictionaries(st.sampled_from(HEADERS), words, max_size=4),
@@ -141,7 +128,6 @@ def test_any_request_is_answered(swift, fuzzed, verb, below, query, headers, dat
     answer = sound(swift.raw(verb, f"{path}?{said}" if said else path, data, headers))
     assert answer.headers["X-Trans-Id"]
     sound(swift("GET", f"{fuzzed}?format=json"))
-    swift("PUT", fuzzed, b"", X_Remove_Versions_Location="x")
 
 
 @bounded
@@ -152,33 +138,28 @@ def test_any_listing_follows_its_definition(swift, made, data):
     for name in made:
         assert swift("PUT", f"{path}/{quote(name, safe='')}", b"").status == 201
     word = st.text("ab/é", max_size=3)
-    prefix, delimiter, marker, end = (data.draw(word) for _ in range(4))
-    reverse = data.draw(st.booleans())
+    prefix, delimiter, marker = (data.draw(word) for _ in range(3))
     limit = data.draw(st.integers(1, 5))
-    expected = model(made, prefix, delimiter, marker, end, reverse)[:limit]
-    query = {"format": "json", "prefix": prefix, "delimiter": delimiter, "marker": marker, "end_marker": end}
-    query |= {"limit": limit, "reverse": str(reverse)}
+    expected = model(made, prefix, delimiter, marker)[:limit]
+    query = {"format": "json", "prefix": prefix, "delimiter": delimiter, "marker": marker, "limit": limit}
     found = swift("GET", f"{path}?{urlencode(query)}").body
     assert [each.get("name", each.get("subdir")) for each in found] == expected
     # Page after page is the whole.
     whole, marker = [], ""
-    while page := swift(
-        "GET", f"{path}?" + urlencode({**query, "marker": marker, "end_marker": "", "limit": limit})
-    ).body:
+    while page := swift("GET", f"{path}?" + urlencode({**query, "marker": marker})).body:
         whole += [each.get("name", each.get("subdir")) for each in page]
         marker = whole[-1]
         assert len(whole) <= len(made)
-    assert whole == model(made, prefix, delimiter, "", "", reverse)
+    assert whole == model(made, prefix, delimiter, "")
 
 
-def model(names, prefix, delimiter, marker, end, reverse):
-    low, high = (end, marker) if reverse else (marker, end)
+def model(names, prefix, delimiter, marker):
     seen = set()
     for name in names:
-        if not name.startswith(prefix) or name <= low or (high and name >= high):
+        if not name.startswith(prefix) or name <= marker:
             continue
         head, found, _ = name[len(prefix) :].partition(delimiter) if delimiter else (name, "", "")
         entry = prefix + head + found if found else name
         if not (found and entry == marker):
             seen.add(entry)
-    return sorted(seen, reverse=reverse)
+    return sorted(seen)

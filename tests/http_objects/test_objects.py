@@ -8,6 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
+from stoker.objects import limits
+
 DATA = bytes(range(256)) * 4
 
 
@@ -116,6 +118,7 @@ def test_post_replaces_metadata(swift, path):
         ("bytes=0-9", 0, 10),
         ("bytes=1000-", 1000, 1024),
         ("bytes=-4", 1020, 1024),
+        ("bytes=-9999", 0, 1024),
         ("bytes=5-5", 5, 6),
         ("bytes=1000-9999", 1000, 1024),
     ],
@@ -129,17 +132,12 @@ def test_a_range_is_returned(swift, path, said, start, end):
     assert (head.status, head.headers["Content-Length"]) == (200, "1024")
 
 
-def test_multiple_invalid_and_unsatisfiable_ranges_are_answered_as_by_swift(swift, path):
-    swift("PUT", f"{path}/o", DATA, Content_Type="a/b")
-    several = swift("GET", f"{path}/o", Range="bytes=0-1,1020-")
-    assert several.status == 206
-    line = several.headers["Content-Type"].partition("boundary=")[2].encode()
-    pieces = several.raw.split(b"--" + line)
-    assert [piece.partition(b"\r\n\r\n")[2][:-2] for piece in pieces[1:3]] == [DATA[:2], DATA[1020:]]
-    assert b"Content-Range: bytes 0-1/1024" in pieces[1]
-    for said in ("bytes=5-1", "lines=1-2", "bytes=", "bytes=a-b"):
-        assert swift("GET", f"{path}/o", Range=said).status == 200
-    for said in ("bytes=1024-", "bytes=-0", "bytes=" + ",".join(["0-1"] * 51)):
+def test_several_invalid_and_unsatisfiable_ranges(swift, path):
+    swift("PUT", f"{path}/o", DATA)
+    for said in ("bytes=0-1,1020-", "bytes=0-,0-", "bytes=5-1", "lines=1-2", "bytes=", "bytes=-", "bytes=a-b"):
+        whole = swift("GET", f"{path}/o", Range=said)
+        assert (whole.status, whole.raw) == (200, DATA), said
+    for said in ("bytes=1024-", "bytes=-0"):
         refused = swift("GET", f"{path}/o", Range=said)
         assert (refused.status, refused.headers["Content-Range"]) == (416, "bytes */1024")
     assert swift("GET", f"{path}/o", Range="bytes=0-1", If_Range="other").status == 200
@@ -187,30 +185,20 @@ def test_writes_may_be_conditional(swift, path):
     [
         ("PUT", "/o", b"new", {"ETag": "0" * 32}, 422),
         ("PUT", "/o", None, {}, 411),
-        ("PUT", "/o", b"x" * 100_001, {}, 413),
+        ("PUT", "/o", b"x" * (limits.OBJECT + 1), {}, 413),
         ("PUT", "/" + "x" * 1025, b"new", {}, 400),
-        ("PUT", "/o", b"new", {"X-Delete-At": "1000"}, 400),
-        ("PUT", "/o", b"new", {"X-Delete-At": "soon"}, 400),
-        ("PUT", "/o", b"new", {"X-Delete-After": "-1"}, 400),
-        ("PUT", "/o", b"new", {"X-Delete-After": "0"}, 400),
+        ("PUT", "/o", b"new", {"X-Delete-At": "2000000000"}, 400),
+        ("PUT", "/o", b"new", {"X-Delete-After": "60"}, 400),
         ("PUT", "/o", b"new", {"X-Object-Manifest": "c/o"}, 400),
         ("PUT", "/o", b"new", {"X-Symlink-Target": "c/o"}, 400),
         ("PUT", "/o?multipart-manifest=put", b"[]", {}, 400),
         ("PUT", "/o", b"new", {"X-Object-Meta-A": "v" * 257}, 400),
         ("PUT", "/o", b"new", {"X-Object-Meta-" + "n" * 129: "v"}, 400),
         ("PUT", "/o", b"new", {"Content-Type": "x" * 2000}, 400),
-        ("PUT", "/n", b"", {"X-Copy-From": "none/none"}, 404),
-        ("PUT", "/n", b"", {"X-Copy-From": "none"}, 412),
-        ("PUT", "/n", b"body", {"X-Copy-From": "{container}/o"}, 400),
-        ("PUT", "/n?version-id=1.1", b"", {}, 400),
-        ("COPY", "/o", b"", {}, 412),
-        ("COPY", "/o", b"", {"Destination": "none/x"}, 404),
-        ("COPY", "/o", b"", {"Destination": "{container}/x", "Destination-Account": "AUTH_other"}, 400),
-        ("POST", "/o", b"", {"X-Delete-At": "1"}, 400),
+        ("PUT", "/n", b"", {"X-Copy-From": "{container}/o"}, 400),
+        ("COPY", "/o", b"", {"Destination": "{container}/x"}, 405),
+        ("POST", "/o", b"", {"X-Delete-At": "2000000000"}, 400),
         ("POST", "/o", b"", {"X-Object-Meta-A": "v" * 257}, 400),
-        ("DELETE", "/o?version-id=1.1", None, {}, 404),
-        ("GET", "/o?version-id=1.1", None, {}, 404),
-        ("GET", "/o?version-id=latest", None, {}, 400),
         ("GET", "/%FF", None, {}, 412),
         ("PATCH", "/o", b"", {}, 405),
     ],
@@ -245,47 +233,3 @@ def test_metadata_that_is_not_text_is_refused(swift, path):
     connection.endheaders()
     assert connection.getresponse().status == 400
     connection.close()
-
-
-def test_objects_are_copied(swift, path):
-    other = swift.container()
-    swift("PUT", f"{path}/a%20b", b"data", Content_Type="a/b", X_Object_Meta_Old="1")
-    copied = swift("COPY", f"{path}/a%20b", b"", Destination=f"{other}/c%20d", X_Object_Meta_New="2")
-    assert (copied.status, copied.headers["X-Copied-From"]) == (201, f"{path[1:]}/a%20b")
-    got = swift("GET", f"{other}/c%20d")
-    assert (got.raw, got.headers["Content-Type"]) == (b"data", "a/b")
-    assert (got.headers["X-Object-Meta-Old"], got.headers["X-Object-Meta-New"]) == ("1", "2")
-    assert swift("PUT", f"{other}/e", b"", X_Copy_From=f"{path}/a%20b", X_Fresh_Metadata="true").status == 201
-    got = swift("GET", f"{other}/e")
-    assert got.raw == b"data"
-    assert "X-Object-Meta-Old" not in got.headers
-    # Onto itself: the way to describe it anew without sending it.
-    assert swift("COPY", f"{other}/e", b"", Destination=f"{other}/e", Content_Type="x/y").status == 201
-    assert swift("HEAD", f"{other}/e").headers["Content-Type"] == "x/y"
-
-
-def test_objects_with_an_expiry_are_deleted(swift, path, stoker):
-    at = int(time.time()) + 2
-    swift("PUT", f"{path}/at", b"x", X_Delete_At=str(at))
-    swift("PUT", f"{path}/after", b"x", X_Delete_After="2")
-    swift("PUT", f"{path}/stays", b"x", X_Delete_After="2")
-    swift("PUT", f"{path}/later", b"x")
-    swift("POST", f"{path}/stays", b"")
-    swift("POST", f"{path}/later", b"", X_Delete_After="2")
-    assert swift("HEAD", f"{path}/at").headers["X-Delete-At"] == str(at)
-    stoker.until(lambda: swift("HEAD", path).headers["X-Container-Object-Count"] == "1")
-    assert swift("GET", path).raw == b"stays\n"
-    assert swift("GET", f"{path}/at").status == 404
-
-
-def test_an_expired_object_is_404_before_its_deletion(swift, path):
-    """The moment counts, not the job."""
-    swift("PUT", f"{path}/o", b"x", X_Delete_After="1")
-    limit = time.time() + 1.1
-    while time.time() < limit:
-        time.sleep(0.02)
-    assert swift("GET", f"{path}/o").status == 404
-    assert swift("GET", path).status == 204
-    assert swift("PUT", f"{path}/o", b"y", If_None_Match="*").status == 201
-    assert swift("DELETE", f"{path}/o").status == 204
-    assert swift("DELETE", path).status == 204

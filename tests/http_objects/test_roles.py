@@ -34,15 +34,12 @@ def test_a_reader_only_reads(swift, reader):
         ("PUT", f"{path}/n"),
         ("POST", f"{path}/o"),
         ("DELETE", f"{path}/o"),
-        ("COPY", f"{path}/o"),
         ("PUT", f"{path}2"),
         ("POST", path),
         ("DELETE", path),
         ("POST", ""),
-        ("POST", "?bulk-delete"),
     ):
-        data = f"{path}/o\n".encode() if below == "?bulk-delete" else b""
-        assert swift(verb, below, data, token=reader, Destination=f"{path}/m").status == 403, (verb, below)
+        assert swift(verb, below, b"", token=reader).status == 403, (verb, below)
     assert swift("GET", path).raw == b"o\n"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -23,8 +24,8 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port
 from support.relay import relay
-from support.server import STOKER, Answer, Served, served
-from support.signatures import signed
+from support.server import STOKER, Answer, Served, move_secrets, served
+from support.signatures import INCOMPLETE, signed
 from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent
 
@@ -132,8 +133,9 @@ def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
         ({"stack_domain_admin": ""}, "stack_domain_admin and stack_domain_admin_password need one another"),
         ({"keystone_cloud": "no-such-cloud"}, "keystone_cloud"),
     ):
-        words = [*command, "--port", str(free_port()), *flags(keystone, **changes)]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        rest, secrets = move_secrets(flags(keystone, **changes))
+        words, variables = [*command, "--port", str(free_port()), *rest], {**os.environ, **secrets}
+        done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1, done.stdout + done.stderr
         assert told in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -180,13 +182,14 @@ def key(keystone: Keystone, project: str) -> dict[str, str]:
 
 
 def test_a_request_signed_with_a_key_of_keystone_is_accepted(stoker, keystone, project, member, key):
+    of_signed = {"Action": "DescribeStackResources", "StackName": "signed"}
     asked = {"stack_name": "signed", "template": TEMPLATE}
     assert stacks(stoker, project, member.get_token(), "POST", asked).status == 201
-    right = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+    right = stoker.request("GET", signed(stoker, key["access"], key["secret"], **of_signed))
     assert right.status == 200
     assert b"<StackName>signed</StackName>" in right.raw
     for access, secret in ((key["access"], "wrong"), ("f" * 32, "wrong")):
-        refused = stoker.request("GET", signed(stoker, access, secret, Action="ListStacks"))
+        refused = stoker.request("GET", signed(stoker, access, secret, **of_signed))
         assert (refused.status, b"AccessDenied" in refused.raw) == (403, True)
 
 
@@ -199,14 +202,15 @@ def test_a_signature_of_version_4_is_accepted(stoker, project, key):
             "verb": "GET",
             "host": host,
             "path": "/cfn/v1/",
-            "params": {"Action": "ListStacks"},
+            "params": INCOMPLETE,
             "headers": headers,
             "body_hash": hashlib.sha256(b"").hexdigest(),
         }
     )
     signed_headers = {**headers, "Authorization": headers["Authorization"] + signature}
-    assert stoker.request("GET", "/cfn/v1/?Action=ListStacks", headers=signed_headers).status == 200
-    assert stoker.request("GET", "/cfn/v1/?Action=DescribeStacks", headers=signed_headers).status == 403
+    path = "/cfn/v1/?Action=DescribeStackResource&StackName="
+    assert stoker.request("GET", f"{path}unknown", headers=signed_headers).status == 400
+    assert stoker.request("GET", f"{path}other", headers=signed_headers).status == 403
 
 
 def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, member, key):
@@ -223,7 +227,7 @@ def test_agents_with_stokers_keys_need_no_keystone(stoker, keystone, project, me
     keystone.stop()
     try:
         assert stoker.request("GET", poll).status == 200
-        away = stoker.request("GET", signed(stoker, key["access"], key["secret"], Action="ListStacks"))
+        away = stoker.request("GET", signed(stoker, key["access"], key["secret"], **INCOMPLETE))
         assert (away.status, b"does not answer" in away.raw) == (503, True)
     finally:
         keystone.start()

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 
-from stoker.identity import login_limits, passwords
+from stoker.identity import login_limits
 from stoker.identity.login_limits import LoginLimiter
 from stoker.model.errors import TooManyRequests
 
@@ -28,7 +24,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def limiter(clock) -> LoginLimiter:
-    return LoginLimiter(5, clock)
+    return LoginLimiter(clock)
 
 
 def wait(limiter: LoginLimiter, user: str, address: str) -> int:
@@ -111,11 +107,6 @@ def test_guesses_from_many_addresses_delay_a_user_briefly_at_new_addresses_only(
     assert wait(limiter, "alice", "10.0.0.1") == 0
 
 
-def test_the_limit_may_be_disabled(clock):
-    limiter = LoginLimiter(0, clock)
-    assert fail(limiter, clock, "alice", "10.0.0.1", 300) == [0] * 300
-
-
 def test_memory_is_bounded(limiter, monkeypatch):
     monkeypatch.setattr(login_limits, "_ENTRIES", 100)
     for number in range(1000):
@@ -123,34 +114,3 @@ def test_memory_is_bounded(limiter, monkeypatch):
         limiter.record_success(f"u{number}", f"a{number}")
     assert len(limiter._known) == 100
     assert all(len(each._records) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))
-
-
-def test_hashes_have_few_threads_and_a_bounded_queue(monkeypatch):
-    end, running = threading.Event(), threading.Semaphore(0)
-
-    def hang(*_, **__) -> bytes:
-        running.release()
-        end.wait(60)
-        return b"x"
-
-    monkeypatch.setattr(passwords.hashlib, "scrypt", hang)
-    with ThreadPoolExecutor(passwords._THREADS + passwords._WAITING) as pool:
-        hashes = [pool.submit(passwords.hash_password, "p") for _ in range(passwords._THREADS + passwords._WAITING)]
-        try:
-            wait_until(lambda: not passwords._places._value)
-            with pytest.raises(TooManyRequests):
-                passwords.hash_password("p")
-            for _ in range(passwords._THREADS):
-                assert running.acquire(timeout=60)
-            assert not running.acquire(blocking=False)
-        finally:
-            end.set()
-        assert all(each.result().startswith("scrypt$") for each in hashes)
-    assert passwords.hash_password("p").startswith("scrypt$")
-
-
-def wait_until(true) -> None:
-    limit = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < limit
-        time.sleep(0.001)

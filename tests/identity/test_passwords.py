@@ -6,6 +6,8 @@ import importlib.util
 
 import pytest
 
+from stoker.http.identity.routes import ROUTES
+from stoker.http.threads import LOGINS
 from stoker.identity import passwords
 from support.in_process import Inside
 
@@ -24,6 +26,14 @@ def test_a_hash_of_another_cost_matches(monkeypatch):
     monkeypatch.setattr(passwords, "_N", passwords._N * 2)
     assert passwords.matches("horse staple", stored)
     assert not passwords.matches("horse stable", stored)
+
+
+def test_requests_that_hash_have_an_executor_with_few_threads_and_a_bounded_queue():
+    user = "/identity/v3/users"
+    hashing = [("POST", "/identity/v3/auth/tokens"), ("POST", user), ("PATCH", f"{user}/{{user_id}}")]
+    hashing += [("POST", f"{user}/{{user_id}}/{below}") for below in ("password", "application_credentials")]
+    assert [(row.verb, row.path) for row in ROUTES if row.executor is LOGINS] == hashing
+    assert (LOGINS._threads, LOGINS._most_waiting) == (2, 40)
 
 
 @pytest.mark.filterwarnings("ignore")

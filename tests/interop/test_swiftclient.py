@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import subprocess
 import sys
 import time
@@ -69,18 +68,17 @@ def test_the_library_writes_and_reads_objects(swift, container):
     assert swift.head_object(container, "a/ö?x")["content-length"] == "4"
     swift.post_object(container, "a/ö?x", {"X-Object-Meta-New": "1"})
     assert swift.head_object(container, "a/ö?x")["x-object-meta-new"] == "1"
-    swift.copy_object(container, "a/ö?x", destination=f"/{container}/copy")
     swift.put_object(container, "stream", io.BytesIO(b"x" * 200_000), chunk_size=65536)
     headers, listed = swift.get_container(container, full_listing=True)
-    assert [each["name"] for each in listed] == ["a/ö?x", "copy", "stream"]
-    assert headers["x-container-bytes-used"] == str(4 + 4 + 200_000)
+    assert [each["name"] for each in listed] == ["a/ö?x", "stream"]
+    assert headers["x-container-bytes-used"] == str(4 + 200_000)
     _, listed = swift.get_container(container, delimiter="/", limit=1)
     assert listed == [{"subdir": "a/"}]
     assert container in [each["name"] for each in swift.get_account(full_listing=True)[1]]
     with pytest.raises(client.ClientException) as refused:
         swift.delete_container(container)
     assert refused.value.http_status == 409
-    for name in ("a/ö?x", "copy", "stream"):
+    for name in ("a/ö?x", "stream"):
         swift.delete_object(container, name)
     swift.delete_container(container)
     with pytest.raises(client.ClientException) as refused:
@@ -92,19 +90,6 @@ def test_the_library_writes_and_reads_objects(swift, container):
 def test_metadata_that_is_not_ascii(swift, container):
     swift.put_container(container, headers={"X-Container-Meta-Word": "größer 💥"})
     assert swift.head_container(container)["x-container-meta-word"] == "größer 💥"
-
-
-def test_versions_of_objects(swift, container):
-    swift.put_container(container, headers={"X-Versions-Enabled": "true"})
-    for number in range(3):
-        swift.put_object(container, "o", b"%d" % number)
-    _, listed = swift.get_container(container, query_string="versions")
-    assert [each["is_latest"] for each in listed] == [True, False, False]
-    old = listed[2]["version_id"]
-    assert swift.get_object(container, "o", query_string=f"version-id={old}")[1] == b"0"
-    for each in listed:
-        swift.delete_object(container, "o", query_string=f"version-id={each['version_id']}")
-    swift.delete_container(container)
 
 
 @pytest.mark.parametrize("digest", ["sha1", "sha256", "sha512"])
@@ -165,12 +150,9 @@ def test_the_swift_command_uploads_and_downloads(command, container, tmp_path, s
     assert "Content Type: text/plain" in command("stat", container, "folder/a.txt")
     # Again, and nothing needs to be sent.
     command("upload", "--changed", container, "folder")
-    command("copy", container, "folder/a.txt", "-d", f"/{container}/copied")
-    assert command("download", container, "copied", "-o", "-") == "a"
     assert "Containers:" in command("stat")
     assert "tempurl" in command("capabilities")
-    assert json.loads(command("capabilities", "--json"))["bulk_delete"]
-    command("delete", container, "copied")
+    command("delete", container, "folder/a.txt")
     command("delete", container)
     command("stat", container, fails=True)
 

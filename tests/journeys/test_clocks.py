@@ -83,8 +83,7 @@ def test_a_process_whose_clock_is_ahead_steals_no_lease_and_loses_no_agent(tmp_p
     clock.move(HOUR)
     with site(tmp_path, postgresql_server, clock) as (right, wrong, _):
         assert call_queue(right, "POST", "/messages", {"messages": [{"body": "x", "ttl": 7200}]}).status == 201
-        assert call_queue(right, "POST", "/claims", {"ttl": 600}).status == 201
-        assert call_queue(wrong, "POST", "/claims", {"ttl": 600}).status == 204, "the claim has not expired"
+        assert call_queue(wrong, "GET", "/messages?echo=true").body["messages"], "the message has not expired"
 
         token = right.heat("POST", "/servers", {"name": "web1", "expires_in": 600}).body["enrollment"]["token"]
         enrolled = wrong.request("POST", "/agent/v1/enroll", {"token": token, "instance": "i", "hostname": "h"})
@@ -119,3 +118,7 @@ def test_a_clock_that_is_set_changes_no_deadline_of_a_single_process(tmp_path):
         stoker.until(start_delay(stoker, "ahead"))  # the jobs that are due have run
         assert stoker.heat("GET", path).body["software_deployment"]["status"] == "IN_PROGRESS"
         stoker.until(lambda: "clock.differs" in stoker.output)
+        warning = "the machine's clock was set, and Stoker's time is "
+        assert f"clock: {warning}" in stoker.run("status", "-o", "json", check=False).stdout
+        for words in (("schedule", "list"), ("server", "policy", "web1")):
+            assert f"Warning: {warning}" in stoker.run(*words).stderr

@@ -111,6 +111,8 @@ def test_names_prefixes_and_stack_resources_replace_ids(stoker, world, config, s
     for ref in ("n", begun["id"][:8]):
         assert stoker("trigger", "show", ref, "-o", "json").data["id"] == begun["id"]
     assert stoker("trigger", "web/install", "-f").code == 0
+    begun = stoker("trigger", "web/install", "--on", "w*1", "-f", "-o", "json").data
+    assert [target["server_name"] for target in begun["targets"]] == ["web1"]
 
 
 def test_an_ambiguous_name_lists_its_matches(stoker, world, config):
@@ -121,7 +123,7 @@ def test_an_ambiguous_name_lists_its_matches(stoker, world, config):
     assert config["id"] in result.err
     missing = stoker("config", "show", "nope")
     assert missing.code == 4
-    assert missing.err == "stoker: there is no config 'nope'; `stoker config list` shows what there is\n"
+    assert missing.err == "stoker: there is no config 'nope'; `stoker config list` lists them\n"
     for kind in ("trigger", "deployment", "schedule"):
         assert stoker(kind, "show", "nope").err == missing.err.replace("config", kind)
     assert "could not be found" in stoker("server", "show", "nope").err
@@ -147,7 +149,7 @@ def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world,
         "config",
         "install",
     ]
-    assert "  web1  " in stoker("deployment", "list", "--status", "complete").out
+    assert "web1  " in stoker("deployment", "list", "--status", "complete").out
     assert stoker("deployment", "list", "--status", "failed", "-o", "value").out == ""
     assert stoker("trigger", "create", "--config", config["name"], "--on", "web1", "-f").code == 0
     [begun] = stoker("trigger", "list", "-o", "json", "--limit", "1").data
@@ -190,17 +192,23 @@ def test_run_accepts_one_server_several_and_labels(stoker, world):
     assert stoker("server", "label", "web1", "role=web").code == 0
     one = stoker("run", "web1", "--", "echo", "a b")
     assert (one.code, one.out, one.err) == (0, "a b\n", "")
-    labelled = stoker("run", "--label", "role=web", "--", "echo out; echo err >&2; exit 4")
-    assert (labelled.code, labelled.out, labelled.err) == (4, "out\n", "err\n")
+    labeled = stoker("run", "--label", "role=web", "--", "echo out; echo err >&2; exit 4")
+    assert (labeled.code, labeled.out, labeled.err) == (4, "out\n", "err\n")
 
     with own_agent(world.agent.folder.parent / "second") as second:
         second.enroll(world.served, "web2")
         second.start()
         world.served.until(lambda: world.served.heat("GET", "/servers/web2").body["server"]["status"] == "ONLINE")
-        both = stoker("run", "web1", "web2", "--", "hostname >&2; echo hello")
-        assert both.out.splitlines() in (["web1 | hello", "web2 | hello"], ["web2 | hello", "web1 | hello"])
-        assert both.code == 0, both.err
+        for servers in (["web1", "web2"], ["web?", world.server_id[:8]]):
+            both = stoker("run", *servers, "--", "hostname >&2; echo hello")
+            assert sorted(both.out.splitlines()) == ["web1 | hello", "web2 | hello"]
+            assert both.code == 0, both.err
+        for servers in (["web1"], ["web1", "web2"]):
+            refused = stoker("run", *servers, "-i", "bad name=1", "--", "env")
+            assert (refused.code, refused.out) == (5, "")
+            assert '"bad name" cannot be an environment variable' in refused.err
         second.end()
+    assert "run" not in stoker("config", "list", "-o", "value", "-c", "name").out.split()
     assert stoker("deployment", "list", "--server", "web2", "-o", "value").out == ""
     assert stoker("server", "delete", "web2", "--yes").code == 0
     assert stoker("run", "--label", "role=none", "--", "true").err.startswith("stoker: no server matches role=none")
@@ -235,11 +243,11 @@ def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
     assert held.err.splitlines()[0].endswith("; waiting for 1 s at most (--wait-timeout)")
 
 
-def test_many_servers_are_labelled_configured_and_deleted_at_once(stoker, world):
+def test_many_servers_are_labeled_configured_and_deleted_at_once(stoker, world):
     for name in ("bulk1", "bulk2"):
         world.served.heat("POST", "/servers", {"name": name})
     assert (
-        stoker("server", "label", "bulk1", "bulk2", "pool=bulk").out == "server bulk1 labelled\nserver bulk2 labelled\n"
+        stoker("server", "label", "bulk1", "bulk2", "pool=bulk").out == "server bulk1 labeled\nserver bulk2 labeled\n"
     )
     assert stoker("server", "label", "--label", "pool=bulk", "site=north").code == 0
     assert stoker("server", "label", "bulk2", "-o", "json").data == {"pool": "bulk", "site": "north"}
@@ -247,11 +255,17 @@ def test_many_servers_are_labelled_configured_and_deleted_at_once(stoker, world)
     assert done.out == "policy of server bulk1 set\npolicy of server bulk2 set\n"
     shown = stoker("server", "policy", "--label", "pool=bulk", "-o", "json").data
     assert [each["policy"]["max_concurrent_runs"] for each in shown] == [2, 2]
+    assert stoker("server", "label", "bulk?", "rack=7").out == "server bulk1 labeled\nserver bulk2 labeled\n"
+    none = stoker("server", "delete", "bulk[3-9]", "--yes")
+    assert (none.code, none.err) == (
+        4,
+        "stoker: no server's name matches 'bulk[3-9]'; `stoker server list` lists them\n",
+    )
     for words in (["label", "--label", "pool=bulk"], ["label", "bulk1", "bulk2"], ["delete"], ["policy"]):
         assert stoker("server", *words).code == 2, words
 
     refused = stoker("server", "delete", "--label", "pool=bulk")
-    assert (refused.code, "say --yes" in refused.err) == (2, True)
+    assert (refused.code, "use --yes" in refused.err) == (2, True)
     deleted = stoker("server", "delete", "--label", "pool=bulk", "--yes")
     assert deleted.out == "server bulk1 deleted\nserver bulk2 deleted\n"
     assert stoker("server", "list", "--label", "pool=bulk", "-o", "name").out == ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from stoker.store.schema import servers
 from support.agents import OwnAgent, own_agent
 from support.clock import age
 from support.server import Served, served
@@ -156,13 +156,19 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         resources |= {"plain": plain, "other": {"type": "OS::Heat::SoftwareDeployment", "properties": other}}
         stoker.run("stack", "update", "s", "-t", str(write(tmp_path, template(resources))), "--wait")
         app.write_text("1\n")
-        done = stoker.run("check", "s", check=False)
-        assert done.returncode == 1
-        assert "the config has no option check" in done.stdout
+        done = stoker.run("check", "s")
+        assert "UNSUPPORTED" in done.stdout
+        assert "not checkable: add the option `check`" in done.stdout
+        assert stoker.run("check", "s", "--strict", check=False).returncode == 1
 
         agent.end(signal.SIGKILL)
-        age(store, servers, 300)
+        age(store, "servers", 300)
         assert stoker.heat("GET", "/servers/web1").body["server"]["status"] == "OFFLINE"
+        listed = stoker.run("drift", "list", "--all", "-o", "value", "-c", "state", "-c", "summary").stdout
+        assert re.search(
+            r"^UNKNOWN\tIt was IN_SYNC 0:\d\d:\d\d ago, when server web1 was last seen, .* OFFLINE$", listed, re.M
+        )
+        assert "IN_SYNC\t" not in listed
         done = stoker.run("check", "s", check=False)
         assert done.returncode == 1
         assert "The agent has not answered: server web1 is OFFLINE" in done.stdout
@@ -172,3 +178,27 @@ def write(folder: Path, content: dict[str, Any]) -> Path:
     path = folder / "template.json"
     path.write_text(json.dumps(content))
     return path
+
+
+def test_enforcement_pauses_while_the_stack_is_suspended(stoker, agent, tmp_path):
+    service = tmp_path / "service"
+    start = config(f"touch {service}", options={"check": f"test -e {service} || exit 1", "enforce": True})
+    stop = config(f"rm {service}")
+    resources = {"start": start, "stop": stop}
+    for name, settings in (("start", {"check_interval": 5}), ("stop", {"actions": ["SUSPEND"]})):
+        properties = {"config": {"get_resource": name}, "server": "web1", **settings}
+        resources[f"{name}_it"] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+    path = create(stoker, template(resources))
+    stoker.until(lambda: state(stoker) == "IN_SYNC")
+
+    stoker.run("stack", "suspend", "s", "--wait")
+    stoker.until(lambda: checks(stoker)[0]["reason"] == "Paused: the stack is suspended")
+    assert not service.exists()
+    (drifted,) = checks(stoker)
+    listed = stoker.heat("GET", f"/software_deployments/{drifted['deployment_id']}/runs").body["runs"]
+    assert [run["requested_by"] for run in listed] == [None]
+
+    stoker.run("stack", "resume", "s", "--wait")
+    stoker.until(service.exists)
+    stoker.until(lambda: state(stoker) == "IN_SYNC")
+    await_status(stoker, path, "RESUME_COMPLETE")

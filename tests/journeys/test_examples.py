@@ -43,8 +43,8 @@ def test_a_failure_stops_the_stack_and_names_the_reason(stoker):
     done = stoker.run("stack", "create", "bad", "-t", template, "--wait", check=False)
 
     assert done.returncode == 1
-    assert "column 'colour' exists already" in done.stderr
-    assert done.stderr.index("column 'colour'") < done.stderr.index("bad is CREATE_FAILED")
+    assert "column 'color' exists already" in done.stderr
+    assert done.stderr.index("column 'color'") < done.stderr.index("bad is CREATE_FAILED")
     states = {each["resource_name"]: each["resource_status"] for each in stoker.json("stack", "resources", "bad")}
     assert (states["prepare"], states["migrate"], states["start"]) == (
         "CREATE_COMPLETE",

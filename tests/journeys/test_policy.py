@@ -197,7 +197,7 @@ def test_labels_and_policies_are_set_shown_and_validated(stoker):
     log = stoker.heat("GET", "/audit").body["audit"]
     assert [each["action"] for each in log] == [
         *(["change policy"] * 2 + ["change labels"] * 2),
-        "create enrollment",
+        *("create enrollment", "log in"),
     ]
     assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
 
@@ -239,5 +239,5 @@ def test_the_audit_log_has_its_own_retention(stoker):
     words = ("db", "purge", "--state-dir", str(stoker.state_dir), "--database", database)
     assert "purged 0 entries of the audit log" in stoker.run(*words).stdout
     stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
-    assert "purged 2 entries of the audit log" in stoker.run(*words).stdout
+    assert "purged 3 entries of the audit log" in stoker.run(*words).stdout
     assert stoker.heat("GET", "/audit").body == {"audit": []}

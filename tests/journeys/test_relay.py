@@ -6,12 +6,14 @@ import asyncio
 import base64
 import hashlib
 import json
+import signal
 import socket
 import ssl
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,7 @@ AGENTS = 300
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("centre")) as running:
+    with served(tmp_path_factory.mktemp("center")) as running:
         yield running
 
 
@@ -47,7 +49,7 @@ def line(stoker) -> Iterator[Relay]:
 
 @pytest.fixture
 def site(tmp_path, stoker, line) -> Iterator[SiteRelay]:
-    with site_relay(tmp_path / "site", stoker, centre=line.url, name=f"site-{tmp_path.name}") as running:
+    with site_relay(tmp_path / "site", stoker, center=line.url, name=f"site-{tmp_path.name}") as running:
         yield running
 
 
@@ -114,18 +116,19 @@ def test_many_agents_share_few_connections(stoker, site):
         async with swarm.agents(), asyncio.timeout(300):
             while swarm.statistics.counts["documents"] < AGENTS or site.health()["polls"] < AGENTS:
                 await asyncio.sleep(0.1)
-            idle = await asyncio.to_thread(site.connections_to, int(site.centre.rpartition(":")[2]))
-            assert 1 <= idle <= 20  # 16 for requests that are passed on, one or two for the batch
+            idle = await asyncio.to_thread(site.connections_to, int(site.center.rpartition(":")[2]))
+            assert 1 <= idle <= 18  # 16 for requests that are passed on, one or two for the stream
             trigger = await asyncio.to_thread(start_trigger)
             while (shown := await asyncio.to_thread(show, trigger))["status"] == "IN_PROGRESS":
                 await asyncio.sleep(0.2)
             assert shown["status"] == "COMPLETE", shown
-            busy = await asyncio.to_thread(site.connections_to, int(site.centre.rpartition(":")[2]))
-            assert busy <= 20
+            busy = await asyncio.to_thread(site.connections_to, int(site.center.rpartition(":")[2]))
+            assert busy <= 18
             metrics = await asyncio.to_thread(site.metrics)
             assert metrics["stoker_relay_agents"] == AGENTS
-            assert metrics['stoker_relay_requests_total{kind="result",status="200"}'] >= AGENTS
-            assert (metrics["stoker_relay_centre_up"], metrics["stoker_relay_spool_requests"]) == (1, 0)
+            results = '{method="POST",route="/agent/v1/runs/{config_id}/signal",status="200"}'
+            assert metrics[f"stoker_relay_requests_total{results}"] == AGENTS
+            assert metrics["stoker_relay_center_up"] == 1
 
     def start_trigger() -> str:
         body = {"name": "all", "group": "script", "config": "true"}
@@ -143,116 +146,120 @@ def test_many_agents_share_few_connections(stoker, site):
     assert set(swarm.begun.values()) == {1}
 
 
-def test_results_survive_an_outage_and_a_kill_of_the_relay(stoker, line, site, tmp_path):
-    """The script runs and ends while Stoker is away; the relay dies with the result, which arrives once."""
-    with enrolled_agent(tmp_path, stoker, site, "outage") as agent:
-        stoker.until(lambda: stoker.json("server", "show", "outage")["status"] == "ONLINE")
-        server = stoker.json("server", "show", "outage")["id"]
-        script = "#!/bin/sh\necho run >> $WORK/runs\nwhile [ ! -e $WORK/go ]; do sleep 0.05; done\necho done\n"
-        made = deploy(stoker, server, script)
-        stoker.until(lambda: agent.lines() == ["run"])
-        line.go()
-        agent.work.joinpath("go").touch()
-        stoker.until(lambda: list(agent.root.rglob("acknowledged")))
-        agent.end()  # the agent has its acknowledgement and does not send the result again
-        assert status(stoker, made["id"]) == "IN_PROGRESS"
-        spool = b"".join(path.read_bytes() for path in site.state_dir.glob("relay.db*"))
-        key = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["key"]
-        assert key.encode() not in spool
-        assert b"deploy_stdout" not in spool
+def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker, site, tmp_path):
+    """Stoker dies while two agents run; the relay dies in the outage; the agents keep their results."""
+    script = "#!/bin/sh\necho run >> $WORK/runs\nwhile [ ! -e $WORK/go ]; do sleep 0.05; done\necho done\nexit "
+    with ExitStack() as left:
+        agents = []
+        for name in ("good", "bad"):
+            tmp_path.joinpath(name).mkdir()
+            agents.append(left.enter_context(enrolled_agent(tmp_path / name, stoker, site, name)))
+        stoker.until(lambda: {stoker.json("server", "show", each)["status"] for each in ("good", "bad")} == {"ONLINE"})
+        servers = [stoker.json("server", "show", each)["id"] for each in ("good", "bad")]
+        made = [deploy(stoker, server, f"{script}{code}") for server, code in zip(servers, (0, 3), strict=True)]
+        stoker.until(lambda: [agent.lines() for agent in agents] == [["run"], ["run"]])
+        stoker.kill9()
+        for agent in agents:
+            agent.work.joinpath("go").touch()
+        stoker.until(lambda: all("result.not_sent" in agent.log for agent in agents))
         site.kill9()
         site.start()
-        assert site.health()["spooled_requests"] > 0
-        line.come()
-        stoker.until(lambda: status(stoker, made["id"]) == "COMPLETE")
-        stoker.until(lambda: site.health()["spooled_requests"] == 0)
-    assert agent.lines() == ["run"]
-    assert [run["status"] for run in runs(stoker, made["id"])] == ["COMPLETE"]
-    output = stoker.run("deployment", "logs", made["id"]).stdout
-    assert output.count("done") == 1
+        assert site.health()["center_reachable"] is False
+        agents[0].end(signal.SIGKILL)
+        agents[0].start()
+        stoker.start()
+        stoker.until(lambda: [status(stoker, each["id"]) for each in made] == ["COMPLETE", "FAILED"])
+        assert [agent.lines() for agent in agents] == [["run"], ["run"]]
+    assert [[run["status"] for run in runs(stoker, each["id"])] for each in made] == [["COMPLETE"], ["FAILED"]]
+    outputs = stoker.heat("GET", f"/software_deployments/{made[1]['id']}").body["software_deployment"]["output_values"]
+    assert outputs["deploy_status_code"] == 3
+    assert stoker.run("deployment", "logs", made[0]["id"]).stdout.count("done") == 1
 
 
-def test_only_known_agents_are_served_while_stoker_is_away(stoker, line, site):
-    known, unknown = through(site, spoken_agent(stoker)), through(site, spoken_agent(stoker))
-    made = deploy(stoker, known.id)
-    document = known.document()
-    assert document.status == 200
+def test_runs_that_are_cancelled_while_the_relay_is_dead_end_and_never_begin(stoker, site, tmp_path):
+    with enrolled_agent(tmp_path, stoker, site, "cancelled") as agent:
+        stoker.until(lambda: stoker.json("server", "show", "cancelled")["status"] == "ONLINE")
+        server = stoker.json("server", "show", "cancelled")["id"]
+        running = deploy(stoker, server, "#!/bin/sh\necho running >> $WORK/runs\nsleep 1000 & wait\n")
+        stoker.until(lambda: agent.lines() == ["running"])
+        queued = deploy(stoker, server, "#!/bin/sh\necho queued >> $WORK/runs\n")
+        stoker.until(lambda: runs(stoker, queued["id"])[0]["delivered_time"] is not None)  # the receipt is passed on
+        site.kill9()
+        for each in (running, queued):
+            assert stoker.heat("POST", f"/software_deployments/{each['id']}/cancel").status == 202
+        assert agent.lines() == ["running"]
+        site.start()
+        stoker.until(lambda: [status(stoker, each["id"]) for each in (running, queued)] == ["FAILED", "FAILED"])
+        reason = stoker.heat("GET", f"/software_deployments/{running['id']}").body["software_deployment"]
+        assert "ended by TERM" in reason["status_reason"]
+        assert agent.lines() == ["running"]
+
+
+def test_polls_wait_and_reports_are_refused_while_stoker_is_away(stoker, line, site):
+    agent, unknown = through(site, spoken_agent(stoker)), through(site, spoken_agent(stoker))
+    made = deploy(stoker, agent.id)
+    document = agent.document()
     [run] = document.body["deployments"]
+    assert agent.document(etag=document.headers["ETag"]).status == 304
     line.go()
-    assert known.document(wait=1, etag=document.headers["ETag"]).status == 304
-    again = known.document()
-    assert (again.status, again.raw) == (200, document.raw)  # from memory, for an agent that has restarted
-    for agent in (unknown, SpokenAgent(site, known.id, known.name, known.key[:-4] + "AAAA")):
-        for answer in (
-            agent.document(),
-            agent.document(wait=1, etag=document.headers["ETag"]),
-            agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}),
-        ):
-            assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
-    # Output and result in the order in which the agent sent them; the later facts replace the earlier ones.
-    assert known.log(run["id"], 0, b"one ").body == {"offset": 4}
-    assert known.log(run["id"], 4, b"two").body == {"offset": 7}
-    for number in (1, 2):
-        assert known.call("PUT", "/facts", {"cpus": number}).status == 204
-    assert known.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0, "result": "r"}).status == 200
-    assert site.health()["spooled_requests"] == 4
-    line.come()
-    stoker.until(lambda: status(stoker, made["id"]) == "COMPLETE")
-    stoker.until(lambda: site.health()["spooled_requests"] == 0)
-    outputs = stoker.heat("GET", f"/software_deployments/{made['id']}").body["software_deployment"]["output_values"]
-    assert outputs["result"] == "r"
-    assert stoker.run("deployment", "logs", made["id"]).stdout.strip() == "one two"
-    assert stoker.heat("GET", f"/servers/{known.id}").body["server"]["facts"]["cpus"] == 2
+    stoker.until(lambda: not site.health()["center_reachable"])
+    assert agent.document(wait=1, etag=document.headers["ETag"]).status == 304
+    stranger = SpokenAgent(site, agent.id, agent.name, agent.key[:-4] + "AAAA")
+    for answer in (
+        agent.document(),
+        unknown.document(wait=1, etag=document.headers["ETag"]),
+        stranger.document(wait=1, etag=document.headers["ETag"]),
+        agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}),
+        agent.call("PUT", "/facts", {"cpus": 1}),
+        agent.log(run["id"], 0, b"text"),
+    ):
+        assert (answer.status, answer.headers["Retry-After"]) == (503, "5")
+    # A change in the outage reaches the poll that waits for it.
+    with ThreadPoolExecutor(1) as executor:
+        waiting = executor.submit(agent.document, 60, document.headers["ETag"])
+        stoker.until(lambda: site.health()["polls"] == 1)
+        later = deploy(stoker, agent.id)
+        line.come()
+        changed = waiting.result(60)
+    assert [entry["deployment_id"] for entry in changed.body["deployments"]] == [made["id"], later["id"]]
+    assert agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}).status == 200
+    assert status(stoker, made["id"]) == "COMPLETE"
     assert unknown.document().status == 200
 
 
-def test_a_full_spool_refuses_reports_and_loses_none(tmp_path, stoker, line):
-    with site_relay(tmp_path, stoker, "--spool-mb", "1", centre=line.url, name="full") as site:
-        agent = through(site, spoken_agent(stoker))
-        made = deploy(stoker, agent.id)
-        [run] = agent.document().body["deployments"]
-        line.go()
-        assert agent.log(run["id"], 0, b"x" * 250_000).status == 200
-        answers = [agent.log(run["id"], offset, b"x" * 250_000) for offset in range(250_000, 1_250_000, 250_000)]
-        assert [answer.status for answer in answers] == [200, 200, 200, 503]
-        line.come()
-        assert agent_until(stoker, lambda: agent.log(run["id"], 1_000_000, b"end")).body == {"offset": 1_000_003}
-        assert agent.call("POST", f"/runs/{run['id']}/signal", {"deploy_status_code": 0}).status == 200
-        stoker.until(lambda: status(stoker, made["id"]) == "COMPLETE")
-        assert len(stoker.run("deployment", "logs", made["id"]).stdout.strip()) >= 1_000_003
+def test_a_removed_server_and_a_second_poll_end_a_held_poll(stoker, site):
+    agent = through(site, spoken_agent(stoker))
+    tag = agent.document().headers["ETag"]
+    with ThreadPoolExecutor(2) as executor:
+        first = executor.submit(agent.document, 60, tag)
+        stoker.until(lambda: site.health()["polls"] == 1)
+        second = executor.submit(agent.document, 60, tag)
+        superseded = first.result(60)
+        assert (superseded.status, superseded.headers["Retry-After"]) == (304, "10")
+        assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
+        assert second.result(60).status == 401
+    assert agent.document().status == 401
 
 
-def agent_until(stoker: Served, ask):
-    """Repeat a request until it is accepted."""
-    answers = []
-
-    def accepted() -> bool:
-        answers.append(ask())
-        return answers[-1].status == 200
-
-    stoker.until(accepted)
-    return answers[-1]
-
-
-def test_downloads_come_from_the_cache_while_stoker_is_away(stoker, line, site):
-    agent, stranger = through(site, spoken_agent(stoker)), through(site, spoken_agent(stoker))
+def test_the_program_the_script_and_hooks_are_downloaded_through_the_relay(stoker, line, site):
+    agent = through(site, spoken_agent(stoker))
     hook = b"#!/bin/sh\necho hook\n"
     digest = hashlib.sha256(hook).hexdigest()
     body = {"name": "shout", "content": base64.b64encode(hook).decode()}
     assert stoker.heat("POST", "/hooks", body).status == 201
     paths = (f"/hooks/{digest}", "/stoker-agent.pyz", "/install")
-    before = [agent.call("GET", path) for path in paths]
-    assert [answer.status for answer in before] == [200, 200, 200]
-    assert before[0].raw == hook
-    assert before[1].raw == stoker.request("GET", "/agent/v1/stoker-agent.pyz").raw
-    assert site.url.encode() in before[2].raw and stoker.url.encode() not in before[2].raw
+    for _ in range(2):
+        answers = [agent.call("GET", path) for path in paths]
+        assert [answer.status for answer in answers] == [200, 200, 200]
+        assert answers[0].raw == hook
+        assert answers[1].raw == stoker.request("GET", "/agent/v1/stoker-agent.pyz").raw
+        assert site.url.encode() in answers[2].raw and stoker.url.encode() not in answers[2].raw
+    for query, tag, expected in (("", answers[1].headers["ETag"], 304), ("?x=1", '"other"', 200)):
+        again = agent.call("GET", f"/stoker-agent.pyz{query}", If_None_Match=tag)
+        assert (again.status, again.raw) == (expected, answers[1].raw if expected == 200 else b"")
     assert SpokenAgent(site, "", "", "wrong").call("GET", paths[0]).status == 401
     line.go()
-    assert [agent.call("GET", path).raw for path in paths] == [answer.raw for answer in before]
-    assert stranger.call("GET", paths[0]).status == 503
-    # An altered file is not served.
-    (site.state_dir / "downloads" / digest).write_bytes(b"#!/bin/sh\necho other\n")
-    assert agent.call("GET", paths[0]).status == 503
+    assert [agent.call("GET", path).status for path in paths] == [503, 503, 503]
 
 
 def test_the_install_line_of_a_relay_enrolls_through_it(tmp_path, stoker, site):
@@ -269,30 +276,47 @@ def test_the_install_line_of_a_relay_enrolls_through_it(tmp_path, stoker, site):
     assert refused.returncode and "nowhere" in refused.stderr
 
 
+def test_systemd_learns_that_the_relay_serves_and_whether_it_reaches_stoker(tmp_path, stoker):
+    path = tmp_path / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(path))
+        systemd.settimeout(60)
+        with site_relay(tmp_path, stoker, name="notified", variables={"NOTIFY_SOCKET": str(path)}) as site:
+            assert systemd.recv(4096) == b"READY=1\nSTATUS=the central Stoker answers"
+            site.kill9()
+            site.center = "http://127.0.0.1:1"
+            site.start()
+            first, second = systemd.recv(4096).decode().splitlines()
+            assert first == "READY=1"
+            assert second.startswith("STATUS=cannot reach the central Stoker: ConnectError")
+
+
 def test_a_deleted_relay_serves_no_documents(stoker, tmp_path):
     with site_relay(tmp_path, stoker, name="short-lived") as site:
         agent = through(site, spoken_agent(stoker))
         tag = agent.document().headers["ETag"]
-        waiting = threading.Thread(target=agent.document, kwargs={"wait": 30, "etag": tag})
-        waiting.start()
-        stoker.run("relay", "delete", "short-lived", "--yes")
-        stoker.until(lambda: "polls.refused" in site.output)
-        deploy(stoker, agent.id)
-        assert agent.document(wait=1, etag=tag).status == 304
+        assert agent.document(etag=tag).status == 304
+        with ThreadPoolExecutor(1) as executor:
+            waiting = executor.submit(agent.document, 30, tag)
+            stoker.run("relay", "delete", "short-lived", "--yes")
+            stoker.until(lambda: "refuses the key of this relay" in str(site.health()["center_problem"]))
+            deploy(stoker, agent.id)
+            assert agent.document().status == 503
+            assert agent.document(wait=1, etag=tag).status == 304
+            assert waiting.result(60).status == 304  # superseded
         site.process.terminate()
-        waiting.join(60)
-        assert not waiting.is_alive()
+        assert site.process.wait(30) in (0, -signal.SIGTERM)
 
 
 def test_https_on_both_sides_with_private_authorities(tmp_path):
     """Both certificates are renewed while agents work; a certificate of another authority is refused."""
-    own, other = Authority(tmp_path / "centre-ca"), Authority(tmp_path / "relay-ca", "the relay's CA")
+    own, other = Authority(tmp_path / "center-ca"), Authority(tmp_path / "relay-ca", "the relay's CA")
     own.issue("127.0.0.1")
     first = other.issue("127.0.0.1")
     tls = (*own.flags, "--tls-ca", str(own.file))
-    tmp_path.joinpath("centre").mkdir()
+    tmp_path.joinpath("center").mkdir()
     with (
-        served(tmp_path / "centre", *tls, ca_file=own.file) as stoker,
+        served(tmp_path / "center", *tls, ca_file=own.file) as stoker,
         site_relay(tmp_path, stoker, *other.flags, "--ca-file", str(own.file), ca_file=other.file) as site,
     ):
         agent = through(site, spoken_agent(stoker))
@@ -325,8 +349,8 @@ def serial_number(site: SiteRelay) -> int:
 
 def test_kills_of_the_relay_and_of_stoker_under_load_lose_and_repeat_nothing(tmp_path):
     """Agents report through the relay; every trigger ends, although both are killed while results are under way."""
-    tmp_path.joinpath("centre").mkdir()
-    with served(tmp_path / "centre") as stoker, site_relay(tmp_path, stoker) as site:
+    tmp_path.joinpath("center").mkdir()
+    with served(tmp_path / "center") as stoker, site_relay(tmp_path, stoker) as site:
 
         def call(verb: str, path: str, body: Any = None) -> Any:
             while True:
@@ -369,4 +393,3 @@ def test_kills_of_the_relay_and_of_stoker_under_load_lose_and_repeat_nothing(tmp
         assert [(each["status"], each["complete"]) for each in ended] == [("COMPLETE", len(keys))] * 4
         # An attempt without an answer may have created another trigger, whose runs are single, too.
         assert set(swarm.begun.values()) == {1}
-        stoker.until(lambda: site.health()["spooled_requests"] == 0)

@@ -210,9 +210,9 @@ def test_labels_select_servers_and_policies_refuse_them(stoker):
     assert [each["name"] for each in stoker.json("server", "list", "--label", "role=main", "--label", "site=a")] == [
         "one"
     ]
-    done = stoker.run(*BACKUP, "-i", "label=labelled", "--label", "role=main", "--follow")
+    done = stoker.run(*BACKUP, "-i", "label=labeled", "--label", "role=main", "--follow")
     assert "2 of 2 complete" in done.stderr
-    assert len(backups(stoker, "labelled.backup")) == 2
+    assert len(backups(stoker, "labeled.backup")) == 2
 
     shown = stoker.json("server", "policy", "one", "--group", "ansible", "--max-concurrent", "2")
     assert shown["policy_source"] == "server"

@@ -66,7 +66,7 @@ def check_metrics(stoker: Served) -> None:
 
 
 def read_log(stoker: Served) -> str:
-    return stoker.state_dir.joinpath("logs", "stoker.log").read_text()
+    return stoker.output
 
 
 def have_all_decided(stoker: Served, since: str) -> bool:
@@ -78,7 +78,7 @@ def have_all_decided(stoker: Served, since: str) -> bool:
 
 def test_metrics_of_all_workers_and_a_killed_one_is_restarted_and_all_end_in_order(workers):
     """``test_faults`` kills workers under load."""
-    workers.until(lambda: len(list_children(workers.process.pid)) == 3)
+    workers.until(lambda: list_workers(read_metrics(workers)) == ["1", "2", "3"])
     check_metrics(workers)
     victim = list_children(workers.process.pid)[0]
     os.kill(victim, signal.SIGKILL)
@@ -95,6 +95,7 @@ def test_metrics_of_all_workers_and_a_killed_one_is_restarted_and_all_end_in_ord
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     stopped = read_log(workers).removeprefix(log)
     assert all(f'"worker": {number}' in stopped for number in (1, 2, 3))
+    assert '"level": "error"' not in stopped
 
 
 def test_workers_end_with_their_supervisor(workers):

@@ -133,7 +133,7 @@ def test_three_machines_from_enrollment_to_leave(machines, shop, tmp_path):
     before = {machine.name: files(machine) for machine in shop}
     with served(tmp_path, host=machines.host_address) as stoker:
         # Enroll all machines with one token.
-        many = ("--many", "--limit", "3", "--expires", "1h", "--label", "role=shop")
+        many = ("--many", "--limit", "3", "--names", "m?", "--expires", "1h", "--label", "role=shop")
         line = stoker.run("server", "enroll", *many).stdout
         for machine in shop:
             machine.run(["sh", "-c", line])

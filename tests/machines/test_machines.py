@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.machine_network import Subnet
+from support.machine_network import Subnet, run_ip
 from support.machines import Machines
 from support.server import served
 
@@ -61,6 +61,21 @@ def test_the_cable_can_be_cut(machines, web):
         assert web.run(["python3", "-c", connect], check=False).returncode == 1
         web.join()
         web.until("python3", "-c", connect)
+
+
+def test_the_host_stays_reachable_when_machines_come_and_go(machines, web):
+    with socket.create_server((machines.host_address, 0)) as server:
+        connect = f"import socket; socket.create_connection(('host', {server.getsockname()[1]}), 2)"
+        web.until("python3", "-c", connect)
+        bridge = f"stoker{machines.host_address.split('.')[2]}"
+        lowest = ["link", "add", f"{bridge}-low", "address", "02:00:00:00:00:01", "type", "veth"]
+        run_ip(*lowest, "peer", "name", f"{bridge}-far")
+        try:
+            run_ip("link", "set", f"{bridge}-low", "master", bridge, "up")
+            web.run(["python3", "-c", connect])
+        finally:
+            run_ip("link", "delete", f"{bridge}-low")
+        web.run(["python3", "-c", connect])
 
 
 def test_files_survive_a_reboot_and_a_power_cut(machines):

@@ -3,42 +3,12 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-import sysconfig
-from pathlib import Path
 
 import pytest
 
-import stoker_relay
 from support.server import served
 
 pytestmark = pytest.mark.slow
-_SOURCES = Path(stoker_relay.__file__).parents[1]
-_PROGRAM = """#!/usr/bin/python3
-import sys
-sys.path[:0] = ["/opt/stoker/src", "/opt/stoker/lib"]
-from stoker_client.cli.main import main
-sys.exit(main())
-"""
-
-
-@pytest.fixture
-def image(tmp_path) -> Path:
-    """The files of a machine with Stoker's package: hard links of the libraries of this Python."""
-    folder = tmp_path / "image"
-    home = folder / "opt" / "stoker"
-    home.mkdir(parents=True)
-    subprocess.run(["cp", "-al", sysconfig.get_path("purelib"), str(home / "lib")], check=True)
-    shutil.copytree(_SOURCES, home / "src", ignore=shutil.ignore_patterns("__pycache__"))
-    program = folder / "usr" / "local" / "bin" / "stoker"
-    program.parent.mkdir(parents=True)
-    program.write_text(_PROGRAM)
-    for path in (folder, *folder.rglob("*")):
-        if path.is_dir():
-            path.chmod(0o755)
-    program.chmod(0o755)
-    return folder
 
 
 def test_the_service_of_a_relay(machines, tmp_path, image):
@@ -52,8 +22,16 @@ def test_the_service_of_a_relay(machines, tmp_path, image):
         url = f"http://{machine.address}:8005"
         key = stoker.heat("POST", "/relays", {"name": "site", "url": url}).body["relay"]["key"]
         machine.put("/root/key", key, 0o600)
-        words = ["--centre", stoker.url, "--key-file", "/root/key", "--host", "0.0.0.0", "--insecure-http"]
-        machine.run(["stoker", "relay", "install", *words])
+        words = ["--center", stoker.url, "--key-file", "/root/key", "--host", "0.0.0.0", "--insecure-http"]
+        install = ["stoker", "relay", "install", *words]
+        machine.put("/root/other.key", f"{key[:36]}.{'0' * 64}", 0o600)
+        for wrong, reason in (
+            (["--tls-cert", "/root/key", "--tls-key", "/root/key"], "the relay does not serve: cannot use --tls-cert"),
+            (["--key-file", "/root/other.key"], "it cannot reach the central Stoker: it refuses the key of this relay"),
+        ):
+            refused = machine.run([*install, *wrong], check=False)
+            assert (refused.returncode, reason in refused.stderr) == (1, True), refused
+        machine.run(install)
         read_health = "import urllib.request as u; print(u.urlopen('http://127.0.0.1:8005/healthz').read().decode())"
         machine.until("python3", "-c", read_health)
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.model.errors import StokerError
-from stoker.stacks.queries.prefetch import prefetch_stack
+from stoker.stacks.outputs import prefetch_stack
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import rows
 from stoker.store import stacks as stored

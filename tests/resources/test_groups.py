@@ -94,7 +94,7 @@ def test_a_member_removed_by_name_is_never_recreated(heat):
             group(kind="No::Such"),
             r"The Resource Type \(No::Such\) could not be found. .*resources.group<nested_stack>.resources.0",
         ),
-        (group(wanted={"colour": 1}), "Unknown Property colour"),
+        (group(wanted={"color": 1}), "Unknown Property color"),
         (group(-1), "out of range"),
     ],
 )
@@ -187,7 +187,7 @@ def test_a_pause_separates_batches(heat):
     ("policy", "place"),
     [
         ({"batch_create": {"max_batch_size": 0}}, ".batch_create.max_batch_size: : 0 is out of range"),
-        ({"rolling_update": {"colour": 1}}, ".rolling_update: : Unknown Property colour"),
+        ({"rolling_update": {"color": 1}}, ".rolling_update: : Unknown Property color"),
         ({"rolling": {}}, ": : Unknown Property rolling"),
         ({"rolling_update": {"canary": 1}}, ".rolling_update: : Unknown Property canary"),
     ],
@@ -222,9 +222,9 @@ def test_a_resource_chain_creates_one_resource_after_another(heat):
         "type": "OS::Heat::ResourceChain",
         "properties": {"resources": ["OS::Heat::Value"] * 3, "resource_properties": {"value": "v"}},
     }
-    reads = {"all": {"get_attr": ["group", "attributes", "value"]}}
+    reads = {"all": {"get_attr": ["group", "attributes", "value"]}, "each": {"get_attr": ["group", "value"]}}
     stack = heat.create(whole(said, **reads))
-    assert heat.outputs(stack) == {"all": {"0": "v", "1": "v", "2": "v"}}
+    assert heat.outputs(stack) == {"all": {"0": "v", "1": "v", "2": "v"}, "each": ["v", "v", "v"]}
     assert {name: set(each.requires) for name, each in heat.resources(inner(heat, stack)).items()} == {
         "0": set(),
         "1": {"0"},

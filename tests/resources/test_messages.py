@@ -9,7 +9,6 @@ import pytest
 from stoker.model.errors import Invalid
 from stoker.store import events, queues
 from stoker.store import messages as stored
-from stoker.store.messages import Filter
 from support.stacks import world
 from support.templates import template
 
@@ -29,10 +28,9 @@ def found(heat, name):
 
 
 def messages(heat, name):
-    every = Filter(claimed=True, delayed=True)
     with heat.store.read() as tx:
         queue = queues.find(tx, heat.project, name)
-        return [json.loads(each.body) for each in stored.page(tx, queue.id, every, after=0, limit=100)]
+        return [json.loads(each.body) for each in stored.page(tx, queue.id, limit=100, delayed=True)]
 
 
 def test_a_queue_lives_as_long_as_its_resource(heat):
@@ -120,7 +118,7 @@ def test_every_event_goes_to_the_sinks(heat):
         {"type": "zaqar-queue", "target": "no queue"},
         {**SINK, "ttl": 1},
         {**SINK, "ttl": "120"},
-        {**SINK, "colour": 1},
+        {**SINK, "color": 1},
     ],
 )
 def test_an_invalid_event_sink_is_refused(heat, sink):

@@ -12,7 +12,7 @@ from stoker.deployments.configs import new_config
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
-from stoker.stacks.templates import preview
+from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from support.databases import alternate
 from support.stacks import world
@@ -236,7 +236,7 @@ def test_a_placeholder_of_a_nested_stack_may_be_anything(heat):
 @ON_SQLITE
 def test_an_invalid_json_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Json", "default": default}]
-    with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a map, a list or JSON text"):
+    with pytest.raises(Invalid, match=r"inputs\[0\]\.default: Value must be valid JSON"):
         heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
 
 
@@ -244,7 +244,7 @@ def test_an_invalid_json_default_is_refused(heat, default):
 @ON_SQLITE
 def test_an_invalid_number_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Number", "default": default}]
-    with pytest.raises(Invalid, match=r"inputs\[0\]\.default must be a number"):
+    with pytest.raises(Invalid, match=r"inputs\[0\]\.default: .* is not a number"):
         heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
 
 
@@ -311,4 +311,4 @@ def test_a_preview_reports_a_certain_failure(heat):
     resolved = prepare(heat.engine, StackRequest(template=template({**value, "r": told_length})), identity)
     sentence = r"resources\.r: .*properties\.length: .*long"
     with heat.store.read() as tx, pytest.raises(StackValidationFailed, match=sentence):
-        preview.changes(tx, heat.engine, stack, resolved)
+        list(Planner(tx, heat.engine, "p").list_levels(stack, resolved, exists=True))

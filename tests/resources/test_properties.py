@@ -19,7 +19,8 @@ from stoker.resources.properties import Property, PropertyError, check, fit
         ("integer", 7.0, 7),
         ("number", "1.5", 1.5),
         ("number", "-3", -3),
-        ("boolean", "on", True),
+        ("boolean", "True", True),
+        ("boolean", "false", False),
         ("boolean", False, False),
         ("map", '{"a": 1}', {"a": 1}),
         ("list", (1, 2), [1, 2]),
@@ -38,6 +39,8 @@ def test_values_are_converted(kind, given, fitting):
         (Property(kind="integer"), True, "Value True is not an integer"),
         (Property(kind="number"), "x", "Value 'x' is not a number"),
         (Property(kind="boolean"), "maybe", '"maybe" is not a valid boolean'),
+        (Property(kind="boolean"), "yes", '"yes" is not a valid boolean'),
+        (Property(kind="boolean"), 1, '"1" is not a valid boolean'),
         (Property(kind="list"), "a,b", "Value must be a list, not str"),
         (Property(kind="map"), [1], "Value must be a map, not a list"),
         (Property(kind="map"), "no json", "Value must be a map, not a text"),
@@ -66,8 +69,8 @@ def test_the_error_has_the_path_of_the_value():
 def test_missing_and_unknown_properties_are_named():
     with pytest.raises(PropertyError, match="Property need not assigned"):
         check(SCHEMA, {})
-    with pytest.raises(PropertyError, match="Unknown Property colour; known are many, need, some"):
-        check(SCHEMA, {"colour": 1})
+    with pytest.raises(PropertyError, match="Unknown Property color; known are many, need, some"):
+        check(SCHEMA, {"color": 1})
     with pytest.raises(PropertyError, match='Unknown Property nead; did you mean "need"'):
         check(SCHEMA, {"nead": 1})
 

@@ -8,7 +8,7 @@ from stoker.deployments.deadlines import DEADLINE
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options
-from stoker.store import configs, runs, stacks
+from stoker.store import configs, deployments, runs, stacks
 from support.stacks import world
 from support.templates import config, server, template
 
@@ -76,7 +76,7 @@ def names_of(turns):
 
 def run_counts(heat):
     with heat.store.read() as tx:
-        return {each.resource_id: len(runs.list_all(tx, each.id)) for each in heat.deployments()}
+        return {each.resource_id: len(runs.list_all(tx, deployments.get(tx, each.id))) for each in heat.deployments()}
 
 
 def test_a_canary_goes_first(heat):
@@ -196,7 +196,7 @@ def test_a_new_batch_that_fails_is_removed(heat):
     assert names_of(roll(heat, stack, failing={"c"})) == ["a", "bc"]
     stack = heat.settled(stack.id)
     assert str(stack.status) == "FAILED"
-    assert stack.reason.endswith("non-zero status code: 1; brought back to what it was before: b, c")
+    assert stack.reason.endswith("non-zero status code: 1 on c; brought back to what it was before: b, c")
     assert set(members(heat, stack)) == {"a"}
     assert len(heat.deployments()) == 1
 

@@ -12,7 +12,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.resources import random_string
 from stoker.servers import enrollment
 from stoker.servers.facts import store_facts
-from stoker.stacks.queries import outputs
+from stoker.stacks import outputs
 from stoker.store import servers
 from support.stacks import world
 from support.templates import config, deployment, server, template
@@ -53,6 +53,16 @@ def test_random_strings_differ_and_are_kept(store):
     assert before["a"] != before["b"]
     assert before["ref"] == before["a"]
     assert heat.outputs(stack) == before
+
+
+def test_the_obsolete_sequence_of_a_random_string_chooses_its_characters(store):
+    heat = world(store)
+    resource = {"type": "OS::Heat::RandomString", "properties": {"length": 64, "sequence": "octdigits"}}
+    stack = heat.create(template({"r": resource}, outputs={"o": {"value": {"get_resource": "r"}}}))
+    assert set(heat.outputs(stack)["o"]) <= set("01234567")
+    resource["properties"]["sequence"] = "greek"
+    with pytest.raises(StackValidationFailed, match="greek"):
+        heat.create(template({"r": resource}), name="wrong")
 
 
 def test_minimums_must_fit_the_length(store):
@@ -234,7 +244,7 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
     )
     assert heat.resources(stack)["server"].physical_id == enrolled.id
     assert heat.outputs(stack) == dict.fromkeys(paths)
-    store.write(lambda tx: servers.set_labels(tx, enrolled.id, {"role": "web"}))
+    store.write(lambda tx: servers.change(tx, enrolled.id, labels={"role": "web"}))
     assert heat.outputs(stack) == dict.fromkeys(paths)
     store.write(lambda tx: store_facts(tx, enrolled.id, FACTS))
     assert heat.outputs(stack) == {

@@ -95,7 +95,7 @@ def test_signals_before_the_condition_count(heat):
     assert str(say(heat, stack).status) == "COMPLETE"
 
 
-@pytest.mark.parametrize("details", [{"status": "PERHAPS"}, {"colour": 1}, {"Status": "SUCCESS"}])
+@pytest.mark.parametrize("details", [{"status": "PERHAPS"}, {"color": 1}, {"Status": "SUCCESS"}])
 def test_invalid_signals_are_refused(heat, details):
     stack = heat.create(waiting())
     with pytest.raises(Invalid, match="signal"):
@@ -155,20 +155,19 @@ def test_a_test_resource_is_replaced_as_configured(heat):
 
 
 def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle", **more):
-    return {
-        "AWSTemplateFormatVersion": "2010-09-09",
-        "Resources": {
-            "handle": {"Type": handle},
+    return template(
+        {
+            "handle": {"type": handle},
             "condition": {
-                "Type": "AWS::CloudFormation::WaitCondition",
-                "Properties": {"Handle": {"Ref": "handle"}, "Timeout": "60", "Count": count, **more},
+                "type": "AWS::CloudFormation::WaitCondition",
+                "properties": {"Handle": {"get_resource": "handle"}, "Timeout": "60", "Count": count, **more},
             },
         },
-        "Outputs": {
-            "data": {"Value": {"Fn::GetAtt": ["condition", "Data"]}},
-            "url": {"Value": {"Ref": "handle"}},
+        outputs={
+            "data": {"value": {"get_attr": ["condition", "Data"]}},
+            "url": {"value": {"get_resource": "handle"}},
         },
-    }
+    )
 
 
 def ended(status: str = "SUCCESS", id: str = "1", **more):

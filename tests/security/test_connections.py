@@ -7,10 +7,9 @@ import socket
 import subprocess
 from contextlib import ExitStack, suppress
 
+import psycopg
 import pytest
-import sqlalchemy as sa
 
-from stoker.store.postgresql import driver_url
 from support import databases
 from support.agent_protocol import spoken_agent
 from support.availability import assert_ends, assert_harmless
@@ -23,7 +22,7 @@ HEALTHZ = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory):
     """Short patience, few connections."""
-    flags = ("--head-timeout", "1", "--body-timeout", "1", "--keep-alive-timeout", "1")
+    flags = ("--client-timeout", "1")
     more = ("--max-connections-per-address", "20")
     with served(tmp_path_factory.mktemp("hasty"), *flags, *more) as running:
         yield running
@@ -38,13 +37,6 @@ def refusal(stoker: Served, *parts: bytes):
     return answer
 
 
-def heat_error(answer, status: int) -> str:
-    assert answer.status == status
-    assert answer.body["code"] == status
-    assert answer.body["error"]["traceback"] is None
-    return answer.body["error"]["message"]
-
-
 # What is refused
 
 
@@ -53,7 +45,7 @@ def test_the_size_of_a_request_head_is_bounded(stoker):
         for name in (b"X-A: ", b""):
             part = b"y" * (1024 * 1024)
             answer = refusal(stoker, b"GET / HTTP/1.1\r\nHost: x\r\n" + name, *[part] * 48)
-            assert "65536 bytes" in heat_error(answer, 431)
+            assert answer.status == 431
 
     assert_harmless(stoker, attack)
 
@@ -76,15 +68,15 @@ def test_a_header_in_small_pieces_is_bounded(stoker):
 def test_the_length_of_a_url_is_bounded(stoker):
     def attack():
         answer = refusal(stoker, b"GET /", *[b"u" * (1024 * 1024)] * 40)
-        assert answer.status == 431
+        assert answer.status == 414
 
     assert_harmless(stoker, attack)
-    assert "16384 bytes" in heat_error(refusal(stoker, b"GET /" + b"u" * 17000 + b" HTTP/1.1\r\n\r\n"), 414)
+    assert refusal(stoker, b"GET /" + b"u" * 17000 + b" HTTP/1.1\r\n\r\n").status == 414
 
 
 def test_the_number_of_headers_is_bounded(stoker):
     lines = b"".join(b"h%d: x\r\n" % number for number in range(500))
-    assert "200 headers" in heat_error(refusal(stoker, b"GET /healthz HTTP/1.1\r\n" + lines + b"\r\n"), 431)
+    assert refusal(stoker, b"GET /healthz HTTP/1.1\r\n" + lines + b"\r\n").status == 431
 
 
 def test_trailers_and_chunk_extensions_are_bounded(stoker):
@@ -98,16 +90,11 @@ def test_trailers_and_chunk_extensions_are_bounded(stoker):
     assert_harmless(stoker, attack)
 
 
-def test_an_error_has_the_shape_of_the_api(stoker):
-    answer = refusal(stoker, b"FETCH /v1/x/stacks HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert "'FETCH'" in heat_error(answer, 501)
-    answer = refusal(stoker, b"FETCH /identity/v3 HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert (answer.status, answer.body["error"]["code"]) == (501, 501)
-    answer = refusal(
-        stoker, b"GET /identity/v3 HTTP/1.1\r\n" + b"".join(b"h%d: x\r\n" % n for n in range(500)) + b"\r\n"
-    )
-    assert (answer.status, answer.body["error"]["code"]) == (431, 431)
-    assert "HTTP/1.1" in heat_error(refusal(stoker, b"nonsense\r\n\r\n"), 400)
+def test_an_invalid_request_is_refused_without_a_body(stoker):
+    unknown, malformed = b"FETCH /v1 HTTP/1.1\r\n\r\n", b"GET nonsense HTTP/3\r\n\r\n"
+    for text, status in ((unknown, 501), (malformed, 400)):
+        answer = refusal(stoker, text)
+        assert (answer.status, answer.raw) == (status, b"")
 
 
 # Pipelining
@@ -147,7 +134,7 @@ def test_pipelining_is_harmless(stoker):
 def test_an_incomplete_request_head_is_ended(hasty):
     with connect(hasty) as connection:
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: ")
-        assert "head" in heat_error(read_answer(connection), 408)
+        assert read_answer(connection).status == 408
         assert is_closed(connection)
 
 
@@ -162,7 +149,7 @@ def test_a_connection_without_a_request_is_ended(hasty):
 def test_a_missing_body_is_ended(hasty):
     with connect(hasty) as connection:
         connection.sendall(b"POST /identity/v3/auth/tokens HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{")
-        assert "body" in connection.recv(65536).decode()
+        assert read_answer(connection).status == 408
         assert is_closed(connection)
     assert "Traceback" not in hasty.output
 
@@ -200,7 +187,7 @@ def test_connections_of_one_address_are_bounded(hasty):
         held = [stack.enter_context(connect(hasty)) for _ in range(20)]
         refused = stack.enter_context(connect(hasty))
         answer = read_answer(refused)
-        assert "too many connections" in heat_error(answer, 503)
+        assert answer.status == 503
         assert answer.headers["retry-after"]
         other = stack.enter_context(connect(hasty, source="127.0.0.3"))
         other.sendall(HEALTHZ)
@@ -259,7 +246,7 @@ def test_sigterm_lets_running_requests_end(stoker):
         assert read_answer(idle).status == 200
         assert_ends(stoker)
         answer = read_answer(uploading)
-        assert "stopping" in heat_error_of_identity(answer)
+        assert (answer.status, answer.headers["retry-after"]) == (503, "5")
         assert read_answer_status(polling) in (200, 304)
         assert is_closed(half)
         assert is_closed(idle)
@@ -269,24 +256,16 @@ def test_sigterm_lets_running_requests_end(stoker):
 def test_sigterm_ends_a_request_that_hangs(tmp_path, postgresql_server):
     """In the database, where nothing interrupts it."""
     with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
-        engine = sa.create_engine(driver_url(url))
-        with engine.connect() as locking, connect(stoker) as connection:
-            locking.execute(sa.text("LOCK TABLE configs IN ACCESS EXCLUSIVE MODE"))
+        with psycopg.connect(url) as locking, connect(stoker) as connection:
+            locking.execute("LOCK TABLE configs IN ACCESS EXCLUSIVE MODE")
             path = f"/v1/{stoker.project}/software_configs"
             connection.sendall(f"GET {path} HTTP/1.1\r\nX-Auth-Token: {stoker.token}\r\n\r\n".encode())
-            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = :name"
-            name = {"name": sa.make_url(url).database}
-            stoker.until(lambda: bool(locking.execute(sa.text(waiting), name).scalar()))
+            waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = %s"
+            name = [databases.name_of(url)]
+            stoker.until(lambda: locking.execute(waiting, name).fetchone() != (0,))
             assert stoker.stop() == 0
             assert read_answer(connection).status == 503
-        engine.dispose()
         assert "Traceback" not in stoker.output
-
-
-def heat_error_of_identity(answer) -> str:
-    assert answer.status == 503
-    assert answer.headers["retry-after"]
-    return answer.body["error"]["message"]
 
 
 def read_answer_status(connection: socket.socket) -> int:

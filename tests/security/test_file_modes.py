@@ -65,6 +65,17 @@ def test_a_state_directory_of_another_user_is_refused(tmp_path, own_umask, monke
     assert list(state.iterdir()) == []
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can take another user's place")
+def test_a_directory_that_only_its_owner_reads_is_named(tmp_path):
+    tmp_path.chmod(0o700)
+    try:
+        os.seteuid(65534)
+        with pytest.raises(Invalid, match=r" belongs to user root, not to nobody: .*\(sudo -u root …\)"):
+            restrict([tmp_path / "stoker.db"])
+    finally:
+        os.seteuid(0)
+
+
 def test_links_are_not_followed(tmp_path):
     target = tmp_path / "target"
     target.touch(mode=0o644)

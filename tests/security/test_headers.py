@@ -82,13 +82,13 @@ def test_passive_content_may_be_displayed(stoker, member, container):
 def test_answers_with_secrets_are_not_cached(stoker, member):
     user = {"name": member.name, "domain": {"id": "default"}, "password": PASSWORD}
     auth = {"identity": {"methods": ["password"], "password": {"user": user}}}
-    key = f"/identity/v3/users/{member.user_id}/credentials/OS-EC2"
+    credential = f"/identity/v3/users/{member.user_id}/application_credentials"
     created = member.heat("POST", "/servers", {"name": f"s-{uuid.uuid4().hex[:8]}"})
     enrolled = {"token": created.body["enrollment"]["token"], "instance": "i"}
     answers = {
         "login": stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth}),
         "refused login": stoker.request("POST", "/identity/v3/auth/tokens", {}),
-        "key": member.request("POST", key, {}),
+        "credential": member.request("POST", credential, {"application_credential": {"name": uuid.uuid4().hex}}),
         "enrollment": created,
         "agent's key": stoker.request("POST", "/agent/v1/enroll", enrolled),
         "stacks": member.heat("GET", "/stacks"),

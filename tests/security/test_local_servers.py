@@ -13,13 +13,6 @@ def check(**flags: str) -> None:
     check_exposure(all_settings.load(flags, {}, None))
 
 
-def test_local_servers_are_refused_unless_declared_unsafe():
-    with pytest.raises(Invalid, match=r"can read the site's secret.*--local-servers-unsafe"):
-        check(local_servers="true")
-    check(local_servers_unsafe="true")
-    check(local_servers="true", local_servers_unsafe="true")
-
-
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.7", "stoker.example.org"])
 def test_local_servers_are_refused_on_public_addresses(host):
     with pytest.raises(Invalid, match=f"loopback address, not {host}"):

@@ -45,7 +45,9 @@ def test_no_expression_blocks_the_process(stoker, reader):
             assert answer.status == 400
             assert "does not match pattern" in answer.body["error"]["message"]
         for expression in expressions:
-            assert reader.heat("POST", "/validate", {"template": yaql(expression)}).status == 200, expression
+            answer = reader.heat("POST", "/validate", {"template": yaql(expression)})
+            assert answer.status == 400, expression
+            assert "take too long" in answer.body["error"]["message"]
 
     assert_harmless(stoker, attack)
     assert_ends(stoker)
@@ -59,7 +61,7 @@ def test_the_filter_of_types_matches_their_beginning(reader):
 
 
 def test_an_unsupported_expression_is_refused_with_a_remedy(reader):
-    answer = reader.heat("GET", "/resource_types?name=(%3F!x)")
+    answer = reader.heat("GET", "/resource_types?name=x(%3F!y)")
     assert answer.status == 400
     assert "look-ahead" in answer.body["error"]["message"]
     constraint = {"type": "string", "constraints": [{"allowed_pattern": r"(a)\1"}]}

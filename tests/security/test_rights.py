@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -11,7 +10,6 @@ import pytest
 
 from support.accounts import PASSWORD, Account, create_account, create_project, log_in
 from support.server import Answer, Served
-from support.signatures import signed
 
 IDENTITY = "/identity/v3"
 
@@ -41,46 +39,14 @@ def owner(stoker) -> Account:
     return create_account(stoker, "member", "reader", project=create_project(stoker))
 
 
-def test_an_ec2_secret_is_shown_once(stoker, owner):
-    path = f"{IDENTITY}/users/{owner.user_id}/credentials/OS-EC2"
-    made = owner.request("POST", path, {}).body["credential"]
-    assert stoker.request("GET", signed(stoker, made["access"], made["secret"], Action="ListStacks")).status == 200
-    hidden = {**made, "secret": None}
-    assert hidden in owner.request("GET", path).body["credentials"]
-    assert owner.request("GET", f"{path}/{made['access']}").body["credential"] == hidden
-    for token in (owner.token, stoker.token):
-        for answer in (
-            asked(stoker, token, "GET", path.removeprefix(IDENTITY) + rest) for rest in ("", f"/{made['access']}")
-        ):
-            assert answer.status == 200
-            assert made["secret"].encode() not in answer.raw
-
-
-def test_a_restricted_credential_cannot_use_ec2_keys(stoker, owner):
-    path = f"/users/{owner.user_id}/credentials/OS-EC2"
-    access = owner.request("POST", IDENTITY + path, {}).body["credential"]["access"]
-    token = credential(owner, roles=[{"name": "reader"}])
-    assert stoker.request("GET", f"/v1/{owner.project}/stacks", headers={"X-Auth-Token": token}).status == 200
-    there = [
-        asked(stoker, token, verb, path + rest) for verb, rest in (("GET", ""), ("POST", ""), ("GET", f"/{access}"))
-    ]
-    there += [asked(stoker, token, "DELETE", f"{path}/{access}"), asked(stoker, token, "GET", f"{path}/{'0' * 32}")]
-    assert [each.status for each in there] == [403] * 5
-    assert len({each.raw for each in there}) == 1
-    assert [each["access"] for each in owner.request("GET", IDENTITY + path).body["credentials"]] == [access]
-
-
 def test_a_credential_with_some_roles_creates_none_with_all(stoker, owner):
     """Also one that may make others: they have no more roles than it has itself."""
     token = credential(owner, roles=[{"name": "reader"}], unrestricted=True)
-    assert asked(stoker, token, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 403
     path = f"/users/{owner.user_id}/application_credentials"
     stronger = {"application_credential": {"name": "stronger", "roles": [{"name": "member"}]}}
     assert asked(stoker, token, "POST", path, stronger).status == 400
     same = asked(stoker, token, "POST", path, {"application_credential": {"name": "same"}})
     assert [each["name"] for each in same.body["application_credential"]["roles"]] == ["reader"]
-    full = credential(owner, unrestricted=True)
-    assert asked(stoker, full, "POST", f"/users/{owner.user_id}/credentials/OS-EC2", {}).status == 201
 
 
 def test_a_restricted_credential_cannot_administer(stoker, owner):
@@ -108,8 +74,6 @@ def test_a_project_administrator_is_no_site_administrator(stoker, owner):
         ("DELETE", f"/users/{user}", None),
         ("GET", f"/users/{user}/projects", None),
         ("GET", f"/users/{user}/application_credentials", None),
-        ("GET", f"/users/{user}/credentials/OS-EC2", None),
-        ("POST", f"/users/{user}/credentials/OS-EC2", {"tenant_id": project}),
         ("POST", "/projects", {"project": {"name": "x"}}),
         ("PATCH", f"/projects/{project}", {"project": {"enabled": False}}),
         ("PATCH", f"/projects/{mine}", {"project": {"name": "default"}}),
@@ -122,7 +86,6 @@ def test_a_project_administrator_is_no_site_administrator(stoker, owner):
         ("GET", "/role_assignments", None),
         ("GET", f"/role_assignments?scope.project.id={project}", None),
         ("GET", "/role_assignments?scope.system=all", None),
-        ("POST", "/ec2tokens", {"ec2Credentials": {}}),
     ]
     refused = [(verb, path, admin.request(verb, IDENTITY + path, body).status) for verb, path, body in attempts]
     assert [each for each in refused if each[2] != 403] == []
@@ -173,32 +136,6 @@ def test_a_system_role_makes_a_site_administrator(stoker, owner):
     assert asked(stoker, token, "GET", "/users").status == 403
     assert stoker.request("POST", f"{IDENTITY}/auth/tokens", {"auth": auth}).status == 401
     assert asked(stoker, stoker.token, "DELETE", grant).status == 404
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"Timestamp": None},
-        {"Timestamp": "2020-01-01T00:00:00Z"},
-        {"Timestamp": None, "Expires": -3600},
-        {"Expires": -3600},
-        {"Timestamp": None, "Expires": 30 * 24 * 3600},
-    ],
-)
-def test_a_signed_request_of_a_user_expires(stoker, owner, how):
-    key = owner.request("POST", f"{IDENTITY}/users/{owner.user_id}/credentials/OS-EC2", {}).body["credential"]
-
-    def status(**params: Any) -> int:
-        moments = {
-            name: (datetime.now(UTC) + timedelta(seconds=value)).strftime("%Y-%m-%dT%H:%M:%SZ")
-            for name, value in params.items()
-            if isinstance(value, int)
-        }
-        url = signed(stoker, key["access"], key["secret"], Action="ListStacks", **{**params, **moments})
-        return stoker.request("GET", url).status
-
-    assert status() == status(Timestamp=None, Expires=600) == 200
-    assert status(**how) == 403
 
 
 def test_a_reader_cannot_signal_through_cloudformations_api(stoker, owner):

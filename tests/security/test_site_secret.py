@@ -10,7 +10,7 @@ import pytest
 from stoker import settings as all_settings
 from stoker.model.errors import Conflict, Invalid
 from stoker.serve.site_secret import fingerprint, key_file, load_site_secret
-from support import databases
+from support import databases, query
 from support.ports import free_port
 from support.server import Served, served
 
@@ -24,14 +24,15 @@ def installation(tmp_path):
     def make(name: str = "state", **flags: str) -> all_settings.Settings:
         folder = tmp_path / name
         folder.mkdir(exist_ok=True)
-        return all_settings.load({"state_dir": str(folder), **flags}, {}, None)
+        variables = {f"STOKER_{name.upper()}": value for name, value in flags.items()}
+        return all_settings.load({"state_dir": str(folder)}, variables, None)
 
     return make
 
 
 def stored(store):
     with store.read() as tx:
-        return str(tx.connection.exec_driver_sql("SELECT * FROM site_properties").all())
+        return str(query.rows(tx, "SELECT * FROM site_properties"))
 
 
 def test_the_first_start_creates_a_secret_and_stores_only_its_fingerprint(store, installation):
@@ -47,7 +48,7 @@ def test_the_first_start_creates_a_secret_and_stores_only_its_fingerprint(store,
 def test_a_second_process_without_the_secret_is_refused_and_creates_none(store, installation):
     load_site_secret(installation(), store)
     second = installation("second")
-    with pytest.raises(Conflict, match=r"--secret-key-file .*STOKER_SECRET_KEY, or --secret-key.*keys/site\.key"):
+    with pytest.raises(Conflict, match=r"--secret-key-file .*STOKER_SECRET_KEY\).*keys/site\.key"):
         load_site_secret(second, store)
     assert not key_file(second).exists()
 

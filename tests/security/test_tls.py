@@ -10,12 +10,17 @@ import re
 import socket
 import ssl
 import subprocess
+import tempfile
+import time
 from contextlib import ExitStack
+from datetime import timedelta
+from pathlib import Path
 
 import pytest
 from cryptography import x509
 
 from stoker import settings as all_settings
+from stoker.commands import login
 from stoker.model.errors import Invalid
 from stoker.resources.user_data import SOFTWARE_CONFIG, Boot, build
 from stoker.serve.exposure import check_exposure
@@ -24,6 +29,8 @@ from support.certificates import Authority, replace
 from support.ports import free_port
 from support.server import LOCAL_SERVERS, STOKER, served
 from support.templates import config, deployment, template
+
+METRICS_TOKEN = "a-token-for-monitoring-that-nobody-guesses"
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +42,8 @@ def authority(tmp_path_factory) -> Authority:
 
 @pytest.fixture(scope="module")
 def secure(tmp_path_factory, authority):
-    flags = (*authority.flags, "--tls-ca", str(authority.file), "--head-timeout", "5", LOCAL_SERVERS)
+    flags = (*authority.flags, "--tls-ca", str(authority.file), "--client-timeout", "5", LOCAL_SERVERS)
+    flags += ("--metrics-token", METRICS_TOKEN)
     with served(tmp_path_factory.mktemp("tls"), *flags, clouds_yaml=True, ca_file=authority.file) as stoker:
         yield stoker
 
@@ -93,6 +101,15 @@ def test_a_renewed_certificate_is_served_and_open_connections_stay(secure, autho
     assert healthy(earlier)
 
 
+def test_a_stop_with_an_idle_connection_logs_no_error(tmp_path, authority):
+    flags = (*authority.flags, "--tls-ca", str(authority.file))
+    with served(tmp_path, *flags, ca_file=authority.file) as stoker:
+        assert stoker.request("GET", "/healthz").status == 200  # the connection stays open
+        assert stoker.stop() == 0
+        lines = stoker.state_dir.joinpath("logs", "stoker.log").read_text().splitlines()
+        assert [line for line in lines if json.loads(line)["level"] in ("warning", "error")] == []
+
+
 def test_old_tls_versions_and_plain_http_are_refused(secure, authority):
     certificate = Certificate(authority.chain, authority.key)
     # Today's clients cannot even ask for what is older.
@@ -115,6 +132,50 @@ def test_clients_verify_with_the_ca_of_clouds_yaml_and_environment(secure):
     assert refused.returncode == 6
     assert "certificate" in refused.stderr.lower()
     assert "Traceback" not in refused.stderr
+
+
+def test_the_end_of_the_certificate_is_reported(secure, authority):
+    def status(code):
+        """What ``stoker status`` prints when it exits with ``code``."""
+        secure.until(lambda: secure.run("status", check=False).returncode == code)
+        done = secure.run("status", check=False)
+        return " ".join((done.stdout + done.stderr).split())
+
+    try:
+        authority.issue("127.0.0.1", "localhost", left=timedelta(hours=1))
+        assert f"certificate: the certificate in {authority.chain} expires soon" in status(1)
+        metrics = secure.request("GET", "/metrics", headers={"Authorization": f"Bearer {METRICS_TOKEN}"}).raw.decode()
+        (end,) = re.findall(r"^stoker_certificate_expiry_timestamp_seconds\S* (\S+)$", metrics, re.MULTILINE)
+        assert 3000 < float(end) - time.time() < 3700
+        authority.issue("127.0.0.1", "localhost", left=timedelta(hours=-1))
+        assert "certificate has expired; renew the service's certificate" in status(6)
+        secure.until(lambda: "has expired" in secure.output)
+        (line,) = (line for line in secure.output.splitlines() if "has expired" in line)
+        assert "health.changed" in line
+        assert "warning" in line
+    finally:
+        authority.issue("127.0.0.1", "localhost")
+
+
+def test_a_ca_file_that_the_user_cannot_read_is_named(secure, tmp_path):
+    lost = str(tmp_path / "lost.pem")
+    environment = {**secure.environment, "OS_CACERT": lost}
+    done = subprocess.run([*STOKER, "status"], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, f"cannot read the CA's certificate {lost} (OS_CACERT" in done.stderr) == (1, True), done
+
+
+def test_the_login_names_a_ca_file_for_all_users(tmp_path):
+    own = tmp_path / "ca.pem"
+    with tempfile.TemporaryDirectory() as folder:
+        public = Path(folder, "ca.pem")
+        public.touch(0o644)
+        assert login.find_public_ca(public, own) == own
+        Path(folder).chmod(0o755)
+        assert login.find_public_ca(public, own) == public
+        public.chmod(0o640)
+        assert login.find_public_ca(public, own) == own
+    assert login.find_public_ca(Path(), own) == own
+    assert login.find_public_ca(public, None) is None
 
 
 def test_stokers_agents_and_calls_verify_the_certificate(secure):
@@ -224,6 +285,8 @@ def test_contradicting_tls_settings_are_refused(tmp_path, flags, problem):
 
 def test_files_without_a_certificate_are_refused_by_name(tmp_path, authority):
     missing, text = tmp_path / "missing.pem", tmp_path / "text.pem"
+    with pytest.raises(Invalid, match=rf"--tls-key {missing}: No such file or directory: {missing}$"):
+        Certificate(authority.chain, missing)
     text.write_text("no certificate")
     other = Authority(tmp_path / "other")
     other.issue("127.0.0.1")

@@ -117,10 +117,8 @@ class Names:
 
 
 @pytest.fixture
-def client() -> Iterator[WebhookClient]:
-    made = WebhookClient(Targets(), 5.0, ssl.create_default_context())
-    yield made
-    made.close()
+def client() -> WebhookClient:
+    return WebhookClient(Targets(), 5.0, ssl.create_default_context())
 
 
 def test_names_with_any_internal_address_are_refused(monkeypatch) -> None:
@@ -157,14 +155,12 @@ def test_the_call_connects_to_the_checked_address(monkeypatch, tmp_path) -> None
         assert client.post(f"https://127.0.0.1:{port}/a", b"{}", {}) == 200
         with pytest.raises(WebhookFailed, match="certificate"):
             client.post(f"https://other.example:{port}/b", b"{}", {})
-        client.close()
         assert names.asked == ["other.example"]
         assert [each.path for each in there.asked] == ["/a"]
     with answering(lambda _: Said()) as plain:
         port = plain.url.rpartition(":")[2]
         client = WebhookClient(allowed, 5.0, trusted)
         assert client.post(f"http://name.example:{port}/", b"{}", {}) == 200
-        client.close()
         assert plain.asked[0].headers["host"] == f"name.example:{port}"
 
 
@@ -172,7 +168,6 @@ def test_redirects_are_not_followed() -> None:
     with answering(lambda _: Said()) as inner, answering(lambda _: Said(307, headers={"Location": inner.url})) as outer:
         client = WebhookClient(Targets.of("127.0.0.0/8"), 5.0, ssl.create_default_context())
         assert client.post(outer.url, b"{}", {}) == 307
-        client.close()
         assert inner.asked == []
 
 
@@ -193,7 +188,6 @@ def test_users_cannot_set_framing_headers() -> None:
     with answering(lambda _: Said()) as there:
         client = WebhookClient(Targets.of("127.0.0.0/8"), 5.0, ssl.create_default_context())
         assert client.post(f"{there.url}/", b'{"a":1}', said) == 200
-        client.close()
         (asked,) = there.asked
     assert asked.body == b'{"a":1}'
     assert asked.headers["x-mine"] == "yes"
@@ -236,7 +230,6 @@ def test_a_call_ends_although_the_answer_continues() -> None:
     client = WebhookClient(Targets.of("127.0.0.0/8"), 0.5, ssl.create_default_context())
     with pytest.raises(WebhookFailed, match=r"took too long|timed out"):
         client.post(dripping.url, b"{}", {})
-    client.close()
     dripping.close()
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, Unauthorized
 from stoker.model.server import Kind, Machine, Server
@@ -18,6 +18,7 @@ from stoker.servers.keys import Keys
 from stoker.servers.redemption import redeem_token
 from stoker.store import enrollments, server_lists, servers
 from stoker.store.open import Store
+from support import query
 from support.search import examples
 
 
@@ -96,7 +97,7 @@ def test_an_expired_token_is_refused(store, keys):
 def test_only_a_hash_of_the_token_is_stored(store):
     _, token = enrolled(store)
     with store.read() as tx:
-        kept = tx.connection.exec_driver_sql("SELECT * FROM enrollments").all()
+        kept = query.rows(tx, "SELECT * FROM enrollments")
     assert len(kept) == 1
     assert token not in str(kept)
 

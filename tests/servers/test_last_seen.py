@@ -39,6 +39,19 @@ def test_changing_agent_data_is_not_written_at_every_heartbeat(store, server):
     assert not any(presence.observe(server.id, f"1.{n}") for n in range(100))
 
 
+def test_a_heartbeat_is_repeated_after_a_failure_of_its_write(store, server, monkeypatch):
+    presence = LastSeen(store, 30, OFFLINE_AFTER)
+
+    def fail(*_, **__):
+        raise Unavailable("the database does not answer")
+
+    with monkeypatch.context() as failing:
+        failing.setattr(store, "write", fail)
+        with pytest.raises(Unavailable):
+            presence.write(server.id, "1.0; hooks=script")
+    assert presence.observe(server.id, "1.0; hooks=script")
+
+
 @pytest.mark.parametrize(
     ("said", "version", "hooks"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -10,19 +11,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from stoker.model.server import Owner
+from stoker.model.wake import Settled
 from stoker.servers.keys import Keys
 from stoker.servers.local import LocalServers
 from stoker.servers.local_agents import RestartPauses
 from stoker.servers.processes import MARKER, agent_of, marked
 from stoker.store import servers
 from stoker.store.open import Store
+from stoker.store.tx import Tx, TxCallbacks, Wake
 from stoker.work import Work
 from support.rows import add_resource
 from support.work import count_jobs
@@ -44,6 +47,15 @@ class Place:
     failed: list[tuple[str, str]] = field(default_factory=list)
     past: list[LocalServers] = field(default_factory=list)
 
+    def wake(self, _: Tx, id: str, wakes: Sequence[Wake]) -> None:
+        """Note which servers have started, and why others have not."""
+        for cause, _secrets in wakes:
+            assert isinstance(cause, Settled)
+            if cause.failure is None:
+                self.started.append(id)
+            else:
+                self.failed.append((id, cause.failure))
+
     def begin(self) -> None:
         self.work = Work(self.store)
         self.local = LocalServers(
@@ -52,8 +64,6 @@ class Place:
             self.keys,
             self.folder,
             self.url,
-            on_started=self.started.append,
-            on_failed=lambda id, reason: self.failed.append((id, reason)),
         )
         self.work.start()
         self.local.resume()
@@ -111,6 +121,7 @@ def place(store, keys, tmp_path) -> Iterator[Place]:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))
         made = Place(store, keys, tmp_path / "local", f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        store.callbacks.bind(TxCallbacks(resource_woken=made.wake))
         made.begin()
         try:
             yield made
@@ -272,11 +283,11 @@ def test_an_agent_that_ends_at_once_is_restarted_with_growing_pauses(place, id):
     assert first is not None
     lock = place.root(id) / "state" / "lock"
     until(lock.exists)
-    lock.unlink()
-    lock.mkdir()  # an agent that cannot lock its state ends
     killed_at = time.monotonic()
     os.kill(first, signal.SIGKILL)
-    until(lambda: place.local._agents.pauses._falls[id][1] >= 3, 60)
+    with lock.open("r+") as taken:
+        fcntl.flock(taken, fcntl.LOCK_EX)  # an agent whose state another process uses ends
+        until(lambda: place.local._agents.pauses._falls[id][1] >= 3, 60)
     assert time.monotonic() - killed_at >= 0.5 + 1.0  # never less, however slow the machine is
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from stoker.model.errors import ApprovalPending, Conflict, EntityNotFound, Unauthorized
 from stoker.model.selectors import parse
@@ -20,8 +20,8 @@ def issue(store, *, limit=10, labels=None, **terms):
     return store.write(lambda tx: enrollment.enroll_many(tx, "p", limit=limit, labels=labels or {}, **terms))
 
 
-def redeem(store, keys, token, instance, *, machine="", hostname="web", cloud_id=""):
-    who = Machine(instance=instance, machine=machine, hostname=hostname, cloud_id=cloud_id)
+def redeem(store, keys, token, instance, *, hostname="web", **more):
+    who = Machine(instance=instance, hostname=hostname, **more)
     return store.write(lambda tx: redeem_token(tx, keys, token, who))
 
 
@@ -101,12 +101,59 @@ def test_the_limit_holds_for_machines_at_the_same_time(store, keys):
 def test_a_reinstalled_machine_stays_the_same_server(store, keys):
     _, token = issue(store, limit=1)
     first = redeem(store, keys, token, "before", machine="m")
-    again = redeem(store, keys, token, "after", machine="m")
+    again = redeem(store, keys, token, "after", machine="m", key=first.key)
     assert again.server.id == first.server.id
     assert again.replaces
     with pytest.raises(Unauthorized):
         keys.authenticate(first.key)
     assert keys.authenticate(again.key) == first.server.id
+
+
+@pytest.mark.parametrize("key", ["", "wrong", "an earlier one", "of another server"])
+def test_a_machine_without_the_present_key_is_another_server(store, keys, key):
+    """Whoever knows the token and the id of a machine must not get its server."""
+    _, token = issue(store, needs_approval=True)
+    first = redeem(store, keys, token, "a", machine="m")
+    store.write(lambda tx: approval.approve(tx, first.server, "web"))
+    present = redeem(store, keys, token, "b", machine="m", key=first.key)
+    wrong = {"an earlier one": first.key, "of another server": redeem(store, keys, token, "c", machine="o").key}
+    taken = redeem(store, keys, token, "d", machine="m", key=wrong.get(key, key))
+    assert taken.server.id != first.server.id
+    assert taken.server.agent_access is AgentAccess.PENDING_APPROVAL
+    assert keys.authenticate(present.key) == first.server.id
+
+
+def test_a_token_for_one_server_needs_the_present_key_the_second_time(store, keys):
+    server, _, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
+    first = redeem(store, keys, token, "a", machine="m")
+    assert redeem(store, keys, token, "a", machine="m").key == first.key, "the same installation"
+    with pytest.raises(TokenRefused):
+        redeem(store, keys, token, "b", machine="m")
+    assert redeem(store, keys, token, "b", machine="m", key=first.key).server.id == server.id
+
+
+@pytest.mark.parametrize(
+    ("names", "hostname", "is_bound"),
+    [(None, "web1", False), ("web*", "web1", True), ("web?", "vault1", False), ("*", "vault1", True)],
+)
+def test_stacks_use_only_names_that_the_token_or_a_user_permits(store, keys, names, hostname, is_bound):
+    _, token = issue(store, names=names)
+    server = redeem(store, keys, token, "a", hostname=hostname).server
+
+    def find(tx):
+        return servers.find_enrolled(tx, hostname, "p")
+
+    with store.read() as tx:
+        assert (find(tx) is not None) == is_bound
+        if not is_bound:
+            with pytest.raises(Conflict, match="stoker server approve"):
+                servers.resolve_id(tx, "p", hostname)
+    if not is_bound:
+        with pytest.raises(Conflict):
+            store.write(lambda tx: approval.approve(tx, server, server.id))
+        store.write(lambda tx: approval.approve(tx, server, hostname))
+    with store.read() as tx:
+        assert find(tx).id == servers.resolve_id(tx, "p", hostname) == server.id
 
 
 def test_clones_of_an_installation_are_two_servers(store, keys):
@@ -149,26 +196,27 @@ def test_a_server_that_waits_for_approval_may_do_nothing_else(store, keys):
     assert keys.authenticate(waiting.key, before_approval=True) == waiting.server.id
     with store.read() as tx:
         assert server_lists.find_by_selector(tx, "p", parse("role=web")) == []
-    store.write(lambda tx: approval.approve(tx, waiting.server))
+    store.write(lambda tx: approval.approve(tx, waiting.server, waiting.server.id))
     assert keys.authenticate(waiting.key) == waiting.server.id
     with store.read() as tx:
         [selected] = server_lists.find_by_selector(tx, "p", parse("role=web"))
         assert selected.id == waiting.server.id
     with pytest.raises(Conflict):
-        store.write(lambda tx: approval.approve(tx, replace(waiting.server, agent_access=AgentAccess.ALLOWED)))
+        allowed = replace(waiting.server, agent_access=AgentAccess.ALLOWED)
+        store.write(lambda tx: approval.approve(tx, allowed, allowed.id))
 
 
 def test_an_approved_machine_is_approved_after_a_reinstallation(store, keys):
     _, token = issue(store, needs_approval=True)
     first = redeem(store, keys, token, "a", machine="m")
-    store.write(lambda tx: approval.approve(tx, first.server))
-    assert keys.authenticate(redeem(store, keys, token, "b", machine="m").key) == first.server.id
+    store.write(lambda tx: approval.approve(tx, first.server, first.server.id))
+    assert keys.authenticate(redeem(store, keys, token, "b", machine="m", key=first.key).key) == first.server.id
 
 
 def test_again_gives_the_server_to_another_machine_when_it_comes(store, keys):
     server, _, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
     old = redeem(store, keys, token, "a").key
-    store.write(lambda tx: servers.set_labels(tx, server.id, {"role": "web"}))
+    store.write(lambda tx: servers.change(tx, server.id, labels={"role": "web"}))
     with pytest.raises(Conflict, match="--again"):
         store.write(lambda tx: enrollment.enroll(tx, "p", "web1"))
     again, _, token = store.write(lambda tx: enrollment.enroll(tx, "p", "web1", again=True))

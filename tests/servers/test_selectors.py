@@ -192,11 +192,11 @@ def test_servers_are_selected_by_labels_and_facts(store):
         ):
             server = enrollment.enroll(tx, "p", name)[0]
             ids[name] = server.id
-            servers.set_labels(tx, server.id, labels)
+            servers.change(tx, server.id, labels=labels)
             if facts:
                 store_facts(tx, server.id, facts)
         other = enrollment.enroll(tx, "other", "e")[0]
-        servers.set_labels(tx, other.id, {"tier": "web", "zone": "a"})
+        servers.change(tx, other.id, labels={"tier": "web", "zone": "a"})
         store_facts(tx, other.id, {"memory_mb": 9000})
 
     store.write(do)
@@ -245,7 +245,7 @@ def test_a_selection_reads_servers_in_parts_that_grow(store, monkeypatch, text):
     def do(tx):
         for number in range(30):
             server = enrollment.enroll(tx, "p", f"{number:02}")[0]
-            servers.set_labels(tx, server.id, {"tier": "db" if number % 3 == 0 else "web"})
+            servers.change(tx, server.id, labels={"tier": "db" if number % 3 == 0 else "web"})
             store_facts(tx, server.id, {"memory_mb": 1024 if number % 3 == 0 else 8192})
 
     store.write(do)
@@ -268,7 +268,7 @@ def test_frequent_and_rare_labels_select_the_same_servers_in_the_same_order(stor
     def add(tx):
         for number in range(40):
             server = enrollment.enroll(tx, "p", f"{number:02}")[0]
-            servers.set_labels(tx, server.id, {"tier": "web" if number in numbers else "db", "zone": "a"})
+            servers.change(tx, server.id, labels={"tier": "web" if number in numbers else "db", "zone": "a"})
 
     store.write(add)
     with store.read() as tx:

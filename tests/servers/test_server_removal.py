@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
-from stoker.deployments import server_removal
+from stoker.deployments import server_runs
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.server import Kind, Server
 from stoker.servers import enrollment
@@ -42,6 +44,53 @@ def test_a_rollback_after_the_removal_does_not_restore_the_server(tmp_path, stor
     program.close()
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_a_server_that_a_stack_represents_cannot_be_removed(tmp_path, store):
+    program = Inside(tmp_path, store)
+    root, call = f"/v1/{program.project}", program.client.request
+    id = call("POST", f"{root}/servers", json={"name": "web1"}, headers=program.headers).json()["server"]["id"]
+    machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": "web1"}}
+    body = {"stack_name": "shop", "template": template({"machine": machine})}
+    stack = call("POST", f"{root}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
+    refused = call("DELETE", f"{root}/servers/{id}", headers=program.headers)
+    assert refused.status_code == 409
+    message = refused.json()["error"]["message"]
+    assert "The resource machine of stack shop represents server 'web1'" in message
+    assert "stoker server enroll web1 --again" in message
+    assert call("DELETE", f"{root}/stacks/shop/{stack}", headers=program.headers).status_code == 204
+    assert call("DELETE", f"{root}/servers/{id}", headers=program.headers).status_code == 204
+    program.close()
+
+
+@pytest.mark.parametrize("value", ["1", "2"])
+def test_the_next_update_reaches_a_new_server_of_the_same_name(store, value):
+    heat = world(store)
+
+    def enroll(tx: Any) -> Server:
+        server = Server(
+            id=str(uuid4()), project_id="p", name="web1", kind=Kind.ENROLLED, key_generation=1, created_at=tx.now
+        )
+        servers.add(tx, server)
+        return server
+
+    def content(value: str) -> dict[str, Any]:
+        machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": "web1"}}
+        return template(
+            {"machine": machine, "config": config(), "d": deployment(server="machine", input_values={"a": value})}
+        )
+
+    old = heat.store.write(enroll)
+    stack = heat.signal(heat.create(content("1")), "d")
+    assert stack.status == "COMPLETE"
+    heat.store.write(lambda tx: servers.delete(tx, old.id))
+    new = heat.store.write(enroll)
+    heat.update(stack, content(value))
+    ((_, body),) = heat.to_run(new.id)
+    inputs = {entry["name"]: entry["value"] for entry in json.loads(body)["inputs"]}
+    assert (inputs["deploy_action"], inputs["a"]) == ("CREATE", value)
+    assert heat.signal(heat.settled(stack.id), "d").status == "COMPLETE"
+
+
 def test_runs_on_a_removed_server_have_failed(store):
     heat = world(store)
     heat.store.write(
@@ -55,7 +104,7 @@ def test_runs_on_a_removed_server_have_failed(store):
     trigger = fleet.trigger(config_id=fleet.config(), servers=[ID])
 
     def remove(tx: Any) -> None:
-        server_removal.release_server(tx, heat.work, ID, "web1")
+        server_runs.release_server(tx, heat.work, ID, "web1")
         enrollment.remove(tx, servers.get(tx, ID, "p"))
 
     heat.store.write(remove)

@@ -8,6 +8,9 @@ from stoker.deployments import service
 from stoker.model.errors import EntityNotFound, Invalid, InvalidBreakPointHook, StokerError
 from stoker.model.status import Action
 from stoker.stacks import signals
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.templates.scope import all_attributes
+from stoker.store import configs, stacks
 from support.fleet import Fleet
 from support.templates import chain, config, deployment, server, template
 
@@ -128,14 +131,32 @@ def test_an_external_resource_is_used_and_not_changed(heat):
     taken = {**config(), "external_id": id}
     said = template({"config": taken, "server": server(), "run": deployment(signal_transport="NO_SIGNAL")})
     stack = heat.create(said)
-    assert heat.states(stack)["config"] == "ADOPT_COMPLETE"
+    assert heat.states(stack)["config"] == "CHECK_COMPLETE"
     assert heat.resources(stack)["config"].physical_id == id
     assert str(heat.update(stack, said).status) == "COMPLETE"
     heat.delete(stack)
     with heat.store.read() as tx:
-        from stoker.store import configs
-
         assert configs.exists(tx, id, "p")
+
+
+def test_settings_of_a_resource_may_depend_on_parameters(heat):
+    first = heat.create(template({"config": config()}), name="first")
+    id = heat.resources(first)["config"].physical_id
+    parameters = {"policy": {"type": "string", "default": "retain"}, "id": {"type": "string", "default": id}}
+    resources = {
+        "taken": {**config(), "external_id": {"get_param": "id"}},
+        "kept": {**config(), "deletion_policy": {"get_param": "policy"}},
+    }
+    stack = heat.create(template(resources, parameters=parameters))
+    assert heat.resources(stack)["taken"].physical_id == id
+    kept = heat.resources(stack)["kept"].physical_id
+    heat.delete(stack)
+    with heat.store.read() as tx:
+        assert configs.exists(tx, id, "p")
+        assert configs.exists(tx, kept, "p")
+    parameters["policy"]["default"] = "keep"
+    with pytest.raises(StokerError, match='Invalid deletion policy "keep"'):
+        heat.create(template(resources, parameters=parameters), name="wrong")
 
 
 def test_another_external_id_is_refused(heat):
@@ -190,3 +211,19 @@ def test_a_cancelled_runs_result_withdraws_the_notice_to_stop_on_every_channel(h
     heat.signal(stack, "d", deploy_status_code=143)
     (stopped,) = heat.deployments()
     assert (stopped.status, stopped.cancelling) == ("FAILED", False)
+
+
+def test_a_view_of_a_deployment_has_its_outputs_before_and_after_the_result(heat):
+    stack = heat.create(
+        template({"config": config(outputs=("result", "other")), "server": server(), "run": deployment()})
+    )
+
+    def view():
+        with heat.store.read() as tx:
+            session = StackSession(tx, heat.engine, stacks.get(tx, stack.id))
+            return all_attributes(session, heat.resources(stack)["run"])
+
+    streams = ("deploy_stdout", "deploy_stderr", "deploy_status_code")
+    assert view() == dict.fromkeys([*streams, "result", "other"])
+    heat.signal(stack, "run", deploy_status_code=0, result="r", undeclared=1)
+    assert view() == {**view(), "result": "r", "other": None}

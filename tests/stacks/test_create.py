@@ -65,10 +65,10 @@ def test_a_failed_deployment_fails_the_stack_and_stops_its_dependents(heat):
     stack = heat.create(chain(3))
     stack = heat.signal(stack, "d0", deploy_status_code=3, deploy_stderr="no disk")
 
-    why = (
-        "resources.d0: Deployment to server failed: deploy_status_code : Deployment exited with non-zero status code: 3"
+    assert stack.reason == (
+        "Resource CREATE failed: Error: resources.d0: Deployment to server failed: "
+        "deploy_status_code : Deployment exited with non-zero status code: 3 on machine: no disk"
     )
-    assert stack.reason == f"Resource CREATE failed: Error: {why}"
     assert heat.states(stack)["d1"] == "INIT_COMPLETE"
     assert heat.work.jobs == []
 

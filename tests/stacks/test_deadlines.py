@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from stoker.deployments import service
+from stoker.deployments import runs, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
 from stoker.deployments.owners import Client
@@ -14,6 +14,7 @@ from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
 from stoker.store import configs, logs
+from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import world
 from support.templates import chain, config, deployment, server, template
@@ -55,7 +56,30 @@ def test_a_run_after_its_timeout_fails_with_its_last_progress(heat):
     heat.work.run(RUN_DEADLINE)
     stack = heat.settled(stack.id)
 
-    assert stack.reason.endswith("Deployment to server failed: Timed out: Waiting for the agent")
+    assert stack.reason.endswith("Deployment to server failed: Timed out: Waiting for the agent on machine")
+
+
+@pytest.mark.parametrize("owner", ["stack", "trigger"])
+def test_the_timeout_of_a_run_begins_when_its_agent_starts_the_run(heat, owner, monkeypatch):
+    clock = Clock(datetime(2026, 5, 1, 12, tzinfo=UTC), monkeypatch)
+    fleet = Fleet(heat)
+    (machine,) = fleet.servers(1)
+    if owner == "stack":
+        run = deployment(timeout=60)
+        run["properties"]["server"] = machine.id
+        heat.create(template({"config": config(), "d": run}))
+    else:
+        fleet.trigger(config_id=fleet.config(), servers=[machine.id], timeout=60)
+    (queued,) = heat.deployments()
+    clock.until(heat.work, "2026-05-01T12:30")
+    assert heat.deployments() == [queued]
+    heat.store.write(lambda tx: runs.heartbeat(tx, server_id=machine.id, config_id=queued.config_id))
+    begun = heat.deployments()
+    clock.until(heat.work, "2026-05-01T12:31:14")
+    assert heat.deployments() == begun
+    clock.until(heat.work, "2026-05-01T12:31:15")
+    (ended,) = heat.deployments()
+    assert (ended.status, ended.status_reason) == ("FAILED", f"Timed out: {queued.status_reason}")
 
 
 def test_an_ended_run_has_no_deadline(heat):

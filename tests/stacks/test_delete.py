@@ -50,6 +50,32 @@ def test_a_delete_action_runs_before_the_deletion(heat):
     assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
 
 
+COMPONENT = {
+    "type": "OS::Heat::SoftwareComponent",
+    "properties": {
+        "inputs": [{"name": "word"}],
+        "configs": [
+            {"actions": [action], "config": f"echo {action}", "tool": "script"} for action in ("CREATE", "DELETE")
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("source", [config("echo DELETE", inputs=("word",)), COMPONENT], ids=["config", "component"])
+def test_a_delete_action_runs_although_its_config_was_deleted(heat, source):
+    run = deployment(actions=["CREATE", "DELETE"], input_values={"word": "x"})
+    stack = heat.signal(heat.create(template({**BASE, "config": source, "d": run})), "d")
+    heat.store.write(lambda tx: configs.delete(tx, heat.resources(stack)["config"].physical_id))
+    stack = heat.delete(stack)
+    assert heat.states(stack)["d"] == "DELETE_IN_PROGRESS"
+    ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
+    run = json.loads(body)
+    assert "echo DELETE" in json.dumps(run["config"])
+    inputs = {each["name"]: each["value"] for each in run["inputs"]}
+    assert (inputs["deploy_action"], inputs["word"]) == ("DELETE", "x")
+    assert heat.signal(stack, "d").status == "COMPLETE"
+
+
 def test_a_failed_delete_action_fails_the_delete_and_can_be_retried(heat):
     stack = heat.create(template({**BASE, "d": deployment(actions=["CREATE", "DELETE"])}))
     heat.signal(stack, "d")

@@ -22,10 +22,12 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Stack
+from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.policy import holds
+from stoker.stacks import repetition
 from stoker.store import audit, checks, deployments, events, messages, queues, rows, runs, servers
-from stoker.store.messages import Filter
+from support import query
 from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import World
@@ -83,7 +85,8 @@ class Checked:
     def runs(self) -> list[tuple[str | None, str | None]]:
         """Return the requesting user and the status of each run, oldest first."""
         with self.heat.store.read() as tx:
-            return [(run.requested_by, run.status) for run in reversed(runs.list_all(tx, self.deployment.id))]
+            history = runs.list_all(tx, deployments.get(tx, self.deployment.id))
+            return [(run.requested_by, run.status) for run in reversed(history)]
 
     def reasons(self) -> list[str]:
         """Return the reasons of the events of signals."""
@@ -120,7 +123,7 @@ def create(
 
 
 def set_policy(heat: World, policy: Mapping[str, Any] | None) -> None:
-    heat.store.write(lambda tx: servers.set_policy(tx, SERVER, policy))
+    heat.store.write(lambda tx: servers.change(tx, SERVER, policy=policy))
 
 
 @pytest.mark.parametrize(
@@ -159,11 +162,11 @@ def test_only_checked_deployments_are_in_the_agents_document(heat):
     (entry,) = checked.document() or ()
     assert entry["id"] == checked.deployment.config_id
     assert (entry["deployment_id"], entry["interval"], entry["requested"]) == (checked.deployment.id, 60, None)
-    checked.update(check_interval=60, timeout=5000)  # a run
+    checked.update(check_interval=60, input_values={"x": "1"})  # a run
     assert checked.document() is None
     checked.complete()
     assert checked.document() != [entry]
-    checked.update(timeout=5000)
+    checked.update(input_values={"x": "1"})
     assert checked.document() is None
 
 
@@ -195,7 +198,7 @@ def test_late_and_foreign_reports_change_nothing(heat):
             deployment_id=checked.deployment.id, config_id=checked.deployment.config_id, state=CheckState.DRIFTED
         )
         heat.store.write(lambda tx: drift.apply_report(tx, heat.engine.env, "another", report))
-    checked.update(check_interval=60, timeout=5000)
+    checked.update(check_interval=60, input_values={"x": "1"})
     assert checked.report("DRIFTED").state is CheckState.UNKNOWN, "the run is in progress"
 
 
@@ -299,7 +302,7 @@ def test_a_user_can_retry_a_failed_remediation(heat):
     checked = create(heat, check_interval=60, enforce=True)
     checked.report("DRIFTED")
     checked.complete(deploy_status_code=1)
-    retried = heat.store.write(lambda tx: service.retry(tx, heat.engine.env, checked.deployment, "ann"))
+    retried = heat.store.write(lambda tx: repetition.retry(tx, heat.engine, checked.deployment, "ann"))
     assert retried.status == "IN_PROGRESS"
     assert checked.runs()[-1][0] == "ann"
 
@@ -324,7 +327,7 @@ def test_a_policy_that_denies_a_remediation_is_audited(heat, clock):
     assert check.reason.startswith("The remediation is denied: ")
     assert (checked.deployment.status, len(checked.runs())) == ("COMPLETE", 1)
     with heat.store.read() as tx:
-        (entry,) = audit.list_all(tx, "p")
+        entry, *_ = audit.list_all(tx, "p")
     assert (entry.decision.outcome.value, entry.decision.actor) == ("REFUSED", "enforce")
     set_policy(heat, None)
     clock.until(heat.work, "2026-05-01 12:00:31")
@@ -334,7 +337,7 @@ def test_a_policy_that_denies_a_remediation_is_audited(heat, clock):
 def test_a_run_of_the_stack_supersedes_a_remediation_and_resets_the_check(heat, clock):
     checked = create(heat, check_interval=60, enforce=True)
     checked.report("DRIFTED")
-    checked.update(check_interval=60, enforce=True, timeout=5000)
+    checked.update(check_interval=60, enforce=True, input_values={"x": "1"})
     assert checked.check.state is CheckState.UNKNOWN
     clock.until(heat.work, "2026-05-01 12:10")
     assert [requested_by for requested_by, _ in checked.runs()] == [None, "enforce", None]
@@ -353,7 +356,7 @@ def test_the_check_goes_with_its_deployment(heat):
     heat.work.run(REMEDIATE)
 
 
-def test_secrets_in_differences_are_encrypted(heat):
+def test_secrets_in_differences_are_redacted(heat):
     server = Server(
         id=SERVER, project_id="p", name="web1", kind=Kind.ENROLLED, key_generation=1, created_at=datetime.now(UTC)
     )
@@ -366,9 +369,8 @@ def test_secrets_in_differences_are_encrypted(heat):
     check = checked.report("DRIFTED", changes=[{"item": "a", "diff": "+correct horse"}], reason="correct horse")
     assert "correct horse" not in check.reason
     with heat.store.read() as tx:
-        stored = tx.connection.exec_driver_sql("SELECT changes FROM checks").scalar_one()
-        assert checks.find(tx, checked.deployment.id).changes[0]["diff"] == "+correct horse"
-        assert "correct horse" not in str(tx.secrets.redact([dict(change) for change in check.changes]))
+        stored = query.scalar(tx, "SELECT changes FROM checks")
+        assert checks.find(tx, checked.deployment.id).changes[0]["diff"] == "+******"
     assert "correct horse" not in stored
 
 
@@ -379,8 +381,7 @@ def list_messages(heat: World, name: str) -> list[dict[str, Any]]:
     """Return the types, states and reasons of the messages in a queue of the project."""
     with heat.store.read() as tx:
         queue = queues.find(tx, "p", name)
-        every = Filter(claimed=True, delayed=True)
-        listed = messages.page(tx, queue.id, every, after=0, limit=100) if queue else []
+        listed = messages.page(tx, queue.id, limit=100, delayed=True) if queue else []
     bodies = [json.loads(message.body) for message in listed]
     return [{"type": body["type"], **body["payload"]} for body in bodies]
 
@@ -447,3 +448,31 @@ def test_checks_are_listed_in_pages(heat):
         rest = checks.list_all(tx, heat.project, after=first[-1].position)
         some = checks.list_all(tx, heat.project, ids=[row.check.deployment_id for row in every[1:4]], limit=2)
     assert (len(every), len(first), [*first, *rest], some) == (5, 2, every, every[1:3])
+
+
+def runs_named(checked: Checked, name: str) -> int:
+    """Return the number of runs that ``name`` requested."""
+    return [requested_by for requested_by, _ in checked.runs()].count(name)
+
+
+@pytest.mark.parametrize("suspended", ["while drifting", "before the drift"])
+def test_enforcement_pauses_while_the_stack_is_suspended(heat, clock, suspended):
+    checked = create(heat, check_interval=60, enforce=True)
+    checked.report("IN_SYNC")
+    if suspended == "while drifting":
+        checked.report("DRIFTED")
+        assert checked.deployment.status == "IN_PROGRESS"
+        heat.visit(checked.stack, Action.SUSPEND)
+        assert checked.deployment.status_reason == "Cancelled: the stack is suspended before it was delivered"
+    else:
+        heat.visit(checked.stack, Action.SUSPEND)
+        assert checked.report("DRIFTED").reason == "Paused: the stack is suspended"
+    count = runs_named(checked, "enforce")
+    heat.work.step(REMEDIATE)
+    assert (runs_named(checked, "enforce"), checked.check.reason) == (count, "Paused: the stack is suspended")
+    heat.visit(checked.stack, Action.RESUME)
+    assert heat.work.step(REMEDIATE) == 1
+    clock.until(heat.work, "2026-05-01 12:00:31")
+    assert runs_named(checked, "enforce") == count + 1
+    checked.complete()
+    assert heat.states(checked.stack)["d"] == "RESUME_COMPLETE"

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from stoker.deployments.hook_check import PROGRAMS, needed_groups
 from stoker.model.errors import Conflict, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import TargetStatus
 from stoker.servers.facts import store_facts
-from stoker.stacks.hook_precheck import list_missing_programs
-from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.stacks.prechecks import PlannedDeployment, list_missing_programs
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import PROGRAMS as REPORTED
@@ -126,7 +125,7 @@ def test_an_update_checks_new_deployments_only(heat):
     resources = {"config": software("ansible"), "app": on(id)}
     stack = heat.create(template(resources))
     heat.signal_all(stack)
-    heat.store.write(lambda tx: servers.set_hooks(tx, id, ("script",)))
+    heat.store.write(lambda tx: servers.change(tx, id, hooks=("script",)))
     more = {**resources, "value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}
     assert str(heat.update(stack, template(more)).status) == "COMPLETE"
     with pytest.raises(StackValidationFailed, match=r"resources\.new\.properties\.server: server 'web1' has no hook"):
@@ -156,7 +155,7 @@ def test_an_update_checks_existing_deployments_whose_config_changes(heat, kind):
     with pytest.raises(StackValidationFailed, match=r"app\.properties\.server.* has no hook for the group 'cobol'"):
         heat.update(stack, **build("cobol"))
     assert heat.settled(stack.id).action != "UPDATE"
-    heat.store.write(lambda tx: servers.set_hooks(tx, id, ("script",)))
+    heat.store.write(lambda tx: servers.change(tx, id, hooks=("script",)))
     assert heat.update(stack, **build("ansible")).action == "UPDATE"
     assert heat.update(stack, **build("script")).status != "FAILED"
 
@@ -181,7 +180,7 @@ def test_a_trigger_is_refused_on_the_servers_without_the_hook(fleet):
     with pytest.raises(Conflict, match=f"The server {unable.name!r} has no hook for the group 'cobol'"):
         fleet.trigger(config_id=config, servers=[unable.id])
     fleet.end(fleet.running(trigger)[0])
-    fleet.world.store.write(lambda tx: servers.set_hooks(tx, unable.id, ("cobol",)))
+    fleet.world.store.write(lambda tx: servers.change(tx, unable.id, hooks=("cobol",)))
     assert [made.server_id for made in fleet.running(fleet.again(trigger))] == [unable.id]
 
 

@@ -14,8 +14,8 @@ from stoker.model.server import Kind, Server
 from stoker.model.status import Action
 from stoker.resources.label_groups import REFRESH
 from stoker.servers.facts import store_facts
+from stoker.stacks import export
 from stoker.stacks.label_groups import REFRESH_DEADLINE
-from stoker.stacks.queries import export
 from stoker.store import resources, selectors, servers, stacks
 from support.clock import Clock
 from support.stacks import signal_named
@@ -39,7 +39,7 @@ def enrolled(heat, name, labels=WEB, project="p"):
 
 
 def label(heat, id, **labels):
-    heat.store.write(lambda tx: servers.set_labels(tx, id, labels))
+    heat.store.write(lambda tx: servers.change(tx, id, labels=labels))
 
 
 def fleet(policy=None, labels=WEB, more=None, **properties):
@@ -152,7 +152,7 @@ def test_labels_that_no_group_selects_start_no_job(heat):
     first = enrolled(heat, "one")
     heat.create(fleet())
     answer(heat)
-    label(heat, first, role="web", colour="red")
+    label(heat, first, role="web", color="red")
     enrolled(heat, "two", {"role": "db"})
     assert heat.work.run(REFRESH) == 0
 
@@ -220,7 +220,7 @@ def test_new_members_join_in_batches(heat):
     assert heat.states(stack)["group"] == "UPDATE_COMPLETE"
 
 
-def test_servers_labelled_during_an_operation_join_afterwards(heat):
+def test_servers_labeled_during_an_operation_join_afterwards(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     enrolled(heat, "two")
@@ -238,7 +238,7 @@ def test_servers_labelled_during_an_operation_join_afterwards(heat):
     assert set(heat.resources(nested(heat, stack))) == {"one", "two", "three"}
 
 
-def test_servers_labelled_while_the_stack_is_busy_join_after_its_operation(heat):
+def test_servers_labeled_while_the_stack_is_busy_join_after_its_operation(heat):
     enrolled(heat, "one")
     slow = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
     more = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow}
@@ -254,7 +254,7 @@ def test_servers_labelled_while_the_stack_is_busy_join_after_its_operation(heat)
     assert running(heat) == [("two", "CREATE")]
 
 
-def test_servers_labelled_while_the_stack_is_suspended_join_after_its_resume(heat):
+def test_servers_labeled_while_the_stack_is_suspended_join_after_its_resume(heat):
     enrolled(heat, "one")
     stack = heat.create(fleet())
     answer(heat)
@@ -336,7 +336,7 @@ def test_the_timeout_of_a_member_starts_when_its_window_opens(heat, monkeypatch)
     stack = heat.create(fleet())
     answer(heat)
     two = enrolled(heat, "two")
-    heat.store.write(lambda tx: servers.set_policy(tx, two, {"maintenance_windows": [NIGHT]}))
+    heat.store.write(lambda tx: servers.change(tx, two, policy={"maintenance_windows": [NIGHT]}))
     heat.work.run(REFRESH)
     clock.until(heat.work, "2026-05-02T02:59")
     assert str(heat.resources(stack)["group"].status) == "IN_PROGRESS"

@@ -9,17 +9,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from stoker.backends import garbage_collector
-from stoker.serve import components
-from stoker.store import schema, stacks
+from stoker.serve import site as serve_site
+from stoker.store import stacks
 from stoker.store.open import Store
 from stoker.store.purge import in_batches
-from support import databases
+from support import databases, query, schema
 from support.in_process import Inside
 from support.search import examples
 from support.templates import config, deployment, template
@@ -30,7 +29,7 @@ pytestmark = pytest.mark.slow
 #: People and their logins; what is kept on purpose when a project's things are deleted; what the site knows of itself.
 KEPT = {
     *("projects", "users", "assignments", "system_assignments", "tokens", "application_credentials"),
-    *("ec2_credentials", "site_properties", "audit", "jobs", "accounts"),
+    *("site_properties", "audit", "jobs", "accounts"),
 }
 SERVER = {"type": "OS::Heat::DeployedServer"}
 SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "STOKER_SIGNAL", "NO_SIGNAL")
@@ -68,7 +67,7 @@ _MEMBER = {
 EXTRAS: dict[str, dict[str, Any]] = {
     "group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": _MEMBER}},
     "servers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": SERVER}},
-    "labelled": {
+    "labeled": {
         "type": "OS::Heat::SoftwareDeploymentGroup",
         "properties": {"config": {"get_resource": "config"}, "labels": {"role": "web"}},
     },
@@ -166,11 +165,7 @@ class Project:
             end = tx.now.replace(year=tx.now.year + 1)
         in_batches(store, lambda tx, most: stacks.purge(tx, end, most))
         with store.read() as tx:
-            counts = {
-                table.name: tx.run(sa.select(sa.func.count()).select_from(table)).scalar() or 0
-                for table in schema.metadata.sorted_tables
-                if table.name not in KEPT
-            }
+            counts = {table: query.count(tx, table) for table in schema.TABLES if table not in KEPT}
         return {name: count for name, count in counts.items() if count}
 
 
@@ -325,7 +320,7 @@ def project(request, tmp_path_factory, sqlite_template):
     """One for all examples: each ends with nothing, so that the next begins with nothing."""
     folder, patch = tmp_path_factory.mktemp("lifecycle"), pytest.MonkeyPatch()
     work = ManualWork()
-    patch.setattr(components, "Work", lambda _: work)
+    patch.setattr(serve_site, "Work", lambda _: work)
 
     def opened(url: str):
         store = Store(url, keys=databases.keys)

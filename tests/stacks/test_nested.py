@@ -9,10 +9,11 @@ import pytest
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
 from stoker.model.status import Action
 from stoker.stacks import operations
+from stoker.stacks import outputs as queried_outputs
 from stoker.stacks.engine import DEADLINE
-from stoker.stacks.queries import outputs as queried_outputs
 from stoker.store import events, stacks
-from support.stacks import world
+from support.stacks import needs_provider, world
+from support.statements import recorded_statements
 from support.templates import template
 
 #: One deployment whose text and answer pass through parameters and outputs.
@@ -56,6 +57,16 @@ def child(heat, stack, name="inner"):
         return stacks.get(tx, heat.resources(stack)[name].physical_id)
 
 
+def test_nested_stacks_share_one_reading_of_the_source_of_their_root(heat):
+    inner = {"type": "inner.yaml"}
+    with recorded_statements(heat.store) as statements:
+        heat.create(
+            template({f"n{number}": inner for number in range(9)}),
+            files={"inner.yaml": "heat_template_version: 2018-08-31"},
+        )
+    assert sum(statement.startswith("SELECT stacks.source") for statement in statements) < 5
+
+
 def test_a_template_is_a_resource_type_with_its_outputs_as_attributes(heat):
     stack = heat.create(parent(words=["a", "b"]), files=FILES)
     assert heat.states(stack) == {"inner": "CREATE_IN_PROGRESS", "after": "INIT_COMPLETE"}
@@ -75,7 +86,7 @@ def test_a_failure_in_a_nested_stack_names_the_whole_path(heat):
     assert str(stack.status) == "FAILED"
     assert stack.reason == (
         "Resource CREATE failed: Error: resources.inner.resources.run: Deployment to server failed: "
-        "deploy_status_code : Deployment exited with non-zero status code: 3"
+        "deploy_status_code : Deployment exited with non-zero status code: 3 on m"
     )
 
 
@@ -152,7 +163,7 @@ def test_a_mapped_type_creates_the_mapped_template(heat):
     ("properties", "sentence"),
     [
         ({}, "Property text not assigned"),
-        ({"text": "x", "colour": 1}, "Unknown Property colour"),
+        ({"text": "x", "color": 1}, "Unknown Property color"),
         ({"text": {"get_param": "OS::stack_name"}, "words": {"a": 1}}, "words"),
     ],
 )
@@ -181,6 +192,13 @@ def test_a_recursive_template_ends_at_the_depth_limit(heat):
     said = {"me.yaml": "heat_template_version: 2018-08-31\nresources: {me: {type: me.yaml}}\n"}
     with pytest.raises(RequestLimitExceeded, match="Recursion depth exceeds 5"):
         heat.create(template({"me": {"type": "me.yaml"}}), files=said)
+
+
+def test_the_depth_of_nested_stacks_is_a_setting(store):
+    shallow = world(store, limits={"nested_depth": 1})
+    inner = {"in.yaml": "heat_template_version: 2018-08-31"}
+    with pytest.raises(RequestLimitExceeded, match="Recursion depth exceeds 1"):
+        shallow.create(template({"in": {"type": "in.yaml"}}), files=inner)
 
 
 def test_a_missing_file_is_named(heat):
@@ -217,6 +235,7 @@ def test_two_resources_of_one_template_never_collide(heat):
     assert child(heat, stack, "one").name != child(heat, stack, "two").name
 
 
+@needs_provider
 def test_a_nested_template_may_have_the_other_syntax(heat):
     inner = {
         "AWSTemplateFormatVersion": "2010-09-09",

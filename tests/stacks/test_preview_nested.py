@@ -7,10 +7,10 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid
+from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from stoker.stacks.templates.preview_nested import all_changes
 from support.stacks import World, world
-from support.templates import template
+from support.templates import config, template
 
 
 @pytest.fixture
@@ -49,9 +49,10 @@ def told(heat: World, stack, said: dict, files: dict[str, str]) -> dict[str, str
     handed = StackRequest(template=said, files=files)
     resolved = prepare(heat.engine, handed, Identity(stack.id, stack.name, stack.project_id))
     with heat.store.read() as tx:
-        found = list(all_changes(tx, heat.engine, stack, resolved))
-    assert {change.resource.stack_id for inside, change in found if change.resource} <= {each.id for each, _ in found}
-    return {change.name: str(change.kind) for _, change in found}
+        levels = list(Planner(tx, heat.engine, heat.project).list_levels(stack, resolved, exists=True))
+    for level in levels:
+        assert {change.resource.stack_id for change in level.changes if change.resource} <= {level.stack.id}
+    return {change.name: str(change.kind) for level in levels for change in level.changes}
 
 
 def test_a_preview_lists_the_changes_of_all_levels(heat) -> None:
@@ -73,6 +74,19 @@ def test_a_change_that_depends_on_another_is_listed_at_its_resource(heat) -> Non
     stack = heat.create(said, files=files)
     changed = outer({"get_attr": ["first", "value"]}, first=value("b"))
     assert told(heat, stack, changed, files) == {"first": "updated", "middle": "updated"}
+
+
+def test_a_nested_stack_is_planned_with_a_config_that_the_update_creates(heat) -> None:
+    """The update brings the nested stack to the new config, so the preview lists what changes inside."""
+    given = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "config"}}}
+    files = {"middle.yaml": json.dumps(template({"given": given}, parameters={"config": {"type": "string"}}))}
+
+    def said(text: str) -> dict:
+        middle = {"type": "middle.yaml", "properties": {"config": {"get_resource": "config"}}}
+        return template({"config": config(text), "middle": middle})
+
+    stack = heat.create(said("a"), files=files)
+    assert told(heat, stack, said("b"), files) == {"config": "replaced", "middle": "updated", "given": "updated"}
 
 
 def test_an_invalid_nested_template_is_refused_with_its_path(heat) -> None:

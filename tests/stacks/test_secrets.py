@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.stacks.operations import Options
-from stoker.store import configs, deployments, runs, stacks
+from stoker.store import configs, deployments, stacks
 from support.fleet import Fleet
 from support.templates import config, deployment, server, template
 
@@ -38,7 +38,7 @@ def told(heat, stack):
 def of_run(heat, stack):
     with heat.store.read() as tx:
         found = deployments.get(tx, heat.resources(stack)["run"].physical_id)
-        return found, runs.find(tx, found.id, found.config_id)
+        return found, deployments.get(tx, found.id).run
 
 
 def test_a_run_gets_a_secret_that_its_history_redacts(heat, stack):
@@ -106,7 +106,7 @@ def shown(heat):
     """What is shown of the only deployment, of its last run, of its config."""
     (found,) = heat.deployments()
     with heat.store.read() as tx:
-        run = runs.find(tx, found.id, found.config_id)
+        run = deployments.get(tx, found.id).run
         made = configs.get(tx, found.config_id, "p")
     marks = [each.get("secret") for each in made.inputs if each["name"] == "word"]
     return found.input_values["word"], run.input_values["word"], marks

@@ -131,9 +131,13 @@ def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
         assert deployments.to_run(tx, old.id) == []
 
 
-def test_a_run_that_no_agent_received_is_not_undone(heat, machines):
+@pytest.mark.parametrize("is_polling", [False, True])
+def test_a_run_that_no_agent_may_have_begun_is_not_undone(heat, machines, is_polling):
+    """A delivery is recorded a moment after the document was sent to an agent that polls."""
+    if is_polling:
+        heat.store.write(lambda tx: servers.record_seen_again(tx, [machines[0].id], tx.now))
     stack = heat.delete(heat.create(on(machines[0].id)))
-    assert (stack.action, stack.status) == ("DELETE", "COMPLETE")
+    assert (stack.action, stack.status) == ("DELETE", "IN_PROGRESS" if is_polling else "COMPLETE")
 
 
 def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
@@ -150,13 +154,16 @@ def test_a_replacement_on_another_server_undoes_the_old_one(heat, machines):
     assert [each.server_id for each in heat.deployments()] == [new.id]
 
 
-def test_a_replacement_on_the_same_server_takes_over(heat, machines):
+def test_the_undo_of_the_old_one_precedes_a_replacement_on_the_same_server(heat, machines):
     stack = signal(heat, heat.create(on(machines[0].id)))
-    before = heat.resources(stack)["d"].physical_id
-    stack = signal(heat, heat.update(stack, on(machines[0].id, signal_transport="CFN_SIGNAL")))
+    stack = heat.update(stack, on(machines[0].id, signal_transport="CFN_SIGNAL"))
+    assert entry(heat, machines[0].id)["config"] == SCRIPT
 
-    assert (stack.action, stack.status) == ("UPDATE", "COMPLETE")
-    assert heat.resources(stack)["d"].physical_id != before
+    (old,) = heat.deployments()
+    heat.report(old)
+    (new,) = heat.deployments()
+    assert (new.id == old.id, new.action) == (False, "CREATE")
+    assert signal(heat, stack).status == "COMPLETE"
     heat.delete(stack)
     assert entry(heat, machines[0].id)["config"] == SCRIPT
 

@@ -7,8 +7,12 @@ import json
 import pytest
 
 from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotSupported
+from stoker.model.status import Action
 from stoker.stacks import signals, snapshots
 from stoker.stacks.operations import Options
+from stoker.stacks.templates.planned_runs import Planner
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.store import configs
 from support.templates import chain, config, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
@@ -116,6 +120,35 @@ def test_a_failed_deployment_is_retried_in_place(heat):
     assert heat.states(stack)["d"] == "CREATE_IN_PROGRESS"
     assert heat.resources(stack)["d"].physical_id == before.physical_id
     assert heat.signal(stack, "d").status == "COMPLETE"
+
+
+@pytest.mark.parametrize("content", [None, config("no configs", group="component")])
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_deployment_whose_config_a_client_deleted_or_spoilt_fails_with_a_reason(heat, exists, content):
+    before = {**BASE, "config": content or config()}
+    actions = ["CREATE", "UPDATE", "DELETE"]
+    stack = complete(heat, {**before, **({"d": deployment(actions=actions)} if exists else {})})
+    if content is None:
+        id = heat.resources(stack)["config"].physical_id
+        heat.store.write(lambda tx: configs.delete(tx, id))
+    after = template({**before, "d": deployment(input_values={"a": 1}, actions=actions)})
+
+    runs = foresee(heat, stack, after)
+    stack = heat.update(stack, after)
+
+    assert [run.content for run in runs if run.action is not Action.DELETE] == [None] * len(runs)
+    assert (stack.action, stack.status) == ("UPDATE", "FAILED")
+    assert "could not be found" in stack.reason or "needs a map of configs" in stack.reason
+    foresee(heat, stack, template({}))
+    assert heat.delete(stack) is not None
+
+
+def foresee(heat, stack, changed):
+    """Return the runs that an update of the stack would start."""
+    resolved = prepare(heat.engine, StackRequest(template=changed), Identity(stack.id, stack.name, heat.project))
+    with heat.store.read() as tx:
+        planner = Planner(tx, heat.engine, heat.project)
+        return planner.list_runs(planner.list_levels(stack, resolved, exists=True))
 
 
 def test_a_new_update_supersedes_a_running_one(heat):

@@ -4,10 +4,14 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from stoker import hot
-from stoker.model.errors import StackValidationFailed, StokerError, UserParameterMissing
+from stoker.hot.definition import define
+from stoker.model.errors import StackValidationFailed, StokerError, UnknownUserParameter, UserParameterMissing
+from stoker.stacks.templates import lookup
 from stoker.stacks.templates.prepare import StackRequest
 from stoker.stacks.templates.validation import describe_template
 from support.stacks import world
@@ -37,7 +41,7 @@ resources:
   text: {{type: OS::Heat::RandomString, properties: {{length: many}}}}
   group:
     type: OS::Heat::ResourceGroup
-    properties: {{resource_def: {{type: OS::Heat::Value, properties: {{colour: 1, value: 2}}}}}}
+    properties: {{resource_def: {{type: OS::Heat::Value, properties: {{color: 1, value: 2}}}}}}
 """
 NOT_FOUND = "could not be found. Resources of that type:"
 
@@ -59,7 +63,7 @@ def test_all_errors_are_reported_with_lines_and_remedies(store):
         "resources.other.properties.value.get_attr: : The Referenced Attribute (value valeu) is incorrect."
         ' Did you mean "value"? (line 17)',
         "Property error: : resources.text.properties.length: : Value 'many' is not an integer (line 18)",
-        "Property error: : resources.group<nested_stack>.resources[0].properties: : Unknown Property colour;"
+        "Property error: : resources.group<nested_stack>.resources[0].properties: : Unknown Property color;"
         " known are type, value (line 19)",
     ]
 
@@ -123,13 +127,81 @@ def test_a_single_kind_of_error_keeps_its_class(store):
     assert caught.value.message == "The Parameter (a) was not provided.\nThe Parameter (b) was not provided."
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ({"get_resource": "nobody"}, 'The specified reference "nobody" (in outputs.o.value) is incorrect.'),
+        (
+            ["x", {"get_attr": ["value", "valeu"]}],
+            "outputs.o.value: : The Referenced Attribute (value valeu) is incorrect. Did",
+        ),
+        ({"get_attr": ["nobody", "x"]}, 'The specified reference "nobody" (in outputs.o.value) is incorrect.'),
+        ({"digest": ["md55", "x"]}, "outputs.o.value.digest: "),
+    ],
+)
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_a_typing_error_in_an_output_refuses_the_stack(store, value, words, is_nested):
+    heat = world(store)
+    wrong = template(
+        {"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}, outputs={"o": {"value": value}}
+    )
+    outer, files = (template({"in": {"type": "i.yaml"}}), {"i.yaml": json.dumps(wrong)}) if is_nested else (wrong, {})
+    with pytest.raises(StokerError) as caught:
+        heat.create(outer, files=files)
+    assert words in caught.value.message
+    assert ("i.yaml" in caught.value.message) == is_nested
+    with pytest.raises(StokerError):
+        describe_template(heat.engine, StackRequest(template=outer, files=files), show_nested=False)
+
+
+def test_an_update_policy_has_only_the_keys_of_its_type(store):
+    policy = {"rolling_updates": {"max_batch_size": 1}}
+    heat = world(store)
+    for resource in (
+        {"type": "OS::Heat::Value", "properties": {"value": 1}},
+        {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": {"type": "OS::Heat::None"}}},
+    ):
+        with pytest.raises(StokerError, match=r"resources\.r\.update_policy.*Unknown Property rolling_updates"):
+            heat.create(template({"r": {**resource, "update_policy": policy}}))
+    assert str(heat.create(template({"r": {"type": "OS::Heat::None", "update_policy": policy}})).status) == "COMPLETE"
+
+
+def test_validate_refuses_unknown_parameters(store):
+    heat = world(store)
+    said = template({}, parameters={"word": {"type": "string"}})
+    for request in (
+        StackRequest(said, parameters={"wrod": "x"}),
+        StackRequest(said, environment={"parameters": {"wrod": 1}}),
+    ):
+        with pytest.raises(UnknownUserParameter, match=r"The Parameter \(wrod\) was not defined in template"):
+            describe_template(heat.engine, request, show_nested=False)
+
+
+PATTERN = {"word": {"type": "string", "default": "x", "constraints": [{"allowed_pattern": "a(?!b)"}]}}
+REFUSED = {"w": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}}
+
+
+@pytest.mark.parametrize("is_nested", [False, True])
+@pytest.mark.parametrize("is_validated", [False, True])
+def test_a_refused_pattern_is_the_only_error(store, is_nested, is_validated):
+    heat = world(store)
+    said, files, given = template(REFUSED, parameters=PATTERN), {}, {"word": "x"}
+    if is_nested:
+        files, given = {"i.yaml": json.dumps(said)}, {}
+        said = template({"in": {"type": "i.yaml", "properties": {"word": "x"}}})
+    with pytest.raises(StokerError) as caught:
+        if is_validated:
+            describe_template(heat.engine, StackRequest(said, files, parameters=given), show_nested=False)
+        else:
+            heat.create(said, files=files, parameters=given)
+    assert "a negative look-ahead" in caught.value.message
+    assert len(caught.value.message.splitlines()) == 1
+
+
 OUTPUTS = {
     "good": {"value": 1},
-    "reference": {"value": {"get_resource": "nobody"}},
-    "attribute": {"value": ["x", {"get_attr": ["value", "valeu"]}]},
-    "missing": {"value": {"get_attr": ["nobody", "x"]}},
     "parameter": {"value": {"get_param": "nobody"}},
-    "digest": {"value": {"digest": ["md55", "x"]}},
+    "index": {"value": {"str_split": [",", "a,b", 5]}},
 }
 
 
@@ -140,13 +212,10 @@ def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
     assert str(stack.status) == "COMPLETE"
     assert heat.outputs(stack) == {**dict.fromkeys(OUTPUTS), "good": 1}
     assert heat.output_errors(stack) == {
-        "reference": 'The specified reference "nobody" (in outputs.reference.value) is incorrect.',
-        "attribute": "The Referenced Attribute (value valeu) is incorrect.",
-        "missing": 'The specified reference "nobody" (in outputs.missing.value) is incorrect.',
         "parameter": "The Parameter (nobody) was not provided.",
-        "digest": heat.output_errors(stack)["digest"],
+        "index": heat.output_errors(stack)["index"],
     }
-    assert "md55" in heat.output_errors(stack)["digest"]
+    assert "5" in heat.output_errors(stack)["index"]
     warnings = describe_template(heat.engine, StackRequest(template=said), show_nested=False)["Warnings"]
     assert warnings == [f"outputs.{name}: {error}" for name, error in heat.output_errors(stack).items()]
     assert "Warnings" not in describe_template(heat.engine, StackRequest(template=template({})), show_nested=False)
@@ -154,14 +223,16 @@ def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
 
 def test_an_error_in_an_output_of_a_nested_template_is_a_warning(store):
     heat = world(store)
-    inner = f"heat_template_version: {VERSION}\noutputs: {{o: {{value: {{get_resource: nobody}}}}, p: {{value: 1, x: 2}}}}\n"
+    inner = (
+        f"heat_template_version: {VERSION}\noutputs: {{o: {{value: {{get_param: nobody}}}}, p: {{value: 1, x: 2}}}}\n"
+    )
     said = template({"in": {"type": "inner.yaml"}})
     stack = heat.create(said, files={"inner.yaml": inner})
     assert str(stack.status) == "COMPLETE"
     handed = StackRequest(template=said, files={"inner.yaml": inner})
     assert describe_template(heat.engine, handed, show_nested=False)["Warnings"] == [
         "resources.in<inner.yaml>.outputs.p.x: Invalid keyword(s) inside an output definition: x",
-        'resources.in<inner.yaml>.outputs.o: The specified reference "nobody" (in outputs.o.value) is incorrect.',
+        "resources.in<inner.yaml>.outputs.o: The Parameter (nobody) was not provided.",
     ]
 
 
@@ -202,11 +273,18 @@ def test_a_remote_stack_may_have_parameters_known_at_run_time(store):
 
 
 def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
-    from stoker.stacks.templates import template_types
 
     read = []
-    monkeypatch.setattr(template_types, "parse_once", lambda text: read.append(text) or hot.parse(text))
+    monkeypatch.setattr(lookup, "parse_once", lambda text: read.append(text) or hot.parse(text))
     resources = {f"r{i}": {"type": "wrong.yaml"} for i in range(20)}
     with pytest.raises(StokerError, match=r"resources\.r19\.type: wrong\.yaml: "):
         world(store).create(template(resources), files={"wrong.yaml": "nonsense: ["})
     assert len(read) == 1
+
+
+def test_a_site_without_a_provider_names_the_distribution_of_the_types_of_a_cloud(database_url):
+    unknown = lookup.UnknownTypes(["OS::Heat::None", "OS::Nova::Server"])
+    definition = define("net", {"type": "OS::Neutron::Net"}, "2021-04-16")
+    unknown.add(definition, "OS::Neutron::Net", "", None)
+    [problem] = unknown.flaws()
+    assert "are in plugins/openstack of Stoker's source: install it, or map the type" in str(problem)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
-import sqlalchemy as sa
 
 from stoker.model.errors import Unavailable
 from stoker.store import pool, postgresql
 from stoker.store.open import CONNECTIONS, Store
-from support import databases
+from support import databases, query
 from support.server import served
 
 pytestmark = pytest.mark.slow
@@ -21,7 +21,6 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
     monkeypatch.setattr(pool, "TIMEOUT", 0.2)
     store = Store(database_url, postgresql.FIXED_CONNECTIONS + 2)
     release = threading.Event()
-    most = store.engine.pool.size() + max(store.engine.pool._max_overflow, 0)
     taken = threading.Semaphore(0)
 
     def read() -> None:
@@ -29,8 +28,7 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
             taken.release()
             assert release.wait(60)
 
-    free = most - store.engine.pool.checkedout()  # SQLite's writer has one for itself
-    readers = [threading.Thread(target=read) for _ in range(free)]
+    readers = [threading.Thread(target=read) for _ in range(store.pool.size)]
     try:
         for reader in readers:
             reader.start()
@@ -40,29 +38,29 @@ def test_the_error_of_a_missing_connection_names_the_busy_ones(database_url, mon
             pass
         if store.dialect == "postgresql":  # SQLite's writer waits for no reader
             with pytest.raises(Unavailable, match="busy"):
-                store.write(lambda tx: tx.run(sa.text("SELECT 1")))
+                store.write(lambda tx: query.scalar(tx, "SELECT 1"))
     finally:
         release.set()
         for reader in readers:
             reader.join(60)
     with store.read() as tx:
-        assert tx.run(sa.text("SELECT 1")).scalar() == 1
+        assert query.scalar(tx, "SELECT 1") == 1
     store.close()
 
 
 def test_a_server_under_load_stays_within_its_connections(tmp_path, postgresql_server):
     """Three processes must fit into a PostgreSQL of default settings, with room for others."""
-    counting = sa.create_engine(postgresql.driver_url(postgresql_server), isolation_level="AUTOCOMMIT")
     with databases.postgresql_url(postgresql_server) as url, served(tmp_path, database=url) as stoker:
-        name = sa.make_url(url).database
+        name = databases.name_of(url)
         most, end = 0, threading.Event()
 
         def count() -> None:
             nonlocal most
-            query = sa.text("SELECT count(*) FROM pg_stat_activity WHERE datname = :name")
-            with counting.connect() as connection:
+            text = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+            with psycopg.connect(postgresql_server, autocommit=True) as connection:
                 while not end.is_set():
-                    most = max(most, connection.execute(query, {"name": name}).scalar() or 0)
+                    ((number,),) = connection.execute(text, [name])
+                    most = max(most, number)
 
         counter = threading.Thread(target=count)
         counter.start()
@@ -76,6 +74,5 @@ def test_a_server_under_load_stays_within_its_connections(tmp_path, postgresql_s
             statuses = set(clients.map(create, range(400)))
         end.set()
         counter.join(60)
-    counting.dispose()
     assert statuses == {200}
     assert 5 < most <= CONNECTIONS, most

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
-from stoker.store import deployments, runs
+from msgspec.structs import replace
+
+from stoker.store import deployments
 from support.deployments import begin
 
 
 def unsent(store, project):
     with store.read() as tx:
-        return [id for id, _ in runs.unsent(tx, "s", project)]
+        return [id for id, _ in deployments.unsent(tx, "s", project)]
 
 
 def unreceived(store):
@@ -21,10 +22,10 @@ def unreceived(store):
 
 
 def record(store, made, *, received):
-    delivery = partial(runs.Delivery, made.id, made.config_id, "STOKER_PUSH", received=received)
-    store.write(lambda tx: runs.record_deliveries(tx, [delivery(at=tx.now)]))
+    delivery = partial(deployments.Delivery, made.id, made.config_id, "STOKER_PUSH", received=received)
+    store.write(lambda tx: deployments.record_deliveries(tx, [delivery(at=tx.now)]))
     with store.read() as tx:
-        return runs.find(tx, made.id, made.config_id)
+        return deployments.get(tx, made.id).run
 
 
 def test_a_run_is_delivered_once_the_agent_has_acknowledged_it(store):
@@ -48,23 +49,9 @@ def test_an_acknowledgment_without_a_recorded_sending_is_a_delivery(store):
 def test_each_project_has_its_own_runs_on_an_unknown_server(store):
     made = begin(store, "a")
     store.write(lambda tx: deployments.add(tx, replace(made, id="theirs", project_id="q")))
-    store.write(lambda tx: runs.add(tx, replace(made, id="theirs"), {}))
     assert unsent(store, "p") == [made.id]
     assert unsent(store, "q") == ["theirs"]
     assert unsent(store, "r") == []
     assert unreceived(store) == {made.id: False, "theirs": False}
     with store.read() as tx:
         assert len(deployments.bodies(tx, "s", "p")) == len(deployments.bodies(tx, "s", "q")) == 1
-
-
-def test_a_known_run_is_not_added_again(store):
-    made = begin(store, "a")
-    store.write(lambda tx: runs.add(tx, made, {}, "bob"))
-    second = replace(made, config_id="other")
-    store.write(lambda tx: runs.add(tx, second, {}))
-    with store.read() as tx:
-        found = runs.list_all(tx, made.id)
-    assert [(each.number, each.config_id, each.requested_by) for each in found] == [
-        (2, "other", None),
-        (1, made.config_id, None),
-    ]

@@ -7,7 +7,6 @@ import re
 import pytest
 from bench.scale import rows
 
-from stoker.store.statement_drivers import compile_statement
 from support import databases
 
 #: Enough that PostgreSQL prefers an index wherever one fits.
@@ -31,10 +30,8 @@ def test_no_query_of_servers_scans_their_table(fleet, name):
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 def test_an_enrollment_reads_no_other_machines_on_sqlite(store, name):
     query, values = rows.queries(SERVERS)[name]
-    compiled = compile_statement(query, tuple(values), store.dialect)
-    with store.engine.connect() as connection:
-        driver = connection.connection.driver_connection
-        explained = driver.execute(f"EXPLAIN QUERY PLAN {compiled.sql}", compiled.arrange(values))
+    with store.session() as driver:
+        explained = driver.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", values)
         searched = [row[3] for row in explained.fetchall() if " servers " in row[3]]
     assert searched
     assert all(re.search(r"\(\w+=\? AND \w+=\?\)", line) for line in searched)

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.store import jobs
 from stoker.store.open import Store
+from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
 KINDS = ["a", "b"]
@@ -22,25 +22,32 @@ def fill(store: Store, count: int, kind: str, at: datetime | None) -> None:
 
 
 class Statements:
-    """The statements of a connection, with their parameters."""
+    """The statements of a transaction, with their parameters."""
 
     def __init__(self, tx: Tx) -> None:
         self._tx = tx
-        self.all: list[tuple[str, Any]] = []
-        sa.event.listen(tx.connection, "before_cursor_execute", self._record)
+        self.all: list[tuple[Statement, Any]] = []
+        self._connection: Any = tx.connection
+        self.dialect = tx.connection.dialect
+        tx.connection = self
 
-    def _record(self, _connection, _cursor, statement, parameters, _context, _many) -> None:
-        self.all.append((statement, parameters))
+    def execute(self, batch: Any) -> Any:
+        """Record a batch, and execute it on the transaction's connection."""
+        self.all += [(statement, values) for statement, (values, *_) in batch]
+        return self._connection.execute(batch)
+
+    def commit(self, batch: Any) -> None:
+        self._connection.commit(batch)
 
     def plans(self) -> list[Any]:
         """Return the plan of each statement. On PostgreSQL, this executes the statements again."""
-        sa.event.remove(self._tx.connection, "before_cursor_execute", self._record)
-        postgresql = self._tx.connection.dialect.name == "postgresql"
-        explain = "EXPLAIN (ANALYZE, FORMAT JSON) " if postgresql else "EXPLAIN QUERY PLAN "
-        results = [self._tx.connection.exec_driver_sql(explain + text, values).all() for text, values in self.all]
+        recorded, self.all = self.all, []
+        postgresql = self.dialect == "postgresql"
+        explain = "EXPLAIN (ANALYZE, FORMAT JSON)" if postgresql else "EXPLAIN QUERY PLAN"
+        results = [self._tx.fetch_all(sql(f"{explain} {statement.text}"), values) for statement, values in recorded]
         if postgresql:
             return [plan[0][0][0]["Plan"] for plan in results]
-        return [[row.detail for row in plan] for plan in results]
+        return [[row[3] for row in plan] for plan in results]
 
 
 def nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:

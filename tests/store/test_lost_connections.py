@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import closing
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 
 from stoker.model.errors import Unavailable
 from stoker.store import connection_watchdog, notifications
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
+from support import query
 from support.faulty_line import faulty_line
 from support.own_postgresql import own_postgresql
 
 pytestmark = pytest.mark.slow
 
-_SELECT = sa.text("SELECT 1")
+_SELECT = "SELECT 1"
 
 
 @pytest.fixture(scope="module")
@@ -41,9 +42,9 @@ def store(postgresql, line):
     store.close()
 
 
-def test_engines_limit_the_time_of_a_lost_network(store):
-    with store.engine.connect() as connection:
-        parameters = connection.connection.driver_connection.info.get_parameters()
+def test_connections_limit_the_time_of_a_lost_network(store):
+    with store.pool.connection() as connection:
+        parameters = connection.driver.info.get_parameters()
     assert parameters["tcp_user_timeout"] == "10000"
     assert parameters["keepalives_idle"] == "5"
 
@@ -55,24 +56,47 @@ def test_locks_of_a_lost_connection_are_released(store, postgresql, line, monkey
         other.execute("CREATE TABLE IF NOT EXISTS numbers (n int)")
         other.execute("INSERT INTO numbers VALUES (1)")
         with pytest.raises(Unavailable), store.read() as tx:
-            tx.run(sa.text("SELECT n FROM numbers FOR UPDATE"))
+            query.scalar(tx, "SELECT n FROM numbers FOR UPDATE")
             line.hold()
             other.execute("UPDATE numbers SET n = 2")  # waits for the lock
             line.resume()
-            tx.run(_SELECT)
+            query.scalar(tx, _SELECT)
 
 
 def test_a_statement_without_an_answer_fails(store, line, monkeypatch):
     monkeypatch.setattr(connection_watchdog, "ANSWER_SECONDS", 1.0)
     with store.read() as tx:
-        tx.run(_SELECT)
+        query.scalar(tx, _SELECT)
     line.hold()
     with pytest.raises(Unavailable), store.read() as tx:  # the pool's check of the idle connection waits
-        tx.run(_SELECT)
+        query.scalar(tx, _SELECT)
         line.hold()
-        tx.run(_SELECT)
+        query.scalar(tx, _SELECT)
     # Another connection serves the next transaction, although the network still keeps the first one.
-    assert store.write(lambda tx: tx.run(_SELECT).scalar()) == 1
+    assert store.write(lambda tx: query.scalar(tx, _SELECT)) == 1
+
+
+def test_a_connection_that_cannot_be_watched_affects_no_other(postgresql, monkeypatch):
+    ended = threading.Event()
+    unwatchable, stuck = (psycopg.connect(postgresql.url) for _ in range(2))
+
+    def is_stuck(watched):
+        if watched.connection() is unwatchable:
+            raise OSError("the kernel has no such option")
+        ended.set()
+        return True
+
+    monkeypatch.setattr(connection_watchdog, "_TICK", 0.01)
+    monkeypatch.setattr(connection_watchdog._Watched, "is_stuck", is_stuck)
+    watchdog = connection_watchdog.ConnectionWatchdog()
+    with unwatchable, closing(stuck), closing(watchdog):
+        watchdog.watch(unwatchable)
+        watchdog.watch(stuck)
+        assert ended.wait(60)
+        with pytest.raises(psycopg.OperationalError):
+            while True:
+                stuck.execute("SELECT 1")
+        assert unwatchable.execute("SELECT 1").fetchone() == (1,)
 
 
 def test_a_long_transaction_with_answers_continues(store, monkeypatch):
@@ -80,9 +104,9 @@ def test_a_long_transaction_with_answers_continues(store, monkeypatch):
     monkeypatch.setattr(connection_watchdog, "_TICK", 0.01)
     with store.read() as tx:
         for _ in range(3):
-            tx.run(sa.text("SELECT pg_sleep(0.5)"))
+            query.scalar(tx, "SELECT pg_sleep(0.5)")
         time.sleep(1.2)  # idle in a transaction: nothing is outstanding
-        assert tx.run(_SELECT).scalar() == 1
+        assert query.scalar(tx, _SELECT) == 1
 
 
 def test_notifications_continue_after_a_half_open_connection(store, postgresql, line, monkeypatch):
@@ -145,4 +169,4 @@ _SLOW_COMMIT = (
 
 def _write_slowly(store: Store) -> None:
     with pytest.raises(Unavailable):
-        store.write(lambda tx: (tx.run(sa.text("INSERT INTO slow VALUES (1)")), tx.notify("topic")))
+        store.write(lambda tx: (query.change(tx, "INSERT INTO slow VALUES (1)"), tx.notify("topic")))

@@ -1,37 +1,44 @@
-"""Migrations lead to the tables the program knows, and never past what it knows."""
+"""A new database has the tables of the schema, the migrations lead there, and no other database is touched."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
+import psycopg
 import pytest
-import sqlalchemy as sa
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 
 from stoker.model.errors import Conflict
-from stoker.store import migrate, schema
+from stoker.store import migrate
 from stoker.store.open import Store
-from stoker.store.postgresql import driver_url
-from support import databases
+from stoker.store.sql import insert, sql
+from support import databases, tables
 from support.processes import running
+
+#: The schema of version 1, which the migrations begin with. Before the first release: a copy of ``schema.sql``.
+FIRST = Path(__file__).with_name("first_schema.sql")
+PROJECT = {"id": "a", "name": "a", "domain_id": "d", "description": "kept", "enabled": True}
+ADD_PROJECT = insert("projects", *PROJECT)
 
 
 def emptied(url: str) -> str:
     """A database without any table."""
     store = Store(url)
-    with store.engine.begin() as connection:
+
+    def do(tx):
         if store.dialect == "postgresql":
-            connection.exec_driver_sql("DROP SCHEMA public CASCADE")
-            connection.exec_driver_sql("CREATE SCHEMA public")
+            tx.execute_fast(sql("DROP SCHEMA public CASCADE"), {})
+            tx.execute_fast(sql("CREATE SCHEMA public"), {})
         else:
-            for name in sa.inspect(connection).get_table_names():
-                connection.exec_driver_sql(f'DROP TABLE "{name}"')
-    assert sa.inspect(store.engine).get_table_names() == []
+            tx.execute_fast(sql("PRAGMA defer_foreign_keys = ON"), {})
+            for name in tables.table_names(tx):
+                tx.execute_fast(sql(f"DROP TABLE {name}"), {})
+
+    store.write(do)
+    assert tables.describe(store) == {"indexes": []}
     store.close()
     return url
 
@@ -48,55 +55,107 @@ def empty_postgresql(postgresql_server) -> Iterator[str]:
         yield emptied(url)
 
 
-def differences(store: Store) -> list[object]:
-    options = {"compare_type": True, "compare_server_default": True}
-    with store.engine.connect() as connection, warnings.catch_warnings():
-        # SQLite does not have the index on labels, and its indexes on expressions cannot be compared.
-        warnings.filterwarnings("ignore", "autogenerate skipping metadata-specified expression-based index")
-        context = MigrationContext.configure(connection, opts=options)
-        return list(compare_metadata(context, schema.metadata))
-
-
-def test_migrations_lead_to_the_schema(empty):
+@pytest.fixture
+def empty_store(empty) -> Iterator[Store]:
     store = Store(empty)
-    assert differences(store) != []
-    migrate.upgrade(store.engine)
-    assert differences(store) == []
+    yield store
     store.close()
 
 
-def test_the_comparison_detects_a_column_without_migration(store):
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql("ALTER TABLE servers DROP COLUMN hostname")
-    assert len(differences(store)) == 1
+def change(store: Store, statement: str) -> None:
+    store.write(lambda tx: tx.execute_fast(sql(statement), {}))
+
+
+def test_the_migrations_lead_to_the_schema(store, empty_postgresql, tmp_path):
+    expected = tables.describe(store)
+    assert len(expected) > 40
+    url = empty_postgresql if store.dialect == "postgresql" else f"sqlite:///{tmp_path}/other.db"
+    other = Store(url)
+    upgrade(other, FIRST, tmp_path)
+    upgrade(other)
+    assert tables.describe(other) == expected
+    other.close()
+
+
+def upgrade(store, *schema, **migrations):
+    with store.session() as connection:
+        migrate.upgrade(connection, store.dialect, *schema, **migrations)
+
+
+def test_a_migration_changes_the_tables_and_keeps_their_rows(empty_store, tmp_path):
+    """The second version has one more column, which the migrations add."""
+    old, new = tmp_path / "old.sql", tmp_path / "new.sql"
+    begin = "CREATE TABLE schema_version (version integer NOT NULL);\nCREATE TABLE stacks (seq @serial, name text"
+    old.write_text(f"{begin});")
+    new.write_text(f"{begin}, racks integer NOT NULL DEFAULT 3);\n@only_postgresql CREATE INDEX i ON stacks (name);")
+    migrations = tmp_path / "migrations"
+    migrations.mkdir()
+    upgrade(empty_store, old, migrations)
+    change(empty_store, "INSERT INTO stacks (name) VALUES ('a')")
+    (migrations / "0002.sql").write_text("ALTER TABLE stacks ADD COLUMN racks integer NOT NULL DEFAULT 2;")
+    (migrations / "0003.sql").write_text(
+        "UPDATE stacks SET racks = 3; -- a comment; with a semicolon\n"
+        "@only_postgresql ALTER TABLE stacks ALTER COLUMN racks SET DEFAULT 3;\n"
+    )
+    with pytest.raises(Conflict, match="the column racks of table stacks is missing"):
+        upgrade(empty_store, new, tmp_path / "none")
+    for _ in range(2):
+        upgrade(empty_store, new, migrations)
+    with empty_store.read() as tx:
+        assert tables.read_rows(tx, "stacks") == [{"seq": 1, "name": "a", "racks": 3}]
+        assert tables.read_rows(tx, "schema_version") == [{"version": 3}]
+
+
+def test_a_new_database_needs_no_migration(empty_store, tmp_path):
+    (tmp_path / "0007.sql").write_text("SELECT nothing;")
+    upgrade(empty_store, migrations=tmp_path)
+    with empty_store.read() as tx:
+        assert tables.read_rows(tx, "schema_version") == [{"version": 7}]
 
 
 def test_migrating_again_is_harmless(store):
-    store.write(
-        lambda tx: (
-            tx.run(
-                sa.insert(schema.projects),
-                {"id": "a", "name": "a", "domain_id": "d", "description": "kept", "enabled": True},
-            )
-            and None
-        )
-    )
+    store.write(lambda tx: tx.execute_fast(ADD_PROJECT, PROJECT))
+    before = tables.describe(store)
     for _ in range(2):
-        migrate.upgrade(store.engine)
-    assert differences(store) == []
+        upgrade(store)
+    assert tables.describe(store) == before
     with store.read() as tx:
-        assert tx.run(sa.select(schema.projects.c.description)).scalars().all() == ["kept"]
+        assert [row["description"] for row in tables.read_rows(tx, "projects")] == ["kept"]
 
 
 def test_a_database_of_a_newer_version_is_refused_and_unchanged(store):
-    with store.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    change(store, "UPDATE schema_version SET version = 9999")
     for _ in range(2):
-        with pytest.raises(Conflict, match="'9999'"):
-            migrate.upgrade(store.engine)
+        with pytest.raises(Conflict, match="version 9999"):
+            upgrade(store)
     with store.read() as tx:
-        assert tx.run(sa.text("SELECT version_num FROM alembic_version")).scalars().all() == ["9999"]
-    store.write(lambda tx: tx.run(sa.delete(schema.projects)) and None)  # and nothing is held
+        assert tables.read_rows(tx, "schema_version") == [{"version": 9999}]
+    change(store, "DELETE FROM projects")  # and nothing is locked
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("ALTER TABLE servers DROP COLUMN hostname", "the column hostname of table servers is missing"),
+        ("DROP TABLE site_properties", "of table site_properties is missing"),
+        ("ALTER TABLE servers ADD COLUMN color TEXT", "table servers has an unknown column color"),
+        ("DROP TABLE schema_version", "no version"),
+    ],
+)
+def test_a_database_with_another_schema_is_refused_and_unchanged(store, statement, problem):
+    change(store, statement)
+    before = tables.describe(store)
+    with pytest.raises(Conflict, match=f"{problem}.*Run that version"):
+        upgrade(store)
+    assert tables.describe(store) == before
+
+
+def test_a_migration_that_fails_leaves_the_database_unchanged(store, tmp_path):
+    (tmp_path / "0002.sql").write_text("ALTER TABLE servers ADD COLUMN rack text;\nDROP TABLE nothing;")
+    before = tables.describe(store)
+    with pytest.raises(Conflict, match=r"nothing.*Run that version"):
+        upgrade(store, migrations=tmp_path)
+    assert tables.describe(store) == before
 
 
 _UPGRADE = """
@@ -106,7 +165,8 @@ from stoker.store.open import Store
 print("ready", flush=True)
 sys.stdin.readline()
 store = Store(sys.argv[1])
-migrate.upgrade(store.engine)
+with store.session() as connection:
+    migrate.upgrade(connection, store.dialect)
 store.close()
 """
 
@@ -126,30 +186,30 @@ def test_several_processes_may_migrate_at_once(empty_postgresql):
         ended = [each.communicate(timeout=60) for each in started]
     assert [each.returncode for each in started] == [0, 0, 0], ended
     store = Store(empty_postgresql)
-    assert differences(store) == []
+    assert "stacks" in tables.describe(store)
     store.close()
 
 
 def test_a_migration_waits_for_a_running_one(empty_postgresql):
-    engine = sa.create_engine(driver_url(empty_postgresql))
     command = [sys.executable, "-c", _UPGRADE, empty_postgresql]
-    with engine.connect() as other, running(command, stdin=subprocess.PIPE, text=True) as waiting:
-        other.exec_driver_sql(f"SELECT pg_advisory_lock({migrate._LOCK})")
+    with (
+        psycopg.connect(empty_postgresql.replace("+psycopg", ""), autocommit=True) as other,
+        running(command, stdin=subprocess.PIPE, text=True) as waiting,
+    ):
+        other.execute(f"SELECT pg_advisory_lock({migrate._LOCK})")
         waiting.stdin.write("\n")
         waiting.stdin.flush()
         for _ in range(2000):
-            found = other.exec_driver_sql(
+            (found,) = other.execute(
                 "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database"
                 " WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"
-            ).scalar_one()
+            ).fetchone()
             if found:
                 break
-            other.exec_driver_sql("SELECT pg_sleep(0.01)")
+            other.execute("SELECT pg_sleep(0.01)")
         assert found == 1
-        assert sa.inspect(other).get_table_names() == []
-        other.exec_driver_sql(f"SELECT pg_advisory_unlock({migrate._LOCK})")
-        other.commit()
+        assert other.execute("SELECT to_regclass('stacks')").fetchone() == (None,)
+        other.execute(f"SELECT pg_advisory_unlock({migrate._LOCK})")
         waiting.communicate(timeout=60)
-    assert waiting.returncode == 0
-    assert "stacks" in sa.inspect(engine).get_table_names()
-    engine.dispose()
+        assert waiting.returncode == 0
+        assert other.execute("SELECT to_regclass('stacks')").fetchone() == ("stacks",)

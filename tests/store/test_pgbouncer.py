@@ -91,8 +91,7 @@ def test_workers_behind_a_transaction_pooler(tmp_path, postgresql, pooled_url):
             query += " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
             assert direct.execute(query).fetchone() == (7, 4)  # three of the pool; listener and sender of two workers
         assert stoker.stop() == 0
-    log = stoker.state_dir.joinpath("logs", "stoker.log").read_text()
-    assert '"level": "error"' not in log, log
+        assert '"level": "error"' not in stoker.output
 
 
 def test_a_pooler_without_a_direct_url_is_refused(tmp_path, postgresql, pooled_url):

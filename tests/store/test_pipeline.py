@@ -7,7 +7,7 @@ import pytest
 
 from stoker.store import pipeline as pipelines
 from stoker.store import postgresql
-from stoker.store.pipeline import PREPARED_AFTER, Pipeline
+from stoker.store.pipeline import DEFAULT, PREPARED_AFTER, REPEATABLE_READ, Pipeline
 from support import databases
 
 pytestmark = pytest.mark.slow
@@ -65,11 +65,11 @@ def test_commit_ends_the_transaction_in_the_same_batch(pipeline, connection):
     assert numbers(connection) == [1, 2, 3]
 
 
-def test_a_transaction_has_the_isolation_level_of_the_connection(pipeline, connection):
-    connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+def test_a_transaction_has_the_isolation_level_of_the_pipeline(pipeline, connection):
+    pipeline.isolation = REPEATABLE_READ
     assert pipeline.run([(b"SHOW transaction_isolation", ())]) == [("repeatable read",)]
     connection.rollback()
-    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    pipeline.isolation = DEFAULT
     assert pipeline.run([(b"SHOW transaction_isolation", ())]) == [("read committed",)]
 
 

@@ -6,16 +6,14 @@ from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.store import events as stored_events
-from stoker.store import free_space, rows, stacks, table_sizes
+from stoker.store import free_space, rows, site, stacks
 from stoker.store.free_space import reclaim
 from stoker.store.open import Store
 from stoker.store.purge import in_batches
-from stoker.store.schema import events, metadata, snapshots
-from stoker.store.schema import stacks as table
-from support import databases
+from support import databases, query
+from support.schema import TABLES
 from support.stacks import world
 from support.templates import template
 
@@ -36,16 +34,23 @@ def gone(store):
 
 
 def add_events(tx, stack_id):
-    copied = dict(tx.run(sa.select(events).where(events.c.stack_id == stack_id)).mappings().first())
-    del copied["seq"]
-    tx.run(sa.insert(events), [{**copied, "id": f"{stack_id[:8]}-{n}"} for n in range(40)])
+    copied = find_event(tx, stack_id)
+    for number in range(40):
+        query.insert(tx, "events", **{**copied, "id": f"{stack_id[:8]}-{number}"})
     snapshot = {"id": f"s-{stack_id}"[:64], "stack_id": stack_id, "name": "s", "status": "COMPLETE", "reason": ""}
-    tx.run(sa.insert(snapshots), {**snapshot, "data": "{}", "created_at": rows.to_micros(NOW)})
+    query.insert(tx, "snapshots", **snapshot, data="{}", created_at=rows.to_micros(NOW))
+
+
+def find_event(tx, stack_id):
+    """An event of the stack, as stored, without its position."""
+    names = [name for name in TABLES["events"] if name != "seq"]
+    text = f"SELECT {', '.join(names)} FROM events WHERE stack_id = :id LIMIT 1"
+    return dict(zip(names, query.rows(tx, text, id=stack_id)[0], strict=True))
 
 
 def counts(store):
     with store.read() as tx:
-        return [tx.run(sa.select(sa.func.count()).select_from(each)).scalar() for each in (table, events, snapshots)]
+        return [query.count(tx, table) for table in ("stacks", "events", "snapshots")]
 
 
 def test_a_purge_works_in_small_batches_between_other_writes(store, gone):
@@ -61,7 +66,7 @@ def test_a_purge_works_in_small_batches_between_other_writes(store, gone):
     stacks_left, events_left, snapshots_left = counts(store)
     assert (stacks_left, snapshots_left) == (1, 0)
     with store.read() as tx:
-        assert {row.stack_id for row in tx.run(sa.select(events.c.stack_id))} == {gone.id}
+        assert set(query.column(tx, "SELECT stack_id FROM events")) == {gone.id}
         assert events_left
 
 
@@ -100,11 +105,11 @@ def test_sqlite_returns_the_space_of_deleted_rows_in_small_transactions(sqlite_s
         store.write(lambda tx: add_large_event(tx, stack.id))
     assert reclaim(store) == 0, "nothing was deleted yet"
     with store.read() as tx:
-        full = table_sizes.read(tx)
+        full = site.read_sizes(tx)
     assert in_batches(store, lambda tx, most: stored_events.purge(tx, NOW, most)) >= 20
     freed = reclaim(store)
     with store.read() as tx:
-        left = table_sizes.read(tx)
+        left = site.read_sizes(tx)
     assert freed > 200
     assert full.total_bytes - left.total_bytes == freed * 4096
     assert 0 < left.free_bytes <= max(20 * 4096, 0.1 * left.total_bytes)
@@ -112,9 +117,7 @@ def test_sqlite_returns_the_space_of_deleted_rows_in_small_transactions(sqlite_s
 
 
 def add_large_event(tx, stack_id):
-    row = dict(tx.run(sa.select(events).where(events.c.stack_id == stack_id)).mappings().first())
-    del row["seq"]
-    tx.run(sa.insert(events), {**row, "id": str(uuid4()), "reason": "x" * 100_000})
+    query.insert(tx, "events", **{**find_event(tx, stack_id), "id": str(uuid4()), "reason": "x" * 100_000})
 
 
 def test_a_database_without_deletions_is_not_touched(store):
@@ -123,10 +126,10 @@ def test_a_database_without_deletions_is_not_touched(store):
 
 def test_table_sizes_cover_every_table(store, gone):
     with store.read() as tx:
-        sizes = table_sizes.read(tx)
-        assert sizes.dialect == tx.connection.dialect.name
+        sizes = site.read_sizes(tx)
+        assert sizes.dialect == tx.connection.dialect
     by_name = {size.name: size for size in sizes.tables}
-    assert by_name.keys() == metadata.tables.keys()
+    assert by_name.keys() == TABLES.keys()
     assert by_name["stacks"].rows == 4
     assert by_name["events"].rows > 120
     assert by_name["events"].table_bytes > by_name["artifacts"].table_bytes

@@ -7,17 +7,18 @@ from cryptography.fernet import Fernet
 
 from stoker.model.config import Config
 from stoker.model.errors import Unavailable
+from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
 from stoker.store import configs, key_rotation
 from stoker.store.encryption import derive_key, is_encrypted
 from stoker.store.open import Store
-from support import databases
+from support import databases, query
 
 SECRET = "S3CR3T-of-a-test"
 
 
 def plain(store, column="body"):
-    with store.engine.connect() as connection:
-        return [row[0] for row in connection.exec_driver_sql(f"SELECT {column} FROM configs ORDER BY seq")]
+    with store.read() as tx:
+        return query.column(tx, f"SELECT {column} FROM configs ORDER BY seq")
 
 
 def config(store, id, **more):
@@ -92,7 +93,7 @@ def test_without_the_key_a_secret_is_neither_read_nor_written(store):
     for keys in ((), (derive_key(b"another site's"),)):
         other = Store(store.url, keys=lambda keys=keys: keys)
         try:
-            with other.read() as tx, pytest.raises(Unavailable, match="secret-key"):
+            with other.read() as tx, pytest.raises(Unavailable, match="give the site's secret_key"):
                 configs.get(tx, "one", "p")
         finally:
             other.close()
@@ -157,3 +158,48 @@ def test_an_interrupted_rotation_continues(store, monkeypatch):
         assert key_rotation.rotate(rotating, batch=2) == 2
     finally:
         rotating.close()
+
+
+def derived(number):
+    return f"{CREDENTIAL_PREFIX}{number:032x}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "value", "redacted"),
+    [
+        (
+            ["S3CR3T", "S3CR3T-longer"],
+            {"S3CR3T": "a S3CR3T-longer b S3CR3T", "n": 1},
+            {"******": "a ****** b ******", "n": 1},
+        ),
+        (["abc", "12345"], ["abc", "xabc", 12345, 123456, True], ["******", "xabc", "******", "******", True]),
+        (['a "quoted" one', "one line\nanother line"], 'a \\"quoted\\" one, another line', "******, ******"),
+        (
+            [derived(1), derived(2)],
+            f"login {derived(2)}, {derived(3)}, {derived(1)}0",
+            f"login ******, {derived(3)}, ******0",
+        ),
+    ],
+)
+def test_redaction_replaces_each_form_of_a_secret(texts, value, redacted):
+    assert SecretSet(texts).redact(value) == redacted
+
+
+class CountingText(str):
+    """A text that counts the searches in it."""
+
+    searches = 0
+
+    def __contains__(self, part):
+        self.searches += 1
+        return super().__contains__(part)
+
+
+def test_a_text_is_not_searched_for_each_derived_credential(store):
+    """A stack of many deployments learns one for each of them."""
+    with store.read() as tx:
+        tx.secrets.learn(map(derived, range(500)))
+        text = CountingText(f'{{"password":"{derived(499)}"}}')
+        assert tx.secrets.within(text) == [derived(499)]
+        assert tx.secrets.redact(text) == '{"password":"******"}'
+    assert text.searches < 10

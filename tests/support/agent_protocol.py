@@ -1,4 +1,4 @@
-"""An agent without behaviour: tests send its requests of the agent API to a real server."""
+"""An agent without behavior: tests send its requests of the agent API to a real server."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def spoken_agent(stoker: Served) -> SpokenAgent:
 def deploy(stoker: Served, server_id: str, config: str = "#!/bin/sh\n", **more: Any) -> dict[str, Any]:
     """Create a config and deploy it to a server. Return the deployment."""
     body = {"name": "c", "group": "script", "config": config, "outputs": [{"name": "result"}]}
-    body |= {name: more.pop(name) for name in ("options", "group") if name in more}
+    body |= {name: more.pop(name) for name in ("options", "group", "inputs") if name in more}
     created = stoker.heat("POST", "/software_configs", body).body["software_config"]
     answer = stoker.heat(
         "POST",

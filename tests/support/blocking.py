@@ -5,14 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-import sqlalchemy as sa
-
 from stoker.store.open import Store
+from support import query
 
 _PATIENCE = 60
-_WAITING = sa.text(
-    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
-)
+_WAITING = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"
 
 
 def is_blocked(store: Store) -> bool:
@@ -20,7 +17,7 @@ def is_blocked(store: Store) -> bool:
     if store.dialect == "sqlite":
         return bool(store._writer._waiting or store._writer._background)
     with store.read() as tx:
-        return tx.run(_WAITING).scalar_one() > 0
+        return query.scalar(tx, _WAITING) > 0
 
 
 def until_blocked(store: Store, has_ended: Callable[[], bool]) -> None:

@@ -1,8 +1,7 @@
-"""Entries of the catalogue on a test machine: each runs as a deployment does, by the agent's hook ``python``."""
+"""Entries of the catalog on a test machine: each runs as a deployment does, by the agent's hook ``python``."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,8 @@ from typing import Any
 from stoker.catalog import entry as entries
 from stoker.catalog import shipped
 from stoker.hot.text import read
-from stoker_agent.archive import build_hook
+from support.machine_hooks import run_hook
 from support.machines import Machine
-
-_HOOK = "/opt/hook-python"
 
 
 @dataclass
@@ -22,32 +19,24 @@ class Catalog:
     """The hook of the entries on the machine."""
 
     machine: Machine
+    folder: Path
 
     @classmethod
     def on(cls, machine: Machine, folder: Path) -> Catalog:
-        """Install the hook on the machine. ``folder`` is for files of this host."""
-        build_hook("python", folder / "hook")
-        machine.put(_HOOK, folder.joinpath("hook").read_bytes(), 0o755)
-        return cls(machine)
+        """Use a machine. ``folder`` is for files of this host."""
+        return cls(machine, folder)
 
     def run(self, name: str, mode: str = "apply", *, fails: bool = False, **values: Any) -> dict[str, Any]:
         """Run version 1 of an entry as a deployment, and return its report. ``fails``: it must fail."""
         text = shipped.find_entry(name, 1)
         assert text is not None
-        entry = entries.parse(read(text, "Catalogue entry", 1_000_000))
+        entry = entries.parse(read(text, "Catalog entry", 1_000_000))
         facts = {"deploy_stack_id": "stack", "deploy_resource_name": name, "deploy_action": "UPDATE"}
         inputs = [{"name": key, "value": value} for key, value in {**values, **facts}.items()]
         config = {"id": name, "group": entry.group, "config": entry.source(), "inputs": inputs}
-        done = self.machine.run(
-            [_HOOK],
-            input=json.dumps(config),
-            environment={"STOKER_HOOK_MODE": mode},
-            timeout=600,
-            check=False,
-        )
-        report: dict[str, Any] = json.loads(done.stdout or "{}")
-        assert bool(report.get("deploy_status_code", 1)) is fails, (report, done.stderr)
-        return report
+        report, stdout, stderr = run_hook(self.machine, self.folder, "python", config, mode=mode)
+        assert bool(report["deploy_status_code"]) is fails, (report, stdout, stderr)
+        return {"deploy_stdout": stdout, "deploy_stderr": stderr, **report}
 
     def journey(self, name: str, **values: Any) -> dict[str, Any]:
         """Compare, apply, apply again and compare again. Return the report of the first application."""

@@ -29,15 +29,15 @@ class Authority:
         )
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, *names: str, with_root: bool = False) -> int:
+    def issue(self, *names: str, with_root: bool = False, left: timedelta = timedelta(days=1)) -> int:
         """
         Issue a certificate for IP addresses and DNS names. Return its serial number, as in a TLS handshake.
 
-        ``with_root`` appends the CA's certificate to the chain.
+        ``with_root`` appends the CA's certificate to the chain. The certificate expires after ``left``.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         certificate = (
-            self._builder(x509.Name([]), key.public_key())
+            self._builder(x509.Name([]), key.public_key(), left)
             .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=True)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .sign(self._key, hashes.SHA256())
@@ -54,7 +54,9 @@ class Authority:
     def flags(self) -> tuple[str, ...]:
         return ("--tls-cert", str(self.chain), "--tls-key", str(self.key))
 
-    def _builder(self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def _builder(
+        self, subject: x509.Name, public_key: ec.EllipticCurvePublicKey, left: timedelta = timedelta(days=1)
+    ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
         return (
@@ -64,7 +66,7 @@ class Authority:
             .public_key(public_key)
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(days=1))
-            .not_valid_after(now + timedelta(days=1))
+            .not_valid_after(now + left)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
             .add_extension(issuer_key, critical=False)
         )

@@ -6,25 +6,22 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.store.open import Store
+from support import query
 from support.databases import missing
+from support.schema import TABLES
 from support.work import ManualWork
 
 #: Columns with times whose names do not end as usual.
 _TIMES = ("at", "last_seen")
 
 
-def age(store: Store, table: sa.Table, seconds: int) -> None:
+def age(store: Store, table: str, seconds: int) -> None:
     """Move all times in the table into the past by ``seconds``."""
-    times = [column for column in table.c if column.name.endswith(("_at", "_until")) or column.name in _TIMES]
-    past = sa.update(table).values({column: column - seconds * 1_000_000 for column in times})
-
-    def do(tx) -> None:
-        tx.run(past)
-
-    store.write(do)
+    times = [column for column in TABLES[table] if column.endswith(("_at", "_until")) or column in _TIMES]
+    changes = ", ".join(f"{column} = {column} - {seconds * 1_000_000}" for column in times)
+    store.write(lambda tx: query.change(tx, f"UPDATE {table} SET {changes}"))
 
 
 class Clock:

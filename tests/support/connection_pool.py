@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urldefrag
 
-#: Far below `keep_alive_timeout`, so that the server never closes a connection while a request is sent.
+#: Far below the server's limit of 60 s, so that the server never closes a connection while a request is sent.
 _MAX_IDLE_SECONDS = 20.0
 
 

@@ -15,18 +15,18 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, LiteralString, NoReturn
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-import sqlalchemy as sa
+from psycopg import sql
 
 from stoker.store import migrate
 from stoker.store.encryption import derive_key
-from stoker.store.postgresql import driver_url
-from stoker.store.sqlite import open_engine
+from stoker.store.sqlite import SqliteConnection
 
 #: The kinds of database that Stoker supports.
 KINDS = ("sqlite", "postgresql")
@@ -72,11 +72,9 @@ def sqlite_template() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="stoker-template-"))
     atexit.register(shutil.rmtree, folder)
     path = folder / "template.db"
-    engine = open_engine(f"sqlite:///{path}")
-    migrate.upgrade(engine)
-    with engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-    engine.dispose()
+    with closing(SqliteConnection(str(path)).driver) as connection:
+        migrate.upgrade(connection, "sqlite")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
 
@@ -124,17 +122,13 @@ def _answers(folder: Path) -> bool:
 
 def prepare_template(server: str) -> None:
     """Create a migrated database as a template for others. Safe to call from several workers."""
-    engine = sa.create_engine(driver_url(server), isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
-        connection.execute(sa.text("SELECT pg_advisory_lock(7310544201)"))
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("SELECT pg_advisory_lock(7310544201)")
         marker = f"{_TEMPLATE}_{_schema_version()}"
-        if not connection.execute(sa.text("SELECT 1 FROM pg_database WHERE datname = :n"), {"n": marker}).first():
-            connection.execute(sa.text(f'CREATE DATABASE "{marker}"'))
-            fresh = sa.create_engine(driver_url(server).set(database=marker))
-            migrate.upgrade(fresh)
-            fresh.dispose()
-        connection.execute(sa.text("SELECT pg_advisory_unlock(7310544201)"))
-    engine.dispose()
+        if connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [marker]).fetchone() is None:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(marker)))
+            with psycopg.connect(server, dbname=marker, autocommit=True) as fresh:
+                migrate.upgrade(fresh, "postgresql")
 
 
 @contextmanager
@@ -142,11 +136,20 @@ def postgresql_url(server: str) -> Iterator[str]:
     """Yield the URL of a copy of the template, which is dropped afterwards."""
     name = f"stoker_test_{uuid.uuid4().hex}"
     _execute(server, f'CREATE DATABASE "{name}" TEMPLATE "{_TEMPLATE}_{_schema_version()}" STRATEGY FILE_COPY')
-    url = driver_url(server).set(drivername="postgresql", database=name)
     try:
-        yield url.render_as_string(hide_password=False)
+        yield url_of(server, name)
     finally:
         _execute(server, f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
+
+
+def url_of(server: str, database: str) -> str:
+    """Return the URL of another database of the server."""
+    return urlsplit(server)._replace(path=f"/{database}").geturl()
+
+
+def name_of(url: str) -> str:
+    """Return the name of the database of a URL."""
+    return urlsplit(url).path.removeprefix("/")
 
 
 def _execute(server: str, statement: LiteralString) -> None:
@@ -167,9 +170,8 @@ def _connect(server: str) -> psycopg.Connection[Any]:
 
 @functools.cache
 def _schema_version() -> str:
-    """Return a digest of the migrations, so that no outdated template is used."""
-    folder = Path(migrate.__file__).parent / "migrations" / "versions"
-    return _digest(b"".join(path.read_bytes() for path in sorted(folder.glob("*.py"))))
+    """Return a digest of the schema, so that no outdated template is used."""
+    return _digest(b"".join(path.read_bytes() for path in (migrate.SCHEMA, *sorted(migrate.MIGRATIONS.glob("*.sql")))))
 
 
 def _digest(text: bytes) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 
 from stoker import transports
 from stoker.deployments import service
-from stoker.deployments.env import RunListeners
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.identity.signal_tokens import SignalTokens
@@ -29,7 +28,6 @@ class Env:
     platform: Any = None
     signal_tokens: SignalTokens = field(default_factory=lambda: SignalTokens(b"secret"))
     authorizer: DeploymentAuthorizer = field(default_factory=lambda: DeploymentAuthorizer(ManualWork()))
-    listeners: RunListeners = field(default_factory=RunListeners)
 
 
 def begin(

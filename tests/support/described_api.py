@@ -14,8 +14,6 @@ from stoker.http.openapi.routes import DESCRIBED
 from stoker.http.router import Router
 from support.server import Answer, Served
 
-CLIENT_ID = "123e4567-e89b-12d3-a456-426614174000"
-
 
 class Described:
     """Sends requests as the administrator."""
@@ -33,11 +31,8 @@ class Described:
     def heat(self, verb: str, path: str, body: Any = None) -> Answer:
         return self.ask(verb, f"/v1/{self.stoker.project}{path}", body)
 
-    def keystone(self, verb: str, path: str, body: Any = None, **headers: str) -> Answer:
-        return self.ask(verb, f"/identity/v3{path}", body, headers)
-
     def ask(self, verb: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
-        all_headers = {"X-Auth-Token": self.stoker.token, "Client-ID": CLIENT_ID, **(headers or {})}
+        all_headers = {"X-Auth-Token": self.stoker.token, **(headers or {})}
         answer = self.stoker.request(verb, path, body, all_headers)
         self.check(verb, path, answer)
         return answer

@@ -1,4 +1,4 @@
-"""A site under load whose parts fail: several processes of Stoker, PostgreSQL, NATS, many agents, and clients."""
+"""A site under load whose parts fail: several processes of Stoker, PostgreSQL, many agents, and clients."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from typing import Any
 
 from support.clock import FakeTime
 from support.faulty_line import FaultyLine
-from support.nats import NatsServer
 from support.own_postgresql import OwnPostgresql
 from support.processes import list_children
 from support.server import Served
@@ -122,7 +121,6 @@ class FaultSite:
 
     stoker: Served
     postgresql: OwnPostgresql
-    nats: NatsServer
     #: Between Stoker and PostgreSQL, and between agents and Stoker.
     database_line: FaultyLine
     agent_line: FaultyLine
@@ -133,7 +131,7 @@ class FaultSite:
 
     def faults(self) -> Iterator[Callable[[], None]]:
         """Yield each fault once, in an order in which slow recoveries overlap with the next faults."""
-        yield from (self.hold_agents, self.hold_database, self.kill_worker, self.cut_database, self.stop_nats)
+        yield from (self.hold_agents, self.hold_database, self.kill_worker, self.cut_database)
         yield from (self.restart_database, self.advance_clock, self.kill_database, self.cut_agents)
         yield from (self.set_clock_back, self.slow_down_database, self.slow_down_disk, self.fill_disk)
         yield from (self.lose_database, self.kill_supervisor)
@@ -212,12 +210,6 @@ class FaultSite:
         self.agent_line.hold()
         self.await_progress(20)
         self.agent_line.cut_held()
-
-    def stop_nats(self) -> None:
-        """Take NATS away for some runs."""
-        self.nats.stop()
-        self.await_progress(20)
-        self.nats.start()
 
     def advance_clock(self) -> None:
         """Let the clock of one process be an hour ahead."""

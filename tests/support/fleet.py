@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.model.deployment import OWN_CHANNEL, Deployment
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Target, TargetStatus, Trigger
+from stoker.stacks import repetition
 from stoker.store import deployments, servers, targets, triggers
-from stoker.store import runs as stored_runs
 from stoker.triggers import creation, lifecycle
 from stoker.triggers.lifecycle import GO_ON
 from stoker.triggers.request import parse
@@ -100,8 +99,8 @@ class Fleet:
         """Record that the agent has received the run."""
 
         def do(tx: Any) -> None:
-            delivery = stored_runs.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
-            stored_runs.record_deliveries(tx, [delivery])
+            delivery = deployments.Delivery(deployment.id, deployment.config_id, OWN_CHANNEL, tx.now)
+            deployments.record_deliveries(tx, [delivery])
 
         self.world.store.write(do)
 
@@ -139,7 +138,9 @@ class Fleet:
 
     def retry(self, deployment: Deployment) -> Deployment:
         """Retry a deployment."""
-        return self.do(service.retry, deployment, "bob")
+        return self.world.store.write(
+            lambda tx: repetition.retry(tx, self.world.engine, deployments.get(tx, deployment.id), "bob")
+        )
 
     def exact(self, trigger: Trigger) -> dict[str, int]:
         """

@@ -28,12 +28,11 @@ class Inside:
         )
         self._own = store is None
         self.store = serve.open_store(settings, serve.key_source(settings)) if store is None else store
-        joined = serve.create_app(settings, self.store, serve.load_site_secret(settings, self.store))
-        self.services = joined.app
+        self.services = serve.create_app(settings, self.store, serve.load_site_secret(settings, self.store))
         password = self.services.identity.first_start()
         self._recording = ExitStack()
         self._statements = self._recording.enter_context(recorded_statements(self.store))
-        self.client = TestClient(joined.asgi_app)
+        self.client = TestClient(serve.create_asgi(self.services))
         user = {"name": "admin", "domain": {"name": "Default"}, "password": password}
         login = {"auth": {"identity": {"methods": ["password"], "password": {"user": user}}}}
         answer = self.client.post("/identity/v3/auth/tokens", json=login)

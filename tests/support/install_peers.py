@@ -12,7 +12,7 @@ from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
 from support.tools import ANSIBLE, CFN_TOOLS, IMAGE_BUILDER, SALT
 from support.upstream import HEAT_AGENTS
 
-#: By the name of the fixture in ``tests/conftest.py`` that uses the installation.
+#: By the name of the fixture in ``conftest.py`` that uses the installation.
 INSTALLATIONS: dict[str, Installation] = {
     "ansible_playbook": ANSIBLE,
     "automation_base": AUTOMATION.top,

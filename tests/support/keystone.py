@@ -38,6 +38,8 @@ connection = sqlite:///{folder}/keystone.db
 provider = fernet
 [fernet_tokens]
 key_repository = {folder}/fernet
+[fernet_receipts]
+key_repository = {folder}/fernet
 [credential]
 key_repository = {folder}/credential
 [cache]

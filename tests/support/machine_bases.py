@@ -109,7 +109,7 @@ def _install(machine: Machine, *words: str) -> None:
 
 
 def _download(machine: Machine) -> None:
-    """Keep packages where apt finds them, so that entries of the catalogue install them without a network."""
+    """Keep packages where apt finds them, so that entries of the catalog install them without a network."""
     _install(machine, "--download-only", *_INSTALLED_BY_ENTRIES)
 
 
@@ -161,12 +161,12 @@ RPM = extend(
     *("redis-server", "rpm"),
     finish=_remove_units,
 )
-#: What entries of the catalogue install.
+#: What entries of the catalog install.
 _INSTALLED_BY_ENTRIES = (
     *("chrony", "cron", "docker.io", "git", "logrotate", "nftables", "nginx", "openssh-server", "openssl"),
     *("postgresql", "prometheus-node-exporter", "redis-server", "sudo"),
 )
-#: Debian with the packages that entries of the catalogue install, as files.
+#: Debian with the packages that entries of the catalog install, as files.
 CATALOG = extend("machine-catalog-1", DEBIAN, finish=_download)
 #: Boots by OpenRC instead of systemd, with no service of Debian: their scripts mount what a machine has already.
 _USE_OPENRC = "rm -f /etc/runlevels/*/*; ln -sf openrc-init /sbin/init"

@@ -52,7 +52,9 @@ class Subnet:
             machine_groups.sweep(f"{number}-")
             subnet._disconnect()
             subnet.folder.mkdir()
-            run_ip("link", "add", subnet.bridge, "type", "bridge")
+            # Without a hardware address of its own, a bridge takes the lowest of its ports', and machines lose the host
+            # when another one comes or goes.
+            run_ip("link", "add", subnet.bridge, "address", f"02:00:0a:cb:{number:02x}:01", "type", "bridge")
             run_ip("address", "add", f"{subnet.host_address}/24", "dev", subnet.bridge)
             run_ip("link", "set", subnet.bridge, "up")
             return subnet

@@ -81,7 +81,10 @@ def _artifacts(owner: Account, secret: str) -> dict[str, str]:
 
 
 #: Names for types of objects, not for objects of a project.
-COMMON = ("project", "account", "type_name", "version", "number", "role_id", "domain_id", "arn", "token")
+COMMON = (
+    *("project", "account", "type_name", "version", "number", "role_id", "domain_id", "arn", "token"),
+    *("service_id", "endpoint_id", "region_id"),
+)
 
 
 def absent_names(names: Mapping[str, str]) -> dict[str, str]:
@@ -131,14 +134,15 @@ def _identity(owner: Account) -> dict[str, str]:
     credential = _ok(
         owner.request("POST", f"{user}/application_credentials", {"application_credential": {"name": _NAME}})
     ).body["application_credential"]
-    key = _ok(owner.request("POST", f"{user}/credentials/OS-EC2", {})).body["credential"]
     return {
         "project_id": owner.project,
         "user_id": owner.user_id,
         "role_id": "member",
         "credential_id": credential["id"],
-        "access": key["access"],
         "domain_id": "default",
+        "service_id": "identity",
+        "endpoint_id": "identity-public",
+        "region_id": "RegionOne",
     }
 
 
@@ -148,7 +152,6 @@ def _queue(owner: Account, secret: str) -> dict[str, str]:
 
     _ok(call("PUT", "", {}))
     posted = _ok(call("POST", "/messages", {"messages": [{"ttl": 3600, "body": secret}] * 2})).body["resources"]
-    claim = _ok(call("POST", "/claims?limit=1", {"ttl": 3600, "grace": 3600}))
     # A public address without requests, because nothing is posted to the queue afterwards.
     subscription = _ok(
         call("POST", "/subscriptions", {"subscriber": "https://93.184.216.34/", "ttl": 3600, "options": {}})
@@ -156,7 +159,6 @@ def _queue(owner: Account, secret: str) -> dict[str, str]:
     return {
         "queue": _NAME,
         "message_id": posted[1].rpartition("/")[2],
-        "claim_id": claim.headers["Location"].rpartition("/")[2],
         "subscription_id": subscription.body["subscription_id"],
     }
 

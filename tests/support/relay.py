@@ -17,7 +17,7 @@ class Relay:
 
     def __init__(self, target: int) -> None:
         self.port = free_port()
-        self._target = target
+        self.target = target
         self._listening: socket.socket | None = None
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
@@ -50,7 +50,7 @@ class Relay:
             while True:
                 near, _ = listening.accept()
                 try:
-                    far = socket.create_connection(("127.0.0.1", self._target))
+                    far = socket.create_connection(("127.0.0.1", self.target))
                 except ConnectionRefusedError:  # the server is away
                     _cut(near)
                     continue

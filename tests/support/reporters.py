@@ -18,7 +18,7 @@ def forget_results(reporter: Reporter) -> None:
     """
     nothing: list[Any] = []
     reporter._runs.list_unreported = lambda: nothing
-    reporter._held.clear()
+    reporter._unstored.clear()
     reporter._unnoted.clear()
     reporter.announce()
     reporter.wait(_PATIENCE)

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from stoker.commands import env, login
+from stoker.settings import describe_settings
 from support import databases, forked, waiting
 from support.clock import FakeTime
 from support.connection_pool import ConnectionPool
@@ -85,14 +86,15 @@ class Served:
             name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_", "XDG_"))
         }
         plain = {**inherited, "HOME": str(home), "PYTHONWARNINGS": "default"}
-        words = ["serve", "--port", str(self.port), "--state-dir", str(self.state_dir), *self.flags]
+        flags, secrets = move_secrets(self.flags)
+        words = ["serve", "--port", str(self.port), "--state-dir", str(self.state_dir), *flags]
         with self.folder.joinpath("serve.out").open("ab") as output:
             if self.is_forked:
                 self._prepare_database()
-                self.process = Forked(words, plain, output, output)
+                self.process = Forked(words, {**plain, **secrets}, output, output)
             else:
                 self.process = subprocess.Popen(
-                    [*STOKER, *words], env={**plain, **self.variables}, stdout=output, stderr=output
+                    [*STOKER, *words], env={**plain, **secrets, **self.variables}, stdout=output, stderr=output
                 )
         self._until_healthy()
         if self.login_of is not None:
@@ -203,6 +205,18 @@ class Served:
                 if self.request("GET", "/healthz", timeout=2).status == 200:
                     return
             assert self.process.poll() is None, explain()
+
+
+def move_secrets(flags: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the flags without those that the service refuses, and the variables that replace them."""
+    rest, variables = list(flags), {}
+    names = {setting.name for setting in describe_settings()}
+    for place in reversed(range(len(rest))):
+        name = rest[place].removeprefix("--").replace("-", "_")
+        if rest[place].startswith("--") and f"{name}_file" in names:
+            variables[f"STOKER_{name.upper()}"] = rest[place + 1]
+            del rest[place : place + 2]
+    return rest, variables
 
 
 @contextmanager

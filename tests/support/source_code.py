@@ -70,9 +70,10 @@ def modules(folder: Path) -> tuple[Module, ...]:
 
 
 def sources(*folders: str) -> Iterator[Module]:
-    """Yield the modules of all packages, or of those below ``folders`` of the source folder."""
-    for folder in folders or sorted(path.name for path in SOURCE.iterdir() if path.is_dir()):
-        yield from modules(SOURCE / folder)
+    """Yield the modules of all packages and plug-ins, or of those below ``folders`` of the source folder."""
+    own = [SOURCE / folder for folder in folders] or [*SOURCE.iterdir(), *ROOT.glob("plugins/*/src/*")]
+    for folder in sorted(path for path in own if path.is_dir()):
+        yield from modules(folder)
 
 
 @cache

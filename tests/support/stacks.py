@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from importlib.util import find_spec
+from typing import Any
 from uuid import uuid4
+
+import pytest
 
 from stoker import resources, transports
 from stoker.backends.remote_heat import RemoteHeatClient
-from stoker.deployments.env import RunListeners
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
@@ -17,6 +19,7 @@ from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
+from stoker.model import wake
 from stoker.model.deployment import Deployment
 from stoker.model.server import Owner
 from stoker.model.stack import Resource, Stack
@@ -24,15 +27,12 @@ from stoker.model.status import Action
 from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
-from stoker.resources.cloud import Cloud
-from stoker.resources.env import ResourceEnv
+from stoker.resources.env import OwnedObject, ResourceEnv
 from stoker.servers.keys import Keys
-from stoker.servers.local_cloud import LocalCloud
 from stoker.site import LocalPlatform
-from stoker.stacks import jobs, nested, operations, signals
-from stoker.stacks.engine import ADVANCE, Engine, Limits, commit
+from stoker.stacks import jobs, nested, operations, outputs, signals
+from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
-from stoker.stacks.queries import outputs
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
 from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
@@ -40,7 +40,7 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects as ObjectsPort
 from stoker.triggers import jobs as trigger_jobs
-from stoker.triggers.lifecycle import TriggerListener
+from stoker.triggers import lifecycle
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -58,7 +58,7 @@ def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None
     messaging = Messaging(
         work, SubscriptionService(work, urls, "http://stoker.test", Targets.of("127.0.0.0/8"), confirming=False)
     )
-    embedded = EmbeddedObjects(Objects(store, work), SiteKey(b"secret"), "http://stoker.test")
+    embedded = EmbeddedObjects(Objects(), SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
     return LocalPlatform(
@@ -187,7 +187,7 @@ class World:
     def started(self, stack: Stack) -> Stack:
         """Report all requested machines as started."""
         for owner in list(self.machines.asked.values()):
-            self.store.write(lambda tx, id=owner.resource_id: commit.wake_resource(tx, self.engine, id))
+            self.store.write(lambda tx, id=owner.resource_id: tx.wake(wake.Owner.resource(id)))
         return self.settled(stack.id)
 
     def resources(self, stack: Stack) -> dict[str, Resource]:
@@ -232,6 +232,32 @@ class World:
             return [(run.deployment_id, run.body) for run in deployments.to_run(tx, server_id)]
 
 
+def has_provider() -> bool:
+    """Return whether the provider of clouds is installed."""
+    return find_spec("stoker_openstack") is not None
+
+
+#: The mark of tests whose templates have objects of a cloud.
+needs_provider = pytest.mark.skipif(not has_provider(), reason="plugins/openstack is not installed")
+
+
+def _provided(cloud: Any) -> Mapping[type[Any], Any]:
+    if cloud == "none" or not has_provider():
+        return {}
+    from stoker_openstack.interface import Cloud
+    from stoker_openstack.simulated import LocalCloud
+
+    return {Cloud: LocalCloud(Objects(), "http://stoker.test") if cloud == "local" else cloud}
+
+
+def _find_owned(tx: Tx, ids: Collection[str]) -> Iterable[OwnedObject]:
+    if not has_provider():
+        return ()
+    from stoker_openstack.provider import find_owned
+
+    return find_owned(tx, ids)
+
+
 def world(
     store: Store,
     *,
@@ -239,16 +265,16 @@ def world(
     limits: Mapping[str, int] | None = None,
     deployment_policy: str = PROJECT,
     objects: Callable[[Work], ObjectsPort] | None = None,
-    cloud: Cloud | Literal["local", "none"] = "local",
+    cloud: Any = "local",
 ) -> World:
     """
     Create a world. ``objects`` replaces the embedded object store.
 
-    ``cloud``: the cloud of one machine with machines, no cloud, or another cloud without machines.
+    ``cloud``: "local" (machines, and the simulated cloud if a provider is installed), "none", or another cloud without
+    machines.
     """
     work, machines = ManualWork(), Machines()
     is_local = cloud == "local"
-    present = None if isinstance(cloud, str) else cloud
     services = ResourceEnv(
         transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
         work,
@@ -259,10 +285,10 @@ def world(
         AnyProject(),
         Keys(store, b"secret"),
         DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
-        cloud=LocalCloud(Objects(store, work), "http://stoker.test") if is_local else present,
-        listeners=RunListeners(trigger=TriggerListener()),
+        provided=_provided(cloud),
+        find_owned=_find_owned,
     )
     engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
-    jobs.register(store, engine)
+    jobs.register(store, engine, lifecycle.advance)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

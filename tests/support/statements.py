@@ -1,4 +1,4 @@
-"""Records the statements that a store executes, including those that bypass SQLAlchemy."""
+"""Records the statements that a store executes, on any of its connections."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from typing import Any
 
 import psycopg
 import pytest
-import sqlalchemy as sa
 
 from stoker.store.open import Store
 from stoker.store.pipeline import Pipeline, Query
+from stoker.store.sqlite import SqliteConnection
+from support.databases import name_of
 
 #: Statements of no transaction: they check idle connections of the pool, and notify other processes.
 _IGNORED = re.compile("^(;|SELECT 1)$|pg_notify|LISTEN", re.IGNORECASE)
@@ -38,7 +39,7 @@ def _recorded_by_psycopg(database: str | None, statements: list[str], thread: in
 
     def record_batch(pipeline: Pipeline, queries: Sequence[Query], *, commits: bool = False) -> Any:
         if pipeline.connection.info.dbname == database and thread in (None, get_ident()):
-            # Rows of one statement are one statement, as for SQLAlchemy.
+            # Rows of one statement are one statement.
             statements.extend(sql.decode() for sql in dict.fromkeys(sql for sql, _ in queries))
         return run(pipeline, queries, commits=commits)
 
@@ -59,7 +60,7 @@ def recorded_statements(store: Store, *, only_own: bool = False) -> Iterator[lis
     statements: list[str] = []
     thread = get_ident() if only_own else None
     if store.dialect != "sqlite":
-        with _recorded_by_psycopg(store.engine.url.database, statements, thread):
+        with _recorded_by_psycopg(name_of(store.url), statements, thread):
             yield statements
         return
 
@@ -69,14 +70,21 @@ def recorded_statements(store: Store, *, only_own: bool = False) -> Iterator[lis
         if thread in (None, get_ident()) and statement.lstrip("( ").upper().startswith(_VERBS):
             statements.append(statement)
 
-    def attach(connection: Any, *_arguments: Any) -> None:
+    def attach(connection: sqlite3.Connection) -> None:
         connection.set_trace_callback(trace)
         connections.append(connection)
 
+    take = store.pool._take
+
+    def take_attached() -> SqliteConnection:
+        connection: SqliteConnection = take()
+        attach(connection.driver)
+        return connection
+
     # The pool's connections when they are used; the writer keeps its own.
-    sa.event.listen(store.engine, "checkout", attach)
-    attach(store.write(lambda tx: tx.connection.connection.driver_connection))
-    yield statements
-    sa.event.remove(store.engine, "checkout", attach)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store.pool, "_take", take_attached)
+        attach(store.write(lambda tx: tx.connection.driver))
+        yield statements
     for connection in connections:
         connection.set_trace_callback(None)

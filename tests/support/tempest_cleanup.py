@@ -15,14 +15,14 @@ from typing import Any
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
-from stoker.backends.cloud import sweep
-from stoker.backends.cloud.client import Access, Breakers, CloudClient
-from stoker.backends.cloud.keystone_login import KeystoneLogin
-from stoker.backends.cloud.keystone_trusts import KeystoneTrusts
-from stoker.backends.cloud.markers import site_id
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.settings import Settings
 from stoker.store.open import Store
+from stoker_openstack.cloud import sweep
+from stoker_openstack.cloud.client import Access, Breakers, CloudClient
+from stoker_openstack.cloud.keystone_login import KeystoneLogin
+from stoker_openstack.cloud.keystone_trusts import KeystoneTrusts
+from stoker_openstack.cloud.markers import site_id
 from support import databases
 from support.keystone import Keystone
 

@@ -12,7 +12,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,8 +31,7 @@ def _build(folder: Path) -> None:
     run(*pip, "download", "-q", "--no-deps", "--no-binary", ":all:", "-d", str(folder), _RELEASE)
     # The program that posts results to queues uses an API version that newer clients no longer support.
     run(*pip, "install", "-q", "--no-deps", "--target", str(folder / "clients"), _ZAQARCLIENT)
-    with tarfile.open(next(folder.glob("heat*agents-*.tar.gz"))) as archive:
-        archive.extractall(folder, filter="data")
+    shutil.unpack_archive(next(folder.glob("heat*agents-*.tar.gz")), folder)
     next(path for path in folder.glob("heat*agents-*") if path.is_dir()).rename(folder / "heat-agents")
 
 

@@ -9,12 +9,13 @@ from typing import Any
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Handler, Work
+from support import query
 
 
 def count_jobs(store: Store) -> int:
     """Return the number of jobs that have not ended."""
     with store.read() as tx:
-        return int(tx.connection.exec_driver_sql("SELECT count(*) FROM jobs").scalar_one())
+        return query.count(tx, "jobs")
 
 
 class ManualWork(Work):

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from uuid import uuid4
 
 import pytest
-import sqlalchemy as sa
+from msgspec.structs import replace
 
 from stoker import transports
 from stoker.model.errors import Invalid
 from stoker.transports import selection
 from stoker.transports.base import NeedsProvisioning, PublishingTransport, TransportTarget
+from support import query
 from support.stacks import site
 from support.work import ManualWork
 
@@ -55,9 +56,7 @@ def test_a_transport_closes_what_it_opens(transport, here):
 def everything(store):
     with store.read() as tx:
         tables = ("queues", "messages", "containers", "objects")
-        return {
-            name: [tuple(row) for row in tx.connection.execute(sa.text(f"SELECT * FROM {name}"))] for name in tables
-        }
+        return {name: query.rows(tx, f"SELECT * FROM {name}") for name in tables}
 
 
 def test_the_public_names_are_exactly_these():
@@ -95,7 +94,7 @@ def test_the_default_transports_exist():
     ],
 )
 def test_auto_resolves_to_a_transport(here, queues, objects, own_agent, expected):
-    site = replace(here[1], has_queues=queues, has_objects=objects)
+    site = dataclasses.replace(here[1], has_queues=queues, has_objects=objects)
     assert (
         selection.select_metadata(site, own_agent=own_agent),
         selection.select_signal(site, own_agent=own_agent),

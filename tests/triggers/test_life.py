@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
-from stoker.deployments import service
+from stoker.deployments import runs, service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.store import configs, deployments, targets, triggers
 from stoker.triggers.lifecycle import SHARE
+from support.clock import age
 from support.fleet import counts
 from support.statements import recorded_statements
 
@@ -23,7 +23,7 @@ def over(fleet, count, **said):
 
 
 def test_all_targets_run_at_once_and_succeed(fleet):
-    trigger = over(fleet, 3, action="BACKUP", input_values={"a": 1})
+    trigger = over(fleet, 3, config={"inputs": [{"name": "a"}]}, action="BACKUP", input_values={"a": 1})
     assert (trigger.status, trigger.name, trigger.total) == ("IN_PROGRESS", "job_BACKUP", 3)
     for each in fleet.running(trigger):
         assert (each.action, each.input_values, each.trigger_id) == ("BACKUP", {"a": 1}, trigger.id)
@@ -175,9 +175,13 @@ def test_a_run_beyond_its_timeout_has_failed(fleet):
     with fleet.world.store.read() as tx:
         inputs = {each["name"]: each["value"] for each in configs.get(tx, first.config_id, "p").inputs}
     assert inputs["deploy_timeout"] == "60"
-    assert fleet.world.work.kinds().count(DEADLINE) == 1
-    assert fleet.world.work.run(DEADLINE) == 2  # and that of the next
-    assert fleet.exact(trigger)["failed"] == 2
+    assert fleet.world.work.step(DEADLINE) == 1
+    assert fleet.exact(trigger)["running"] == 1, "its agent has not started it"
+    store = fleet.world.store
+    store.write(lambda tx: runs.heartbeat(tx, server_id=first.server_id, config_id=first.config_id))
+    age(store, "deployments", 100)
+    assert fleet.world.work.step(DEADLINE) == 1
+    assert (fleet.exact(trigger)["failed"], fleet.exact(trigger)["running"]) == (1, 1)
     assert "Timed out" in fleet.targets(trigger)[0].status_reason
 
 
@@ -227,7 +231,8 @@ def test_deleting_a_trigger_deletes_everything_of_it(fleet):
 
 
 def test_failed_targets_are_triggered_again(fleet):
-    trigger = over(fleet, 4, action="FIX", input_values={"a": 1}, max_concurrent=1)
+    inputs = [{"name": "a"}]
+    trigger = over(fleet, 4, config={"inputs": inputs}, action="FIX", input_values={"a": 1}, max_concurrent=1)
     with pytest.raises(Conflict, match="under way"):
         fleet.again(trigger)
     for code in (0, 1, 0, 1):
@@ -323,3 +328,23 @@ def test_changed_and_unchanged_targets_are_counted(fleet):
     assert (ended.changed, ended.unchanged) == (1, 2)
     assert ended.status_reason == "All 4 succeeded: 1 changed, 2 unchanged"
     assert {target.changed for target in fleet.targets(fleet.again(trigger, only_failed=False))} == {None}
+
+
+@pytest.mark.parametrize("is_sent", [True, False])
+def test_an_unexpected_error_at_one_target_does_not_affect_the_others(fleet, monkeypatch, is_sent):
+    first, broken, last = fleet.servers(3)
+    real = service.start_run
+
+    def start(tx, *args, server_id, **more):
+        started = real(tx, *args, server_id=server_id, **more)
+        if server_id == broken.id:
+            if is_sent:
+                assert deployments.get(tx, started.id) is not None
+            raise TypeError("a bug")
+        return started
+
+    monkeypatch.setattr(service, "start_run", start)
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[first.id, broken.id, last.id])
+    assert fleet.exact(trigger) == {"queued": 0, "running": 2, "complete": 0, "failed": 1, "cancelled": 0}
+    assert fleet.targets(trigger)[1].status_reason == "Internal error: TypeError"
+    assert {made.server_id for made in fleet.world.deployments()} == {first.id, last.id}

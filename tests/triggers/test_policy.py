@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-import sqlalchemy as sa
 
-from stoker.deployments import service
+from stoker.deployments import runs, service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
 from stoker.store import audit, servers
-from stoker.store.schema import containers, queues
+from support import query
 from support.clock import Clock
 from support.fleet import COMPONENT
 from support.templates import server, template
@@ -24,7 +23,7 @@ def clock(monkeypatch) -> Clock:
 
 
 def govern(fleet, id, policy):
-    fleet.world.store.write(lambda tx: servers.set_policy(tx, id, policy))
+    fleet.world.store.write(lambda tx: servers.change(tx, id, policy=policy))
 
 
 def log(fleet):
@@ -66,7 +65,7 @@ def test_a_refused_target_leaves_no_queue_or_container(fleet, transport):
 
     def left():
         with fleet.world.store.read() as tx:
-            return [tx.run(sa.select(sa.func.count()).select_from(each)).scalar_one() for each in (containers, queues)]
+            return [query.count(tx, table) for table in ("containers", "queues")]
 
     fleet.trigger(config_id=fleet.config(), servers=[free.id], signal_transport=transport)
     of_one = left()
@@ -108,8 +107,10 @@ def test_each_server_waits_for_its_own_window(fleet, clock):
     fleet.end(fleet.running(trigger)[0])
     clock.until(fleet.world.work, "2026-05-02T03:00")
     assert to_run() == [False, True, False]
+    (run,) = fleet.running(trigger)
+    fleet.world.store.write(lambda tx: runs.heartbeat(tx, server_id=run.server_id, config_id=run.config_id))
     clock.until(fleet.world.work, "2026-05-02T03:02")
-    assert fleet.exact(trigger)["failed"] == 1, "its time began with the window"
+    assert fleet.exact(trigger)["failed"] == 1, "its time began when the agent started it in the window"
     assert fleet.now(trigger).status == "FAILED"
 
 

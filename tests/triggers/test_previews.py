@@ -79,7 +79,7 @@ def test_a_preview_of_a_file_shows_the_difference_and_writes_nothing(stoker, age
     trigger, target = run(stoker, server, config_id=id_, mode="PREVIEW")
 
     assert (trigger["status"], trigger["mode"], trigger["changed"]) == ("COMPLETE", "PREVIEW", 1)
-    assert trigger["status_reason"] == "It succeeded: 1 would change, 0 unchanged"
+    assert trigger["status_reason"] == "Succeeded: 1 would change, 0 unchanged"
     assert (target["run"]["mode"], target["run"]["changed"]) == ("preview", True)
     (change,) = target["run"]["changes"]
     assert "-old" in change["diff"]
@@ -98,6 +98,38 @@ def test_a_preview_of_a_file_shows_the_difference_and_writes_nothing(stoker, age
     assert (applied["changed"], path.read_text()) == (1, "new\n")
     again, target = run(stoker, server, config_id=id_, mode="PREVIEW")
     assert (again["changed"], again["unchanged"], target["changed"]) == (0, 1, False)
+
+
+def test_a_difference_shows_neither_the_present_nor_the_next_secret(stoker, agent, tmp_path):
+    server = server_of(stoker, agent)
+    path = tmp_path / "app.conf"
+    inputs = [{"name": "password", "secret": True}]
+    id_ = config(
+        stoker, group="file", config={"path": str(path), "template": "password=${password}\nport=80\n"}, inputs=inputs
+    )
+    log = config(stoker, group="script", config=f"#!/bin/sh\ncat {path}\n", inputs=inputs)
+    present, following, last = "present-s3cret", "following-s3cret", "last-s3cret"
+
+    def show(config_id, password, **body):
+        _, target = run(stoker, server, config_id=config_id, input_values={"password": password}, **body)
+        return json.dumps(target), target
+
+    show(id_, present)
+    assert present in path.read_text()
+    shown, target = show(id_, following, mode="PREVIEW")
+    assert "password=" in target["run"]["changes"][0]["diff"]
+    texts = [
+        shown,
+        show(id_, following)[0],
+        show(log, last)[0],
+        stoker.heat("GET", "/software_deployments").raw.decode(),
+    ]
+    deployments = stoker.heat("GET", "/software_deployments").body["software_deployments"]
+    texts += [stoker.heat("GET", f"/software_deployments/{each['id']}/logs").raw.decode() for each in deployments]
+    texts += [file.read_bytes().decode(errors="replace") for file in stoker.folder.rglob("*.db*")]
+    assert len(texts) > 6
+    for text in texts:
+        assert [secret for secret in (present, following, last) if secret in text] == []
 
 
 def test_a_preview_with_ansible_shows_tasks_and_differences(stoker, agent, tmp_path, ansible_playbook):

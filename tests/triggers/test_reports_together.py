@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from stoker.deployments.reports import Report, apply_together
-from stoker.store import deployments, logs, runs
+from stoker.deployments.reports import Report, apply
+from stoker.model.errors import EntityNotFound
+from stoker.store import deployments, logs
 from stoker.triggers.lifecycle import GO_ON
 from support.statements import recorded_statements
 from support.templates import config, deployment, template
@@ -17,7 +18,7 @@ def report(each, code=0, **values):
 
 def together(fleet, *reports):
     world = fleet.world
-    statuses = world.store.write(lambda tx: apply_together(tx, world.engine.env, reports, LIMIT))
+    statuses = world.store.write(lambda tx: apply(tx, world.engine.env, reports, LIMIT))
     world.work.run(GO_ON)
     return statuses
 
@@ -47,7 +48,7 @@ def test_all_runs_end_with_their_own_outputs_and_logs(fleet):
     for n, each in enumerate(running):
         assert output(fleet, each) == f"out {n}\n" + ("oops\n" if codes[n] else "")
         with fleet.world.store.read() as tx:
-            run, stored = runs.find(tx, each.id, each.config_id), deployments.get(tx, each.id)
+            run, stored = deployments.get(tx, each.id).run, deployments.get(tx, each.id)
         assert stored.output_values["size"] == str(n)
         assert (run.state, run.status, run.status_code) == ("DONE", stored.status, str(codes[n]))
         assert run.stdout_bytes == len(f"out {n}\n")
@@ -77,13 +78,14 @@ def test_reports_of_several_triggers_count_for_their_own(fleet):
     assert {fleet.now(first).status, fleet.now(second).status} == {"COMPLETE"}
 
 
-def test_late_repeated_and_unknown_reports_are_left_to_a_transaction_of_their_own(fleet):
+def test_late_repeated_and_unknown_reports_change_nothing(fleet):
     trigger = over(fleet, 3)
     first, second, third = fleet.running(trigger)
     fleet.end(first)
     stranger = Report(first.server_id, second.config_id, {})
     statuses = together(fleet, report(first, 1), report(second), report(second, 1), stranger, report(third))
-    assert statuses == [None, "COMPLETE", None, None, "COMPLETE"]
+    assert isinstance(statuses.pop(3), EntityNotFound)
+    assert statuses == ["COMPLETE"] * 4
     assert fleet.exact(trigger)["complete"] == 3
 
 
@@ -93,8 +95,8 @@ def test_a_cancelled_trigger_ends_with_its_last_reports(fleet):
     for each in running:
         fleet.deliver(each)
     fleet.cancel(trigger)
-    # A deployment that is cancelled is not among the plain ones: its report has other effects.
-    assert together(fleet, *(report(each) for each in running)) == [None, None, None]
+    assert together(fleet, *(report(each) for each in running)) == ["COMPLETE"] * 3
+    assert fleet.exact(trigger)["cancelled"] == 0
 
 
 def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
@@ -117,17 +119,21 @@ def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
         assert "hunter22" not in fleet.deployment(target).status_reason
 
 
-def test_a_deployment_of_a_stack_is_left_to_a_transaction_of_its_own(fleet):
+def test_reports_of_stacks_and_triggers_come_together(fleet):
     world = fleet.world
     resources = {
         "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "s"}},
         "config": config("true"),
         "one": deployment(server="server"),
+        "two": {**deployment(server="server"), "depends_on": "one"},
     }
-    world.create(template(resources))
+    stack = world.create(template(resources))
     with world.store.read() as tx:
         (owned,) = deployments.list_all(tx, world.project)
-    assert together(fleet, report(owned)) == [None]
+    trigger = over(fleet, 1)
+    assert together(fleet, report(owned), *(report(each) for each in fleet.running(trigger))) == ["COMPLETE"] * 2
+    assert fleet.now(trigger).status == "COMPLETE"
+    assert world.resources(stack)["two"].status == "IN_PROGRESS"
 
 
 def test_the_number_of_queries_does_not_depend_on_the_number_of_reports(fleet):

@@ -10,7 +10,7 @@ import pytest
 from stoker.deployments import service
 from stoker.identity import stack_users
 from stoker.messaging import Messaging, SignedUrls
-from stoker.messaging.drafts import Draft
+from stoker.messaging.service import Draft
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model.errors import EntityNotFound, Invalid
@@ -18,7 +18,7 @@ from stoker.model.server import Kind
 from stoker.objects import Objects, object_operations
 from stoker.objects.object_operations import New
 from stoker.stacks import signals
-from stoker.stacks.inbound_signals import InboundSignals
+from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, containers, deployments, logs, orphans, queues
 from stoker.store import runs as stored
 
@@ -52,7 +52,7 @@ def now(fleet, found):
 def stores(fleet):
     """The embedded ones, which tell who comes."""
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
-    objects = Objects(fleet.world.store, work, arrivals.before_object, arrivals.object)
+    objects = Objects(arrivals.before_object, arrivals.object)
     urls = SignedUrls(b"secret")
     subscriptions = SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False)
     messaging = Messaging(work, subscriptions, arrivals.message)
@@ -63,23 +63,25 @@ def post(messaging, tx, queue, body):
     return messaging.receive(tx, "p", queue, [Draft(body, ttl=60)], size=100, client_id="c", as_owner=True)
 
 
+def new_object(inputs, data):
+    container, name = urlsplit(inputs["deploy_signal_id"]).path.split("/")[-2:]
+    return New(account="p", container=container, name=name, data=data)
+
+
 def arrive(fleet, transport, deployment, said):
     """As the transport brings it."""
     objects, messaging = stores(fleet)
-    data, write, id = json.dumps(said).encode(), fleet.world.store.write, deployment.id
+    write, inputs = fleet.world.store.write, inputs_of(fleet, deployment)
     match transport:
         case "TEMP_URL_SIGNAL":
-            write(
-                lambda tx: object_operations.put(
-                    tx, objects.port, New(account="p", container=id, name=id, data=data), as_owner=True
-                )
-            )
+            new = new_object(inputs, json.dumps(said).encode())
+            write(lambda tx: object_operations.put(tx, objects.port, new, as_owner=True))
         case "ZAQAR_SIGNAL":
-            write(lambda tx: post(messaging, tx, id, said))
+            write(lambda tx: post(messaging, tx, inputs["deploy_queue_id"], said))
         case "STOKER_SIGNAL":
             fleet.world.report(deployment, **said)
         case _:
-            run = parse_qs(urlsplit(inputs_of(fleet, deployment)["deploy_signal_id"]).query)["run"][0]
+            run = parse_qs(urlsplit(inputs["deploy_signal_id"]).query)["run"][0]
             write(lambda tx: signals.deliver(tx, fleet.world.engine, deployment, said, number=run))
 
 
@@ -94,7 +96,7 @@ def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
     assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
     with fleet.world.store.read() as tx:
         assert [each.data for each in logs.page(tx, made.id, 0).chunks] == ["out"]
-        (run,) = stored.list_all(tx, made.id)
+        (run,) = stored.list_all(tx, deployments.get(tx, made.id))
     assert (run.status, run.status_code, run.requested_by) == (found.status, str(code), "ann")
 
 
@@ -113,7 +115,7 @@ def test_upstream_agents_get_a_signal_url(fleet, one, transport):
 def test_the_stack_user_of_a_queue_belongs_to_the_deployment(fleet, one):
     _, made = one("ZAQAR_SIGNAL")
     values = inputs_of(fleet, made)
-    assert values["deploy_queue_id"] == made.id
+    assert values["deploy_queue_id"] == f"{made.id}-1"
     with fleet.world.store.read() as tx:
         user = stack_users.find(tx, values["deploy_user_id"])
     assert user is not None
@@ -133,16 +135,35 @@ def test_auto_selects_a_transport_for_the_server(fleet):
         assert names == ["STOKER_SIGNAL", "CFN_SIGNAL", "STOKER_SIGNAL"]
 
 
-@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
-def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport):
-    trigger, made = one(transport)
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"[1]",
+        b'"[1]"',
+        b"{",
+        b'{"deploy_stdout": "\\ud800"}',
+        b'{"deploy_stdout": "\xff"}',
+        b'{"a":' + b"[" * 500 + b"]" * 500 + b"}",
+        b'{"a":' + b"[" * 100_000,
+        b'{"a": NaN}',
+    ],
+    ids=["list", "list in a string", "no end", "surrogate", "no UTF-8", "deep", "deep and no end", "no number"],
+)
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "elsewhere"])
+def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport, data):
+    trigger, made = one("TEMP_URL_SIGNAL" if transport == "elsewhere" else transport)
     objects, messaging = stores(fleet)
-    with pytest.raises(Invalid, match="JSON object"):
-        if transport == "TEMP_URL_SIGNAL":
-            new = New(account="p", container=made.id, name=made.id, data=b"[1]")
-            fleet.world.store.write(lambda tx: object_operations.put(tx, objects.port, new, as_owner=True))
-        else:
-            fleet.world.store.write(lambda tx: post(messaging, tx, made.id, [1]))
+    arrivals, name = InboundSignals(fleet.world.engine), f"{made.id}-1"
+    new = New(account="p", container=made.id, name=name, data=data)
+    send = {
+        "TEMP_URL_SIGNAL": lambda tx: object_operations.put(tx, objects.port, new, as_owner=True),
+        "ZAQAR_SIGNAL": lambda tx: post(messaging, tx, name, data.decode(errors="replace")),
+        "elsewhere": lambda tx: arrivals.remote_result(tx, name, data),
+    }
+    if transport == "ZAQAR_SIGNAL" and b"\xff" in data:
+        return  # a message is text
+    with pytest.raises(Invalid, match="a signal "):
+        fleet.world.store.write(send[transport])
     assert fleet.exact(trigger)["running"] == 1
 
 
@@ -152,7 +173,7 @@ def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, trans
 
     def there():
         with fleet.world.store.read() as tx:
-            return containers.find(tx, "p", made.id) is not None, queues.find(tx, "p", made.id) is not None
+            return containers.find(tx, "p", made.id) is not None, queues.find(tx, "p", f"{made.id}-1") is not None
 
     assert there() == (transport == "TEMP_URL_SIGNAL", transport == "ZAQAR_SIGNAL")
     with fleet.world.store.read() as tx:
@@ -164,7 +185,7 @@ def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, trans
     with fleet.world.store.read() as tx:
         with pytest.raises(EntityNotFound):
             configs.get(tx, made.config_id, "p")
-        assert stored.list_all(tx, made.id) == []
+        assert deployments.find(tx, made.id) is None
 
 
 @pytest.mark.parametrize("transport", [each for each in NAMES if each != "NO_SIGNAL"])
@@ -180,9 +201,13 @@ def test_a_retried_run_has_its_own_result(fleet, one, transport):
     arrive(fleet, transport, again, RESULT)
     assert fleet.exact(trigger)["complete"] == 1
     with fleet.world.store.read() as tx:
-        found = stored.list_all(tx, made.id)
+        found = stored.list_all(tx, deployments.get(tx, made.id))
     assert [(each.number, each.status) for each in found] == [(2, "COMPLETE"), (1, "FAILED")]
     assert [each.requested_by for each in found] == ["bob", "ann"]
+    fleet.delete(trigger)
+    with fleet.world.store.read() as tx:
+        assert containers.find(tx, "p", made.id) is None
+        assert [queues.find(tx, "p", f"{made.id}-{number}") for number in (1, 2)] == [None, None]
 
 
 def test_a_late_result_of_an_earlier_run_changes_nothing(fleet, one):
@@ -224,7 +249,6 @@ def test_a_deployment_of_a_rest_client_is_retried_with_a_copy(fleet):
             created_at=tx.now,
         )
         deployments.add(tx, made)
-        stored.add(tx, made, {}, "ann")
         return made
 
     made = fleet.world.store.write(make)

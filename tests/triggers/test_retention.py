@@ -5,32 +5,26 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-import sqlalchemy as sa
 
-from stoker.deployments import log_storage, service
+from stoker.deployments import log_storage
 from stoker.deployments.documents import LOG_BYTES
 from stoker.model.audit import Decision, Outcome
 from stoker.model.deployment import Deployment
 from stoker.settings import Settings
-from stoker.store import audit, deployments, runs, schema
-from stoker.triggers import retention as trigger_retention
+from stoker.stacks import repetition
+from stoker.store import audit, deployments, runs
+from stoker.triggers import jobs as trigger_retention
 from stoker.work import retention
 from stoker.work.retention import PURGE, Kind, Retention
+from support import query
 from support.clock import age
 from support.fleet import Fleet
 from support.stacks import World
 from support.templates import template
 
-DAYS = Settings().retention_days
+DAYS = Settings().retention
 #: Tables whose old rows the kinds delete, with the kind that keeps them longest.
-TABLES = {
-    "stacks": schema.stacks,
-    "events": schema.events,
-    "runs": schema.runs,
-    "logs": schema.logs,
-    "audit": schema.audit,
-    "triggers": schema.triggers,
-}
+TABLES = ("stacks", "events", "runs", "logs", "audit", "triggers")
 
 
 def create_retention(heat: World) -> Retention:
@@ -38,19 +32,19 @@ def create_retention(heat: World) -> Retention:
     return Retention(heat.store, heat.work, DAYS, (ended,))
 
 
-def count(heat: World, table: sa.Table) -> int:
+def count(heat: World, table: str) -> int:
     with heat.store.read() as tx:
-        return int(tx.run(sa.select(sa.func.count()).select_from(table)).scalar_one())
+        return query.count(tx, table)
 
 
 def deploy_twice(fleet: Fleet) -> Deployment:
     """A deployment of a trigger whose first run failed and whose second is complete. Both wrote output."""
-    store, env = fleet.world.store, fleet.world.engine.env
+    store = fleet.world.store
     trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(1)])
     first = fleet.running(trigger)[0]
     write_output(fleet, first)
     fleet.end(first, code=1)
-    store.write(lambda tx: service.retry(tx, env, deployments.get(tx, first.id), "ann"))
+    store.write(lambda tx: repetition.retry(tx, fleet.world.engine, deployments.get(tx, first.id), "ann"))
     second = fleet.running(trigger)[0]
     write_output(fleet, second)
     fleet.end(second)
@@ -72,7 +66,7 @@ def deployment(fleet, heat) -> Deployment:
     decision = Decision(project_id=heat.project, actor="ann", action="create", outcome=Outcome.ALLOWED, reason="")
     heat.store.write(lambda tx: audit.add(tx, decision))
     deployed = deploy_twice(fleet)
-    assert {name: count(heat, table) for name, table in TABLES.items() if not count(heat, table)} == {}
+    assert {name: count(heat, name) for name in TABLES if not count(heat, name)} == {}
     return deployed
 
 
@@ -84,41 +78,41 @@ def run_all(heat: World, purging: Retention) -> None:
 
 def test_records_are_kept_for_their_days(heat, deployment):
     purging = create_retention(heat)
-    before = {name: count(heat, table) for name, table in TABLES.items()}
+    before = {name: count(heat, name) for name in TABLES}
     run_all(heat, purging)
-    assert {name: count(heat, table) for name, table in TABLES.items()} == before
+    assert {name: count(heat, name) for name in TABLES} == before
 
 
 def test_each_kind_is_deleted_after_its_own_days(heat, deployment):
     purging = create_retention(heat)
-    for name, table in TABLES.items():
-        age(heat.store, table, (DAYS[name] + 1) * 86400)
+    for name in TABLES:
+        age(heat.store, name, (DAYS[name] + 1) * 86400)
     assert purging.purge("runs") == 1, "the newest run stays"
     with heat.store.read() as tx:
-        remaining = runs.list_all(tx, deployment.id)
+        remaining = runs.list_all(tx, deployments.get(tx, deployment.id))
         assert [run.config_id for run in remaining] == [deployment.config_id]
-        assert {row.config_id for row in tx.run(sa.select(schema.logs.c.config_id))} == {deployment.config_id}
+        assert set(query.column(tx, "SELECT config_id FROM logs")) == {deployment.config_id}
     assert purging.purge("logs") == 1
     assert purging.purge("triggers") == 1
-    assert count(heat, schema.trigger_targets) == count(heat, schema.runs) == count(heat, schema.deployments) == 0
+    assert count(heat, "trigger_targets") == count(heat, "runs") == count(heat, "deployments") == 0
     assert purging.purge("stacks") > 1  # with its events
-    assert count(heat, schema.stacks) == 1
+    assert count(heat, "stacks") == 1
     assert purging.purge("events") > 0
     assert purging.purge("audit") > 0
-    assert [count(heat, TABLES[name]) for name in ("events", "audit", "logs")] == [0, 0, 0]
+    assert [count(heat, name) for name in ("events", "audit", "logs")] == [0, 0, 0]
 
 
 def test_jobs_delete_and_defer_themselves(heat, deployment):
     purging = create_retention(heat)
-    for name, table in TABLES.items():
-        age(heat.store, table, (DAYS[name] + 1) * 86400)
+    for name in TABLES:
+        age(heat.store, name, (DAYS[name] + 1) * 86400)
     run_all(heat, purging)
-    assert {name: count(heat, table) for name, table in TABLES.items()} == {
+    assert {name: count(heat, name) for name in TABLES} == {
         **dict.fromkeys(TABLES, 0),
         "stacks": 1,
     }
     later = {key: at - datetime.now(UTC) for kind, key, _, at in heat.work.jobs if kind == PURGE}
-    assert later.keys() == TABLES.keys()
+    assert later.keys() == set(TABLES)
     assert timedelta(minutes=50) < min(later.values()) < max(later.values()) < timedelta(hours=25)
     purged = heat.store.metrics.registry.get_sample_value("stoker_retention_rows_total", {"kind": "triggers"})
     assert purged == 1
@@ -134,19 +128,19 @@ def test_a_large_trigger_is_deleted_in_parts(fleet, heat, monkeypatch):
     old = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(5)])
     for deployment in fleet.running(old):
         fleet.end(deployment)
-    age(heat.store, schema.triggers, 91 * 86400)
+    age(heat.store, "triggers", 91 * 86400)
     current = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(1)])
     assert create_retention(heat).purge("triggers") == 1
     assert sizes == [2, 2, 1]
     assert fleet.now(current).status == "IN_PROGRESS"
-    assert count(heat, schema.triggers) == count(heat, schema.deployments) == 1
+    assert count(heat, "triggers") == count(heat, "deployments") == 1
 
 
-def test_earlier_runs_are_found_in_every_window(heat, fleet, monkeypatch):
+def test_earlier_runs_are_deleted_in_every_batch(heat, fleet):
     for _ in range(3):
         deploy_twice(fleet)
-    age(heat.store, schema.runs, 91 * 86400)
-    monkeypatch.setattr(runs, "_WINDOW_END", runs._WINDOW_END.offset(None).limit(1))  # one deployment in each
-    assert create_retention(heat).purge("runs") == 3
-    assert retention.in_windows(heat.store, lambda tx, *, after: runs.purge(tx, datetime.now(UTC), after)) == 0
-    assert count(heat, schema.runs) == 3
+    age(heat.store, "runs", 91 * 86400)
+    before = datetime.now(UTC)
+    assert retention.in_batches(heat.store, lambda tx, n: runs.purge(tx, before, n), batch=1) == 3
+    assert create_retention(heat).purge("runs") == 0
+    assert count(heat, "runs") == 0

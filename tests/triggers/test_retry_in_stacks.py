@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
 
 import pytest
+from msgspec.structs import replace
 
 from stoker.deployments import service
 from stoker.model.errors import ActionInProgress, Conflict
@@ -111,3 +112,90 @@ def test_a_failed_remediation_of_a_complete_resource_runs_again_in_place(fleet):
     fleet.world.store.write(lambda tx: deployments.save(tx, failed))
     again = fleet.retry(failed)
     assert (again.id, again.status) == (failed.id, "IN_PROGRESS")
+
+
+def tolerating(servers, **policies):
+    """A template with a group of which half of the members may fail."""
+    properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in servers}}
+    policy = {"max_batch_size": 10, "max_fail_percentage": 50}
+    return template(
+        all={
+            "type": "OS::Heat::SoftwareDeploymentGroup",
+            "properties": properties,
+            "update_policy": dict.fromkeys(policies.get("names", ("batch_create",)), policy),
+        }
+    )
+
+
+@pytest.mark.parametrize("names", [("batch_create",), ("batch_create", "rolling_update")])
+def test_a_tolerated_member_of_a_group_is_retried(fleet, names):
+    servers = fleet.servers(3)
+    stack = fleet.world.create(tolerating(servers, names=names))
+    well, bad, other = (of(fleet, each) for each in servers)
+    fleet.world.report(well)
+    fleet.world.report(other)
+    fleet.world.report(bad, deploy_status_code=1)
+    assert (now(fleet, stack), fleet.world.states(stack)["all"]) == ("CREATE_COMPLETE", "CREATE_COMPLETE")
+    again = fleet.retry(bad)
+    assert (again.id, again.status) == (bad.id, "IN_PROGRESS")
+    assert again.config_id != bad.config_id
+    assert [of(fleet, each).config_id for each in (servers[0], servers[2])] == [well.config_id, other.config_id]
+    fleet.world.report(again, deploy_status_code=1)
+    assert now(fleet, stack) == "UPDATE_COMPLETE", "the failure is tolerated again"
+    assert list(fleet.world.resources(stack)["all"].data["failed"]) == [servers[1].name]
+    fleet.world.report(fleet.retry(bad))
+    assert fleet.world.resources(stack)["all"].data["failed"] == {}
+    assert now(fleet, stack) == "UPDATE_COMPLETE"
+    assert [of(fleet, each).config_id for each in (servers[0], servers[2])] == [well.config_id, other.config_id]
+
+
+def test_a_tolerated_member_in_a_nested_stack_is_retried(fleet):
+    servers = fleet.servers(2)
+    inner = {"inner.yaml": json.dumps(tolerating(servers))}
+    stack = fleet.world.create(template(nested={"type": "inner.yaml"}), files=inner)
+    good, bad = (of(fleet, each) for each in servers)
+    fleet.world.report(good)
+    fleet.world.report(bad, deploy_status_code=1)
+    assert now(fleet, stack) == "CREATE_COMPLETE"
+    again = fleet.retry(bad)
+    assert again.status == "IN_PROGRESS"
+    fleet.world.report(again)
+    assert now(fleet, stack) == "UPDATE_COMPLETE"
+    assert {each.status for each in fleet.world.resources(stack).values()} == {"COMPLETE"}
+
+
+def test_a_remediation_that_failed_before_a_suspension_runs_again_in_place(fleet):
+    (server,) = fleet.servers(1)
+    stack = fleet.world.create(template(a=deployment(server.id)))
+    fleet.world.report(of(fleet, server))
+    failed = replace(of(fleet, server), status="FAILED")
+    fleet.world.store.write(lambda tx: deployments.save(tx, failed))
+    fleet.world.visit(stack, Action.SUSPEND)
+    with pytest.raises(Conflict, match="suspend it again"):
+        fleet.retry(failed)
+    fleet.world.visit(stack, Action.RESUME)
+    again = fleet.retry(failed)
+    assert (again.id, again.status) == (failed.id, "IN_PROGRESS")
+    fleet.world.report(again)
+    assert fleet.world.states(stack)["a"] == "RESUME_COMPLETE"
+
+
+def source_of(fleet, stack):
+    with fleet.world.store.read() as tx:
+        return stacks.source(tx, stack.id)
+
+
+def test_a_retry_that_would_run_nothing_is_refused(fleet):
+    (server,) = fleet.servers(1)
+    run = deployment(server.id)
+    run["properties"]["actions"] = ["CREATE"]
+    stack = fleet.world.create(template(a=run))
+    failed = of(fleet, server)
+    fleet.world.report(failed, deploy_status_code=1)
+    without = json.loads(json.dumps(template(a=run)))
+    without["resources"]["a"]["properties"]["actions"] = ["DELETE"]
+    changed = replace(source_of(fleet, stack), template=without)
+    fleet.world.store.write(lambda tx: stacks.set_source(tx, stack.id, changed))
+    with pytest.raises(Conflict, match=r"would not run the deployment .* again"):
+        fleet.retry(of(fleet, server))
+    assert now(fleet, stack) == "CREATE_FAILED"

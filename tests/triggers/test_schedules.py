@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
 
 import pytest
+from msgspec.structs import replace
 
+from stoker.deployments import runs as deployment_runs
 from stoker.deployments.configs import delete_config
-from stoker.http.heat.schedules import serialize
+from stoker.http.stoker.schedules import serialize
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
 from stoker.store import audit, deployments, events, rows, schedules, servers, targets, triggers
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
-from stoker.triggers.lifecycle import GO_ON
+from stoker.triggers.lifecycle import GO_ON, REPLACE
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
 
@@ -127,6 +128,84 @@ def test_missed_times_are_counted_and_follow_the_misfire_policy(clock, misfire_p
     assert done.run_count == len(clock.begun()) == max(begun, latest)
 
 
+def statuses(clock):
+    """The status of each trigger, and of its targets, oldest first."""
+    return [
+        (str(each.status), *(str(target.status) for target in clock.fleet.targets(each)))
+        for each in reversed(clock.begun())
+    ]
+
+
+def test_a_time_replaces_runs_of_earlier_times_that_have_not_started(clock):
+    running, waiting = clock.fleet.servers(2)
+    made = clock.create(trigger={**clock.trigger, "servers": [running.id, waiting.id]})
+    made = clock.put(made, timedelta(seconds=1))
+    (first,) = clock.begun()
+    busy, _ = clock.fleet.running(first)
+    clock.write(lambda tx: deployment_runs.heartbeat(tx, server_id=running.id, config_id=busy.config_id))
+    made = clock.put(made, timedelta(seconds=1))
+    assert statuses(clock) == [
+        ("IN_PROGRESS", "IN_PROGRESS", "CANCELLED"),
+        ("IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS"),
+    ]
+    clock.put(made, timedelta(seconds=1))
+    assert statuses(clock) == [
+        ("IN_PROGRESS", "IN_PROGRESS", "CANCELLED"),
+        ("CANCELLED", "CANCELLED", "CANCELLED"),
+        ("IN_PROGRESS", "IN_PROGRESS", "IN_PROGRESS"),
+    ]
+    reason = clock.fleet.targets(clock.begun()[1])[0].status_reason
+    assert reason.startswith("Replaced by the run of a later time of its schedule")
+    assert len(clock.fleet.world.to_run(waiting.id)) == 1
+    clock.fleet.end(busy)
+    assert statuses(clock)[0] == ("CANCELLED", "COMPLETE", "CANCELLED")
+
+
+def test_a_run_that_an_agent_may_have_begun_is_not_replaced_unless_it_waits_for_another_run(clock):
+    (server,) = clock.fleet.servers(1, last_seen=datetime.now(UTC))
+    made = clock.create(trigger={**clock.trigger, "servers": [server.id]})
+    for _ in range(2):
+        made = clock.put(made, timedelta(seconds=1))
+    assert statuses(clock) == [("IN_PROGRESS", "IN_PROGRESS")] * 2
+    (begun,) = clock.fleet.running(clock.begun()[1])
+    clock.write(lambda tx: deployment_runs.heartbeat(tx, server_id=server.id, config_id=begun.config_id))
+    clock.put(made, timedelta(seconds=1))
+    assert [run.cancelling for trigger in clock.begun() for run in clock.fleet.running(trigger)] == [False, True, False]
+
+
+def test_runs_of_other_servers_and_schedules_are_not_replaced(clock):
+    first, second = clock.fleet.servers(2)
+    made = clock.put(clock.create(trigger={**clock.trigger, "servers": [first.id]}), timedelta(seconds=1))
+    clock.put(clock.create(name="other", trigger={**clock.trigger, "servers": [first.id]}), timedelta(seconds=1))
+    changed = clock.change(made, trigger={**clock.trigger, "servers": [second.id]})
+    clock.put(changed, timedelta(seconds=1))
+    assert statuses(clock) == [("IN_PROGRESS", "IN_PROGRESS")] * 3
+
+
+def test_the_queues_of_earlier_times_are_replaced_in_several_transactions(clock, monkeypatch):
+    monkeypatch.setattr("stoker.triggers.lifecycle.SHARE", 2)
+    servers = [server.id for server in clock.fleet.servers(5)]
+    made = clock.create(trigger={**clock.trigger, "servers": servers, "max_concurrent": 1})
+    made = clock.put(made, timedelta(seconds=1))
+    clock.put(made, timedelta(seconds=1))
+    assert statuses(clock)[0] == ("IN_PROGRESS", "IN_PROGRESS", "QUEUED", "QUEUED", "CANCELLED", "CANCELLED")
+    clock.fleet.world.work.run(REPLACE)
+    assert statuses(clock) == [
+        ("CANCELLED", *["CANCELLED"] * 5),
+        ("IN_PROGRESS", "IN_PROGRESS", *["QUEUED"] * 4),
+    ]
+
+
+def test_all_times_run_if_the_schedule_queues_them(clock):
+    made = clock.create(overlap_policy="QUEUE")
+    for _ in range(3):
+        made = clock.put(made, timedelta(seconds=1))
+    assert statuses(clock) == [("IN_PROGRESS", "IN_PROGRESS")] * 3
+    changed = clock.change(made, overlap_policy="REPLACE")
+    clock.put(changed, timedelta(seconds=1))
+    assert statuses(clock) == [("CANCELLED", "CANCELLED")] * 3 + [("IN_PROGRESS", "IN_PROGRESS")]
+
+
 def test_a_schedule_may_have_a_single_time(clock):
     at = datetime.now(UTC) + timedelta(hours=1)
     made = clock.create(cron=None, at=at.isoformat())
@@ -184,7 +263,7 @@ def test_a_schedule_that_could_not_start_adds_a_stack_event(clock):
 
 def test_a_refusal_is_audited(clock):
     made = clock.create()
-    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, {"groups": ["puppet"]}))
+    clock.write(lambda tx: servers.change(tx, clock.server.id, policy={"groups": ["puppet"]}))
     told = clock.put(made, timedelta(seconds=1))
     assert "runs no configs of the group script" in told.last_error
     with clock.store.read() as tx:
@@ -216,16 +295,16 @@ def test_require_window_needs_servers_with_windows(clock):
     plain = clock.create(name="plain")
     with pytest.raises(Invalid, match="no maintenance window"):
         clock.change(plain, require_window=True)
-    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
+    clock.write(lambda tx: servers.change(tx, clock.server.id, policy=policy))
     assert clock.change(plain, require_window=True).require_window
     made = clock.create(require_window=True)
-    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, None))
+    clock.write(lambda tx: servers.change(tx, clock.server.id, policy=None))
     with pytest.raises(Invalid, match="no maintenance window"):
         clock.change(made, trigger=clock.trigger)
     told = clock.put(made, timedelta(seconds=1))
     assert f"no maintenance window on {clock.server.name}" in told.last_error
     assert [each.status for each in clock.begun()] == ["FAILED"]
-    clock.write(lambda tx: servers.set_policy(tx, clock.server.id, policy))
+    clock.write(lambda tx: servers.change(tx, clock.server.id, policy=policy))
     told = clock.put(told, timedelta(seconds=1))
     begun = clock.begun()[0]
     assert (told.last_error, begun.options.require_window) == (None, True)
@@ -322,13 +401,14 @@ def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch)
         ({"timezone": "../../etc/passwd"}, "timezone"),
         ({"timezone": 5}, "timezone"),
         ({"misfire_policy": "MAYBE"}, "misfire_policy"),
+        ({"overlap_policy": "MAYBE"}, "overlap_policy must be one of REPLACE, QUEUE"),
         ({"enabled": "x"}, "enabled"),
         ({"require_window": 5}, "require_window"),
         ({"name": ""}, "name"),
         ({"name": None}, "name"),
         ({"trigger": []}, "must be a map"),
         ({"trigger": {}}, "needs one of"),
-        ({"colour": 1}, "no 'colour'"),
+        ({"color": 1}, "no 'color'"),
     ],
 )
 def test_invalid_schedules_are_refused(clock, said, words):

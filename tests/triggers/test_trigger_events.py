@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from starlette.requests import Request
 
 from stoker.deployments import log_storage, runs, service
-from stoker.http.heat import trigger_events
-from stoker.http.request_context import RequestContext
+from stoker.http.event_stream import Batch
+from stoker.http.stoker import trigger_events
+from stoker.http.stoker.trigger_events import TriggerReader
 from stoker.store import targets, triggers
+from stoker.store.notifier import ALL, deployment_topic
 from stoker.store.open import Store
-from stoker.store.schema import logs
-from stoker.store.schema import runs as stored_runs
 from stoker.triggers import lifecycle
 from support import databases
 from support.blocking import until_blocked
@@ -35,17 +34,27 @@ def on_postgresql(postgresql_server) -> Iterator[Fleet]:
         opened.close()
 
 
+@dataclass
+class Stream:
+    """A reader that reads in a transaction each."""
+
+    reader: TriggerReader
+    store: Store
+
+    def read(self, notified: Collection[str] | None = None) -> Batch:
+        with self.store.read() as tx:
+            return self.reader.read(tx, notified)
+
+
 @pytest.fixture
-def follow(tmp_path) -> Iterator[Callable[..., trigger_events._TriggerFeed]]:
+def follow(tmp_path) -> Iterator[Callable[..., Stream]]:
     joined: list[Inside] = []
 
-    def following_of(fleet: Fleet, trigger, after: int = 0) -> trigger_events._TriggerFeed:
+    def following_of(fleet: Fleet, trigger, after: int = 0) -> Stream:
         if not joined:
             # A second application on the same database; an application binds the callbacks of its store once.
             joined.append(Inside(tmp_path, Store(fleet.world.store.url, keys=databases.keys)))
-        path = {"project": fleet.world.project, "trigger_id": trigger.id}
-        call = RequestContext(raw=Request({"type": "http"}), body=b"", path=path, app=joined[0].services)
-        return trigger_events._TriggerFeed(call, after)
+        return Stream(TriggerReader(trigger.id, fleet.world.project, after), joined[0].store)
 
     yield following_of
     for each in joined:
@@ -141,7 +150,7 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
         assert [offset for id, offset in seen if id == each.server_id] == list(range(150))
     # As long as something older may appear, whoever asks again is told all of this again; then no more.
     assert {id for batch in batches for id in ids(batch)} == {0}
-    age(heat.store, logs, 11)
+    age(heat.store, "logs", 11)
     old = follow(fleet, trigger).read()
     assert ids(old) == [each.data.seq for each in old.events if each.name == "log"]
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
@@ -212,7 +221,7 @@ def test_an_unresponsive_server_is_reported_once(heat, follow, monkeypatch):
     heat.store.write(lambda tx: runs.heartbeat(tx, **said))
     stream = follow(fleet, trigger)
     assert [each.name for each in stream.read().events] == ["target", "trigger"]
-    age(heat.store, stored_runs, 46)
+    age(heat.store, "deployments", 46)
     (silent,) = stream.read().events
     assert silent.data.run.state == "UNRESPONSIVE"
     assert silent.data.run.unresponsive_seconds >= 46
@@ -245,3 +254,20 @@ def test_a_retry_during_the_deletion_finds_nothing(on_postgresql, tmp_path):
     assert answers == [404]
     inside.close()
     inside.store.close()
+
+
+def test_a_read_costs_as_much_as_what_was_notified(fleet, follow):
+    """Otherwise each report of one of many servers would read the runs and the output of all."""
+    trigger, deployments_ = begun(fleet, 20)
+    feed = follow(fleet, trigger)
+    assert len([event for event in feed.read().events if event.name == "target"]) == 20
+    first, second = deployments_[:2]
+    for deployment in (first, second):
+        fleet.world.store.write(writing(deployment, b"out"))
+    compared = []
+    compare = feed.reader._compare
+    feed.reader._compare = lambda tx, some: compared.extend(some) or compare(tx, some)
+    batch = feed.read({deployment_topic(first.id)})
+    assert (told(batch), {target.deployment_id for target in compared}) == (["out"], {first.id})
+    assert told(feed.read(set())) == []
+    assert told(feed.read({ALL})) == ["out"], "what was not notified is found by the next full read"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from stoker.deployments import service
 from stoker.deployments.deadlines import DEADLINE
 from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, UserParameterMissing
 from stoker.servers.facts import store_facts
@@ -217,7 +218,8 @@ def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
 def test_a_deployment_of_a_rest_client_is_triggered_from_its_config(fleet):
     (server,) = fleet.servers(1)
     source = fleet.config(inputs=[{"name": "a"}, {"name": "b", "default": 2}])
-    first = fleet.trigger(config_id=source, servers=[server.id], action="ONE", input_values={"a": 1, "c": 3})
+    values = {"input_values": {"a": 1, "c": 3}, "allow_undeclared": True}
+    first = fleet.trigger(config_id=source, servers=[server.id], action="ONE", **values)
     (made,) = fleet.running(first)
     (second,) = fleet.running(fleet.trigger(deployment_id=made.id, input_values={"a": 5}, action="TWO"))
     values = inputs_of(fleet, second)
@@ -263,7 +265,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
         ({"servers": []}, "names none"),
         ({"labels": {}}, "names none"),
         ({"servers": ["a"], "labels": {"a": "b"}}, "not both"),
-        ({"colour": "red"}, "no 'colour'"),
+        ({"color": "red"}, "no 'color'"),
         ({"max_concurrent": 0}, "max_concurrent"),
         ({"max_fail_percentage": 101}, "max_fail_percentage"),
         ({"timeout": 0}, "timeout"),
@@ -365,3 +367,233 @@ def test_a_removed_server_fails_alone(fleet):
     fleet.end(fleet.running(trigger)[0])
     assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 1, "cancelled": 0}
     assert "was removed" in fleet.targets(trigger)[1].status_reason
+
+
+def databases(fleet, server, **more):
+    """A component on one server, with a deployment for each of three databases; ``a`` requires ``c``."""
+    runs = {name: deployment("app", server.id, input_values={"target": name}) for name in "abc"}
+    runs["a"]["depends_on"] = "c"
+    return fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs, **more), "shop"))
+
+
+def values_in_order(fleet, trigger):
+    """End the runs of a trigger as they start. Return the input ``target`` of each."""
+    values = []
+    while running := fleet.running(trigger):
+        values.append([made.input_values["target"] for made in running])
+        for made in running:
+            fleet.end(made)
+    assert fleet.exact(trigger)["complete"] == trigger.total
+    return values
+
+
+def test_every_deployment_on_a_server_is_triggered_in_the_order_of_requirements_and_names(fleet):
+    (server,) = fleet.servers(1)
+    databases(fleet, server)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", input_values={"password": "y"})
+    assert [(target.resource_name, target.server_id) for target in fleet.targets(trigger)] == [
+        ("b", server.id),
+        ("c", server.id),
+        ("a", server.id),
+    ]
+    assert inputs_of(fleet, fleet.running(trigger)[0])["password"] == "y"
+    assert values_in_order(fleet, trigger) == [["b"], ["c"], ["a"]]
+    named = fleet.trigger(stack="shop", resource="app", action="BACKUP", servers=[server.name])
+    assert named.total == 3
+
+
+def test_the_order_covers_nested_stacks_and_groups(fleet):
+    first, second = fleet.servers(2)
+    run = {**deployment("app", second.id), "depends_on": "all"}
+    run["properties"] = {**run["properties"], "input_values": {"target": "alone"}}
+    group = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {
+            "config": {"get_resource": "app"},
+            "servers": {"z": first.id, "y": first.id, "x": second.id},
+            "input_values": {"target": "member"},
+        },
+    }
+    fleet.world.create(template(app=COMPONENT, alone=run, all=group), "shop")
+    while pending := [each for each in fleet.world.deployments() if each.status == "IN_PROGRESS"]:
+        fleet.world.report(pending[0])
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    assert [(target.server_name, target.resource_name) for target in fleet.targets(trigger)] == [
+        (second.name, "all/x"),
+        (second.name, "alone"),
+        (first.name, "all/y"),
+        (first.name, "all/z"),
+    ]
+    assert values_in_order(fleet, trigger) == [["member", "member"], ["alone", "member"]]
+    only = fleet.trigger(stack="shop", resource="all", action="BACKUP")
+    assert [target.resource_name for target in fleet.targets(only)] == ["all/x", "all/y", "all/z"]
+
+
+def test_max_concurrent_counts_servers(fleet):
+    first, second = fleet.servers(2)
+    runs = {
+        name: deployment("app", server.id, input_values={"target": name})
+        for name, server in (("a", first), ("b", first), ("c", second), ("d", second))
+    }
+    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_concurrent=1)
+    assert values_in_order(fleet, trigger) == [["a"], ["b"], ["c"], ["d"]]
+    both = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    assert values_in_order(fleet, both) == [["a", "c"], ["b", "d"]]
+    silent = fleet.trigger(stack="shop", resource="app", action="BACKUP", signal_transport="NO_SIGNAL")
+    assert fleet.exact(silent)["complete"] == 4
+
+
+def test_a_run_that_fails_or_disappears_lets_the_next_one_of_its_server_start(fleet):
+    (server,) = fleet.servers(1)
+    databases(fleet, server)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    fleet.end(fleet.running(trigger)[0], 1)
+    fleet.do(service.remove, fleet.running(trigger)[0])
+    (last,) = fleet.running(trigger)
+    assert last.input_values == {"target": "a"}
+    assert fleet.exact(trigger) == {"queued": 0, "running": 1, "complete": 0, "failed": 1, "cancelled": 1}
+    fleet.end(last)
+    again = fleet.again(trigger)
+    assert values_in_order(fleet, again) == [["b"], ["c"]]
+
+
+def test_the_queue_of_a_server_ends_with_its_trigger(fleet):
+    (server,) = fleet.servers(1)
+    databases(fleet, server)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_fail_percentage=0)
+    fleet.end(fleet.running(trigger)[0], 1)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 1, "cancelled": 2}
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    fleet.cancel(trigger)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 0, "cancelled": 3}
+
+
+def test_a_removed_server_fails_all_its_targets(fleet):
+    first, second = fleet.servers(2)
+    runs = {name: deployment("app", server.id) for name, server in (("a", first), ("b", second), ("c", second))}
+    fleet.world.signal_all(fleet.world.create(template(app=COMPONENT, **runs), "shop"))
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP", max_concurrent=1)
+    fleet.world.store.write(lambda tx: servers.delete(tx, second.id))
+    fleet.end(fleet.running(trigger)[0])
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 2, "cancelled": 0}
+
+
+def test_a_deployment_whose_update_failed_is_triggered_with_what_it_applied_last(fleet):
+    (server,) = fleet.servers(1)
+
+    def version(target, script="backup"):
+        component = json.loads(json.dumps(COMPONENT))
+        component["properties"]["configs"][1]["config"] = script
+        runs = {name: deployment("app", server.id, input_values={"target": target}) for name in ("a", "b")}
+        runs["b"]["depends_on"] = "a"
+        return template(app=component, **runs)
+
+    stack = fleet.world.signal_all(fleet.world.create(version("old"), "shop"))
+    fleet.world.update(stack, version("new"))
+    fleet.world.signal(stack, "a", deploy_status_code=1)
+    assert fleet.world.states(stack)["a"] == "UPDATE_FAILED"
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    assert trigger.source["last_applied"] == ["a"]
+    assert values_in_order(fleet, trigger) == [["old"], ["old"]]
+    assert fleet.trigger(stack="shop", resource="a", action="BACKUP", input_values={"target": "x"}).total == 1
+
+    fleet.world.update(stack, version("new", "backup 2"))
+    fleet.world.signal(stack, "a", deploy_status_code=1)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    (made, *_) = fleet.running(trigger)
+    with fleet.world.store.read() as tx:
+        assert configs.get(tx, made.config_id, "p").config["configs"][1]["config"] == "backup"
+    assert values_in_order(fleet, trigger) == [["old"], ["old"]]
+
+    fleet.world.update(stack, version("new", "backup 2"))
+    fleet.world.signal(stack, "a")
+    fleet.world.signal(stack, "b", deploy_status_code=1)
+    with pytest.raises(Invalid, match="Some deployments of app have not applied its present config yet: b"):
+        fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    assert values_in_order(fleet, fleet.trigger(stack="shop", resource="b", action="BACKUP")) == [["old"]]
+    assert values_in_order(fleet, fleet.trigger(stack="shop", resource="a", action="BACKUP")) == [["new"]]
+
+    fleet.world.signal_all(fleet.world.update(stack, version("new", "backup 2")))
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    assert "last_applied" not in trigger.source
+    assert values_in_order(fleet, trigger) == [["new"], ["new"]]
+
+
+def test_a_deployment_that_never_succeeded_is_triggered_with_its_present_inputs(fleet):
+    (server,) = fleet.servers(1)
+    stack = fleet.world.create(template(app=COMPONENT, on=deployment("app", server.id)), "shop")
+    fleet.world.signal(stack, "on", deploy_status_code=1)
+    fleet.world.update(stack, template(app=COMPONENT, on=deployment("app", server.id, input_values={"target": "new"})))
+    fleet.world.signal(stack, "on", deploy_status_code=1)
+    assert values_in_order(fleet, fleet.trigger(stack="shop", resource="app", action="BACKUP")) == [["new"]]
+
+
+def test_a_tolerated_member_whose_config_is_gone_is_triggered_with_its_present_one(fleet):
+    good, bad = fleet.servers(2)
+
+    def version(script):
+        component = json.loads(json.dumps(COMPONENT))
+        component["properties"]["configs"][1]["config"] = script
+        policy = {"max_batch_size": 2, "max_fail_percentage": 50}
+        group = {
+            "type": "OS::Heat::SoftwareDeploymentGroup",
+            "properties": {"config": {"get_resource": "app"}, "servers": {"good": good.id, "bad": bad.id}},
+            "update_policy": {"batch_create": policy, "rolling_update": policy},
+        }
+        return template(app=component, all=group)
+
+    def end_runs(**codes):
+        for each in fleet.world.deployments():
+            if each.status == "IN_PROGRESS":
+                code = codes.get("bad", 0) if each.server_id == bad.id else 0
+                fleet.world.report(each, deploy_status_code=code)
+
+    stack = fleet.world.create(version("old"), "many")
+    end_runs()
+    fleet.world.update(stack, version("new"))
+    end_runs(bad=1)
+    assert fleet.world.states(stack)["all"] == "UPDATE_COMPLETE"
+    for resource in ("app", "all"):
+        trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
+        assert [target.resource_name for target in fleet.targets(trigger)] == ["all/bad", "all/good"]
+        with fleet.world.store.read() as tx:
+            contents = [configs.get(tx, made.config_id, "p").config for made in fleet.running(trigger)]
+        assert [content["configs"][1]["config"] for content in contents] == ["new", "new"]
+
+
+def test_a_secret_of_the_last_success_stays_secret(fleet):
+    (server,) = fleet.servers(1)
+
+    def version(secret):
+        run = deployment("app", server.id, input_values={"password": {"get_param": "pw"}})
+        parameters = {"pw": {"type": "string", "hidden": True, "default": secret}}
+        return {**template(app=COMPONENT, on=run), "parameters": parameters}
+
+    stack = fleet.world.signal_all(fleet.world.create(version("first secret"), "shop"))
+    fleet.world.update(stack, version("second secret"))
+    fleet.world.signal(stack, "on", deploy_status_code=1)
+    trigger = fleet.trigger(stack="shop", resource="app", action="BACKUP")
+    (made,) = fleet.running(trigger)
+    assert inputs_of(fleet, made)["password"] == "first secret"
+    assert trigger.options.secret == ("password",)
+    assert made.input_values == {"password": "******"}
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ({"itemz": 4}, 'declares no input "itemz"; did you mean "items"'),
+        ({"items": "abc"}, '"items" is a Number'),
+        ({}, 'needs a value for "items"'),
+    ],
+)
+def test_wrong_inputs_start_nothing(fleet, values, words):
+    (server,) = fleet.servers(1)
+    config = fleet.config(inputs=[{"name": "items", "type": "Number"}])
+    with pytest.raises(Invalid, match=words):
+        fleet.trigger(config_id=config, servers=[server.id], input_values=values)
+    assert fleet.world.deployments() == []
+    trigger = fleet.trigger(config_id=config, servers=[server.id], input_values={"items": "4"})
+    assert trigger.input_values == {"items": 4}
+    assert inputs_of(fleet, fleet.running(trigger)[0])["items"] == 4

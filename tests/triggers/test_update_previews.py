@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -45,7 +46,7 @@ def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | N
     """
     By the name of a deployment: the action, the config and the servers with the input values; or the reason.
 
-    Without ``stack``, a new stack is previewed.
+    The action follows the name if there are several. Without ``stack``, a new stack is previewed.
     """
     identity = Identity(stack.id, stack.name, "p") if stack else Identity("None", "new", "p")
     resolved = prepare(heat.engine, StackRequest(template=text, files=files), identity)
@@ -61,7 +62,13 @@ def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | N
 
     started = heat.store.write(do)
     with heat.store.read() as tx:
-        return {each.resource_name: each.reason or _shown(tx, each) for each in started}
+        names = Counter(each.resource_name for each in started)
+        return {
+            f"{each.resource_name} {each.action}" if names[each.resource_name] > 1 else each.resource_name: (
+                each.reason or _shown(tx, each)
+            )
+            for each in started
+        }
 
 
 def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, dict[str, Any]]:
@@ -185,8 +192,9 @@ def test_only_new_members_of_a_deployment_group_are_previewed(heat, by):
     other = {"selector": "role in (web, db)"} if by == "labels" else {"servers": {"a": first, "c": third}}
     assert preview(heat, text(other), stack) == {"all": ("CREATE", "c", {"db1": {}})}
     everywhere = preview(heat, text(other, input_values={"x": "y"}), stack)
-    expected = {"web1": {"x": "y"}, "db1": {"x": "y"}, **({"web2": {"x": "y"}} if by == "labels" else {})}
-    assert everywhere == {"all": ("UPDATE", "c", expected)}
+    present = {"web1": {"x": "y"}, **({"web2": {"x": "y"}} if by == "labels" else {})}
+    new = {"db1": {"x": "y"}}
+    assert everywhere == {"all UPDATE": ("UPDATE", "c", present), "all CREATE": ("CREATE", "c", new)}
     fewer = {"labels": {"role": "none"}} if by == "labels" else {"servers": {"a": first}}
     assert preview(heat, text(fewer), stack) == {}
 

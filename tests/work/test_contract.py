@@ -14,9 +14,12 @@ from typing import Any
 import pytest
 
 from stoker.backoff import backoff
+from stoker.store import jobs
+from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import PermanentFailure, Work
+from support import query
 from support.waiting import until
 from support.work import count_jobs
 
@@ -81,6 +84,30 @@ def test_jobs_deferred_before_the_start_run_after_it(store, work, heard):
     defer(store, work, 1)
     work.start()
     assert heard.wait(1) == [1]
+
+
+def test_a_job_committed_while_the_last_thread_is_taken_is_announced(store, monkeypatch):
+    """Another process may have a free thread, and the transaction of the job saw one in this process."""
+    work, announced, blocked, end = Work(store), threading.Event(), threading.Event(), threading.Event()
+    store.notifier.subscribe(lambda topic, _: announced.set() if topic == JOBS_TOPIC else None)
+    work.register("k", lambda args: (blocked.set(), end.wait(60)), threads=1)
+    take = jobs.take
+
+    def take_slowly(tx: Tx, *args: Any) -> Any:
+        taken = take(tx, *args)
+        if taken and not blocked.is_set():
+            work._dispatcher.wake(work._pools["k"], 0.0)  # as the commit of another thread calls it
+        return taken
+
+    monkeypatch.setattr(jobs, "take", take_slowly)
+    defer(store, work, 1)
+    work.start()
+    try:
+        assert blocked.wait(60)
+        assert announced.wait(60)
+    finally:
+        end.set()
+        work.stop()
 
 
 def test_a_rolled_back_transaction_leaves_no_job(store, work, heard):
@@ -214,7 +241,7 @@ def test_a_failed_job_is_retried_and_logs_the_reason(store, work, heard):
 
 def last_error(store: Store) -> str:
     with store.read() as tx:
-        return str(tx.connection.exec_driver_sql("SELECT last_error FROM jobs").scalar())
+        return str(query.scalar(tx, "SELECT last_error FROM jobs"))
 
 
 def test_pauses_between_retries_double_up_to_five_minutes():

@@ -11,12 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from stoker.store.open import Store
-from stoker.store.schema import jobs
 from stoker.work import Work
-from support import databases
+from support import databases, query
 from support.waiting import until
 from support.work import count_jobs
 
@@ -148,7 +146,7 @@ def test_another_process_takes_over_the_jobs_of_a_killed_one_postgresql(shared_s
     )
     assert ["a", "after"] not in [line[1:3] for line in shared_workers.lines()]
     with shared_store.read() as tx:
-        taken_over = tx.run(sa.select(jobs.c.attempts, jobs.c.last_error).where(jobs.c.state == "RUNNING")).all()
+        taken_over = query.rows(tx, "SELECT attempts, last_error FROM jobs WHERE state = 'RUNNING'")
     assert taken_over == [(1, "its lease has expired")] * 4
 
 
@@ -182,7 +180,7 @@ def test_a_process_that_stops_returns_its_jobs_to_the_queue_at_once(store):
         assert begun.wait(20)
         first.stop(timeout=0.5)
         with store.read() as tx:
-            assert tx.run(sa.select(jobs.c.state, jobs.c.owner, jobs.c.attempts)).all() == [("WAITING", None, 0)]
+            assert query.rows(tx, "SELECT state, owner, attempts FROM jobs") == [("WAITING", None, 0)]
         second.start()
         assert done.wait(20)
     finally:

@@ -20,7 +20,6 @@ from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
 from stoker.settings import OFF, Settings
 from stoker.store import remote_objects
 from stoker.store.open import Store
-from stoker.store.tx import Tx
 from stoker.transports.base import OBJECTS, QUEUES, Objects, Queues
 from stoker.work import Work
 
@@ -83,15 +82,12 @@ def start_backends(
     work: Work,
     *,
     on_signal: OnSignal,
-    on_signed: Callable[[Tx, str], None],
 ) -> ResultPoller | None:
     """
-    Register and start the jobs. Returns None if no external service can have results.
-
-    ``on_signal`` applies results; ``on_signed`` is called when a URL for a resource's agent was signed or refused.
+    Register and start the jobs. Returns None if no external service can have results; ``on_signal`` applies them.
     """
     controllers: dict[str, Controller] = {
-        kind: RemoteObjectController(store, work, kind, driver, on_signed) for kind, driver in external.drivers.items()
+        kind: RemoteObjectController(store, work, kind, driver) for kind, driver in external.drivers.items()
     }
     if users is not None:
         controllers[USER] = users

@@ -7,15 +7,17 @@ is removed, the project is deleted, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from stoker.backends.reconciler import request
 from stoker.circuit_breaker import ServiceRejected
 from stoker.identity.stack_users import StackUsers
 from stoker.model.stack import Stack
+from stoker.model.wake import Owner, Settled
 from stoker.store import stack_users, stacks
 from stoker.store.open import Store
 from stoker.store.stack_users import DesiredState, Row
@@ -86,8 +88,7 @@ class KeystoneUserController:
     """
     The controller for users; see ``reconciler.Controller``.
 
-    ``on_settled(tx, resource_id, reason)`` is called whenever a user exists, also if it existed before, or when
-    Keystone refuses it; then ``reason`` says why.
+    The resource is woken whenever a user exists, also if it existed before, or when Keystone refuses it.
     """
 
     def __init__(
@@ -96,13 +97,11 @@ class KeystoneUserController:
         work: Work,
         accounts: Accounts,
         users: StackUsers,
-        on_settled: Callable[[Tx, str, str | None], None],
     ) -> None:
         self._store = store
         self._work = work
         self._accounts = accounts
         self._users = users
-        self._on_settled = on_settled
         work.register(PROJECT, self._delete_project)
 
     def prepare(self) -> None:
@@ -130,7 +129,7 @@ class KeystoneUserController:
             if rejections < _MOST_REJECTIONS:
                 raise
             reason = str(error)
-            self._store.write(lambda tx: self._on_settled(tx, id, reason))
+            self._store.write(lambda tx: tx.wake(Owner.resource(id), Settled(reason)))
         else:
             self._store.write(lambda tx: self._record(tx, applied))
 
@@ -155,7 +154,7 @@ class KeystoneUserController:
         stack_users.save(tx, row)
         if stack is not None and stack.user_project_id != row.user_project_id:
             stack_users.set_project(tx, row.root_id, str(row.user_project_id))
-        self._on_settled(tx, row.resource_id, None)
+        tx.wake(Owner.resource(row.resource_id))
 
     def _record_deletion(self, tx: Tx, row: Row) -> None:
         stack = stacks.find(tx, row.root_id, for_update=True)

@@ -7,14 +7,15 @@ Remote objects: objects in an external Swift and queues in an external Zaqar, wi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from stoker.backends.reconciler import request
 from stoker.backends.result_polling import POLL, SOON, Result
 from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
-from stoker.store import poll_schedule, remote_objects, resources, stacks
+from stoker.model.wake import Owner
+from stoker.store import documents, remote_objects, resources, stacks
 from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject
 from stoker.store.tx import Tx
@@ -138,7 +139,7 @@ class RemoteObjects:
     def listen(self, tx: Tx, kind: str, name: str, until: datetime | None = None) -> None:
         """Poll the object for the result of the run that begins; with ``until``, poll for signals until that time."""
         at = tx.now + SOON
-        poll_schedule.start(tx, kind, name, at, SOON, until)
+        remote_objects.start_polling(tx, kind, name, at, SOON, until)
         # Pending jobs are not cancelled: a steady stream of runs would postpone the polls indefinitely.
         self._work.defer(tx, POLL, kind, {"kind": kind}, at=at)
 
@@ -146,15 +147,11 @@ class RemoteObjects:
 class RemoteObjectController:
     """The controller for one kind of remote objects; see ``reconciler.Controller``."""
 
-    def __init__(
-        self, store: Store, work: Work, kind: str, driver: BackendDriver, on_signed: Callable[[Tx, str], None]
-    ) -> None:
-        """``on_signed`` is called with each resource whose agent's URL was signed or refused."""
+    def __init__(self, store: Store, work: Work, kind: str, driver: BackendDriver) -> None:
         self._store = store
         self._work = work
         self._kind = kind
         self._driver = driver
-        self._on_signed = on_signed
         work.register(RENEW, self._renew)
 
     def prepare(self) -> None:
@@ -185,7 +182,7 @@ class RemoteObjectController:
             args = {"kind": remote_object.kind, "id": remote_object.id}
             self._work.defer_once(tx, RENEW, remote_object.id, args, at=at)
         if AGENT not in remote_object.details or details.get(AGENT) != remote_object.details[AGENT]:
-            self._on_signed(tx, remote_object.resource_id)
+            _wake(tx, remote_object.resource_id)
 
     def _renew(self, args: Mapping[str, Any]) -> None:
         """Job: sign a new URL for the agent of a remote object."""
@@ -195,6 +192,15 @@ class RemoteObjectController:
                 request(self._work, tx, args["kind"], args["id"])
 
         self._store.write(do)
+
+
+def _wake(tx: Tx, resource_id: str) -> None:
+    """Wake a resource for whose agent a URL was signed or refused, and publish the document with the URL."""
+    tx.wake(Owner.resource(resource_id))
+    resource = resources.find(tx, resource_id)
+    server_id = (resource.physical_id or resource.id) if resource is not None else ""
+    if documents.revision(tx, server_id):
+        tx.bump_document(server_id)
 
 
 def apply(store: Store, driver: BackendDriver, remote_object: RemoteObject) -> None:

@@ -16,10 +16,9 @@ import structlog
 
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.errors import Invalid, StokerError, Unavailable
-from stoker.store import poll_schedule, remote_objects
+from stoker.store import remote_objects
 from stoker.store.open import Store
-from stoker.store.poll_schedule import Due, Polled
-from stoker.store.remote_objects import RemoteObject
+from stoker.store.remote_objects import Due, Polled, RemoteObject
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -47,7 +46,7 @@ class Result:
     data: bytes | None
 
 
-#: Applies a result: (transaction, resource id, data). Raises StokerError for data that is not a valid result.
+#: Applies a result: (transaction, name of ``model.ids.remote_name``, data). Raises StokerError for an invalid result.
 OnSignal = Callable[[Tx, str, bytes], None]
 
 
@@ -69,13 +68,13 @@ class ResultPoller:
             self._store.write(lambda tx: self._work.defer(tx, POLL, kind, args, at=tx.now + LONGEST))
             return
         with self._store.read() as tx:
-            due = poll_schedule.due(tx, kind, _AT_ONCE)
+            due = remote_objects.due_polls(tx, kind, _AT_ONCE)
         done = [self._poll(driver, item) for item in due]
 
         def go_on(tx: Tx) -> None:
             self._work.cancel(tx, POLL, kind)
-            poll_schedule.record_polls(tx, done)
-            following = poll_schedule.next_poll(tx, kind)
+            remote_objects.record_polls(tx, done)
+            following = remote_objects.next_poll(tx, kind)
             if following is not None:
                 self._work.defer(tx, POLL, kind, {"kind": kind}, at=max(following, tx.now))
 
@@ -85,7 +84,7 @@ class ResultPoller:
         """Poll the resource's queue at once, because the service reported a new message."""
 
         def do(tx: Tx) -> None:
-            if poll_schedule.poll_now(tx, resource_id, SOON):
+            if remote_objects.poll_now(tx, resource_id, SOON):
                 self._work.defer(tx, POLL, remote_objects.QUEUE, {"kind": remote_objects.QUEUE})
 
         self._store.write(do)
@@ -101,8 +100,12 @@ class ResultPoller:
                 self._take(remote_object, result)
             if results:
                 driver.acknowledge(remote_object, results)
+        except Unavailable:
+            raise
         except (ServiceUnavailable, ServiceRejected) as error:
             _log.warning("result_poll.failed", resource_id=remote_object.resource_id, error=str(error))
+        except Exception:  # the other objects of the kind belong to other clients, and are polled by the same job
+            _log.exception("result_poll.failed", resource_id=remote_object.resource_id)
         if results:
             return Polled(remote_object, self._store.clock.now() + SOON, SOON)
         growth = _GROWTH_WITH_CALLS if remote_object.details.get("calls") else _GROWTH
@@ -113,13 +116,20 @@ class ResultPoller:
         def do(tx: Tx) -> None:
             if result.data is None:
                 raise Invalid("a result may have 16 MiB")
-            self._on_signal(tx, remote_object.resource_id, result.data)
-            poll_schedule.set_result(tx, remote_object.id, result.mark)
+            self._on_signal(tx, remote_object.target_name, result.data)
+            remote_objects.set_result(tx, remote_object.id, result.mark)
 
         try:
             self._store.write(do)
         except Unavailable:  # the database failed: the next poll returns the result again
             raise
         except StokerError as error:
-            _log.warning("signal.rejected", resource_id=remote_object.resource_id, error=error.message)
-            self._store.write(lambda tx: poll_schedule.set_result(tx, remote_object.id, result.mark))
+            _log.warning("signal.rejected", resource_id=remote_object.resource_id, reason=error.message)
+            self._skip(remote_object, result)
+        except Exception:
+            _log.exception("signal.rejected", resource_id=remote_object.resource_id, reason="internal error")
+            self._skip(remote_object, result)
+
+    def _skip(self, remote_object: RemoteObject, result: Result) -> None:
+        """Record the result as processed, because it would fail again."""
+        self._store.write(lambda tx: remote_objects.set_result(tx, remote_object.id, result.mark))

@@ -16,7 +16,6 @@ import structlog
 from stoker.backends.result_polling import Result
 from stoker.backends.service_client import check_status
 from stoker.backends.swift import KEY_HEADER, SwiftDriver
-from stoker.objects.versions import archive_prefix
 from stoker.store.remote_objects import RemoteObject
 
 _PLACE_HEADER = "X-Versions-Location"
@@ -88,7 +87,8 @@ class SwiftVersionsDriver(SwiftDriver):
         return f"{self._container}-versions"
 
     def _list_archive(self, name: str) -> list[str]:
-        return [version for names in self._list(self._archive, archive_prefix(name)) for version in names]
+        prefix = f"{len(name.encode()):03x}{name}/"
+        return [version for names in self._list(self._archive, prefix) for version in names]
 
     def _take(self, results: dict[str, Result], result: Result | None) -> None:
         if result is not None:

@@ -1,7 +1,8 @@
-"""Queues in an external Zaqar. The name of a queue is the id of its resource."""
+"""Queues in an external Zaqar, with the names of ``model.ids.remote_name``."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -36,15 +37,15 @@ class ZaqarQueues:
         Record the queue. Zaqar creates a document's queue with the first message, which is posted again before it
         expires.
         """
-        self.remote_objects.open(tx, remote_objects.QUEUE, target.resource_id, target, apply=not keep_newest)
+        self.remote_objects.open(tx, remote_objects.QUEUE, target.remote_name, target, apply=not keep_newest)
 
     def sign(self, tx: Tx, target: TransportTarget, method: str) -> bool:
-        self.remote_objects.open(tx, remote_objects.QUEUE, target.resource_id, target, signed_method=method)
-        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
+        self.remote_objects.open(tx, remote_objects.QUEUE, target.remote_name, target, signed_method=method)
+        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.remote_name)
         return queue is not None and AGENT in queue.details
 
     def signed(self, tx: Tx, target: TransportTarget, method: str) -> Signed | None:
-        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.resource_id)
+        queue = remote_objects.find_by_name(tx, remote_objects.QUEUE, target.remote_name)
         url = queue.details.get(AGENT) if queue is not None else None
         if not url or url["methods"] != [method]:
             return None
@@ -58,13 +59,13 @@ class ZaqarQueues:
         )
 
     def replace(self, tx: Tx, target: TransportTarget, body: Any) -> None:
-        self.remote_objects.put(tx, remote_objects.QUEUE, target.resource_id, target, rows.dump(body))
+        self.remote_objects.put(tx, remote_objects.QUEUE, target.remote_name, target, rows.dump(body))
 
     def close(self, tx: Tx, target: TransportTarget) -> None:
-        self.remote_objects.close(tx, remote_objects.QUEUE, target.resource_id)
+        self.remote_objects.close(tx, remote_objects.QUEUE, target.remote_name)
 
     def await_result(self, tx: Tx, target: TransportTarget, until: datetime | None = None) -> None:
-        self.remote_objects.listen(tx, remote_objects.QUEUE, target.resource_id, until)
+        self.remote_objects.listen(tx, remote_objects.QUEUE, target.remote_name, until)
 
 
 class ZaqarDriver:
@@ -125,7 +126,8 @@ class ZaqarDriver:
                 messages = messages[ids.index(remote_object.last_result) + 1 :]
             age = self._now() - since + TOLERANCE
             fresh = [message for message in messages if timedelta(seconds=message["age"]) <= age]
-            results = [Result(_id(message), rows.dump(message["body"]).encode()) for message in fresh]
+            # As ASCII: a lone surrogate, which the decoder of signals refuses, must not prevent other results.
+            results = [Result(_id(message), json.dumps(message["body"]).encode()) for message in fresh]
         stale = [id for id in ids if id not in {result.mark for result in results}]
         if stale:  # messages of an earlier run would fill the page
             self._client.delete_messages(remote_object, stale)

@@ -1,5 +1,5 @@
 """
-Catalogue entries: typed, versioned configs, as documents in YAML.
+Catalog entries: typed, versioned configs, as documents in YAML.
 
 A document has the key ``stoker_catalog_version``. As the content of an ``OS::Heat::SoftwareConfig``, an entry brings
 its group, inputs, outputs and options along (``merge``). As a resource type, it is a template (``to_template``).
@@ -45,7 +45,7 @@ _ACTIONS = ("CREATE", "UPDATE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A checked catalogue entry. ``inputs`` and ``outputs`` are as in the document."""
+    """A checked catalog entry. ``inputs`` and ``outputs`` are as in the document."""
 
     name: str
     version: int
@@ -84,18 +84,18 @@ class Entry:
 
 
 def is_document(data: Mapping[str, Any]) -> bool:
-    """Return whether decoded data is a catalogue entry."""
+    """Return whether decoded data is a catalog entry."""
     return VERSION_KEY in data
 
 
 def is_entry_text(text: Any) -> bool:
-    """Return whether a text begins as a catalogue entry does."""
+    """Return whether a text begins as a catalog entry does."""
     return isinstance(text, str) and text.startswith(VERSION_KEY)
 
 
 def parse(data: Mapping[str, Any]) -> Entry:
     """Check a decoded document. Raises Invalid with the place."""
-    what = f"catalogue entry {data.get('name')!r:.80}"
+    what = f"catalog entry {data.get('name')!r:.80}"
     if data.get(VERSION_KEY) != FORMAT:
         raise Invalid(f"{what}: {VERSION_KEY} must be {FORMAT}")
     _check_keys(data, _KEYS, what)

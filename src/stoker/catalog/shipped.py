@@ -1,4 +1,4 @@
-"""The catalogue entries and libraries that Stoker ships, read from the package ``stoker_catalog``."""
+"""The catalog entries and libraries that Stoker ships, read from the package ``stoker_catalog``."""
 
 from __future__ import annotations
 

@@ -44,24 +44,28 @@ def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
     )
 
 
-def _open_site(state_dir: Path | None, database: str | None, config: Path | None) -> tuple[Settings, Store]:
-    """Return the settings and the open store of an installation that has served. Raises Invalid."""
+def _open(
+    state_dir: Path | None, database: str | None, config: Path | None, *, needs_secret: bool = False
+) -> tuple[Settings, Store]:
+    """
+    Return the settings and the open store of an installation that has served, and print which database this is.
+
+    With ``needs_secret``, the installation must have its site secret. Raises Invalid.
+    """
     from stoker import serve
 
     flags = {"state_dir": state_dir, "database": database}
     settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
-    if not serve.has_site_secret(settings):
-        raise Invalid(f"no Stoker has served from {settings.state_dir}: name another with --state-dir")
-    return settings, serve.open_store(settings, serve.key_source(settings))
-
-
-def _open(state_dir: Path | None, database: str | None, config: Path | None) -> tuple[Settings, Store]:
-    """Return the settings and the open store of an installation."""
-    from stoker.serve import open_store
-
-    flags = {"state_dir": state_dir, "database": database}
-    settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
-    return settings, open_store(settings)
+    has_database = serve.has_database(settings)
+    if not has_database or (needs_secret and not serve.has_site_secret(settings)):
+        missing = "a site secret" if has_database else serve.name_database(settings)
+        raise Invalid(
+            f"no Stoker has served from {settings.state_dir}, which lacks {missing}: name another directory with"
+            " --state-dir, or the settings of the service with --config or STOKER_CONFIG"
+        )
+    store = serve.open_store(settings, serve.key_source(settings))
+    click.echo(f"Database: {serve.name_database(settings)}", err=True)
+    return settings, store
 
 
 @db.command("purge")
@@ -70,7 +74,7 @@ def _open(state_dir: Path | None, database: str | None, config: Path | None) -> 
     "days",
     type=click.FloatRange(min=0),
     metavar="DAYS",
-    help="The age of all records but those of the audit log (default: the settings …_retention_days).",
+    help="The age of all records but those of the audit log (default: their settings).",
 )
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
@@ -78,7 +82,7 @@ def purge(days: float | None, config: Path | None, state_dir: Path | None, datab
     """Delete old records now, as a running Stoker does every hour.
 
     These are records of deleted stacks, events, earlier runs, output and entries of the audit log, each older than its
-    setting …_retention_days. Only a running Stoker deletes ended triggers.
+    setting. Only a running Stoker deletes ended triggers.
 
     Safe to run while Stoker serves the database.
     """
@@ -86,7 +90,7 @@ def purge(days: float | None, config: Path | None, state_dir: Path | None, datab
         from stoker.work.retention import KINDS, Retention  # imported late, because the help text does not need it
 
         settings, store = _open(state_dir, database, config)
-        ages: dict[str, float] = dict(settings.retention_days)
+        ages: dict[str, float] = dict(settings.retention)
         if days is not None:
             ages = {**dict.fromkeys(ages, days), "audit": settings.audit_retention_days}
         try:
@@ -109,12 +113,12 @@ def status(as_json: bool, config: Path | None, state_dir: Path | None, database:
     Safe to run while Stoker serves the database.
     """
     with reported_as_click_errors():
-        from stoker.store import table_sizes
+        from stoker.store import site
 
         _, store = _open(state_dir, database, config)
         try:
             with store.read() as tx:
-                sizes = table_sizes.read(tx)
+                sizes = site.read_sizes(tx)
         finally:
             store.close()
     if as_json:
@@ -151,7 +155,7 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
     with reported_as_click_errors():
         from stoker import serve
 
-        settings, store = _open_site(state_dir, database, config)
+        settings, store = _open(state_dir, database, config, needs_secret=True)
         removed = failed = 0
         try:
             secret = serve.load_site_secret(settings, store)
@@ -184,7 +188,7 @@ def rotate_keys(config: Path | None, state_dir: Path | None, database: str | Non
         from stoker.store import key_rotation
         from stoker.store.encryption import RELOAD_SECONDS
 
-        settings, store = _open_site(state_dir, database, config)
+        settings, store = _open(state_dir, database, config, needs_secret=True)
         passes = 0
         try:
             serve.load_site_secret(settings, store)  # refuses the secret of another site

@@ -23,7 +23,7 @@ _STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
 def demo() -> None:
     """Start Stoker in a temporary directory, create two example stacks on local servers, print their outputs."""
     began = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="stoker-demo-") as folder, _serve(Path(folder)) as environment:
+    with tempfile.TemporaryDirectory(prefix="stoker-demo-") as folder, _serve(Path(folder, "state")) as environment:
         examples = Path(folder, "examples")
         subprocess.run([*_STOKER, "examples", str(examples)], env=environment, check=True, stdout=subprocess.DEVNULL)
         for name in _STACKS:
@@ -42,16 +42,16 @@ def _create_stack(name: str, template: Path, environment: Mapping[str, str]) -> 
 
 @contextmanager
 def _serve(folder: Path) -> Iterator[Mapping[str, str]]:
-    """Start a Stoker; yields the environment variables of its clients."""
+    """Start a Stoker with the state directory ``folder``; yields the environment variables of its clients."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("OS_", "STOKER_"))}
     flags = ["--port", str(port), "--state-dir", str(folder), "--local-servers-unsafe", "--no-clouds-yaml"]
-    with folder.joinpath("serve.out").open("wb") as output:
+    with folder.with_suffix(".out").open("wb") as output:
         process = subprocess.Popen([*_STOKER, "serve", *flags], env=environment, stdout=output, stderr=output)
     try:
-        _until_healthy(f"http://127.0.0.1:{port}/healthz", process, folder / "serve.out")
+        _until_healthy(f"http://127.0.0.1:{port}/healthz", process, folder.with_suffix(".out"))
         exports = subprocess.run(
             [*_STOKER, "env", "--state-dir", str(folder)], env=environment, check=True, capture_output=True, text=True
         )

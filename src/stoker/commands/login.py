@@ -22,6 +22,20 @@ def store(path: Path, *, auth_url: str, password: str, ca_file: Path | None = No
     return login
 
 
+def find_public_ca(tls_ca: Path, ca_file: Path | None) -> Path | None:
+    """
+    Return the file with the CA's certificates for all users of this machine.
+
+    ``ca_file`` has the same certificates as ``tls_ca``, but the state directory is private.
+    """
+    try:
+        is_public = tls_ca != Path() and tls_ca.stat().st_mode & 0o004 != 0
+        is_public = is_public and all(folder.stat().st_mode & 0o001 for folder in tls_ca.absolute().parents)
+    except OSError:
+        return ca_file
+    return tls_ca if is_public else ca_file
+
+
 def at_keystone(state_dir: Path) -> str | None:
     """Return the URL of the Keystone that manages the users, or None if Stoker manages them."""
     try:
@@ -45,7 +59,7 @@ def _note(state_dir: Path) -> Path:
 def read(path: Path) -> dict[str, str]:
     """Return the administrator's login. Raises EntityNotFound if there is none, and Invalid for a damaged file."""
     try:
-        login: dict[str, str] = json.loads(path.read_text())
+        login: dict[str, str] = json.loads(path.read_text())  # noqa: TID251 — a file of the user
     except FileNotFoundError:
         raise EntityNotFound(
             f"there is no login in {path.parent}: start `stoker serve` with this state directory once"

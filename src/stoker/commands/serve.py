@@ -6,35 +6,35 @@ import gc
 import os
 from collections.abc import Callable
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from socket import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from stoker import settings as all_settings
 from stoker.commands import clouds_yaml, login
 from stoker.commands.errors import reported_as_click_errors
+from stoker.commands.internals import check_internals
 from stoker.model.errors import Invalid
 from stoker.public_url import is_loopback_url
-from stoker.setting_groups import GROUPS
 from stoker.settings import Settings
 from stoker.version import VERSION
-
-if TYPE_CHECKING:
-    from stoker.http.worker_metrics import WorkerSockets
 
 
 def _options(command: Callable[..., None]) -> Callable[..., None]:
     """Add an option for each setting."""
-    for name, kind, default, text in reversed(all_settings.describe_settings()):
-        help = _with_default(text, default)
-        flag = f"--{name.replace('_', '-')}"
-        if kind is bool:
-            option = click.option(f"{flag}/--no-{name.replace('_', '-')}", name, default=None, help=help)
+    for setting in reversed(all_settings.describe_settings()):
+        help, word = _with_default(setting.help, setting.default), setting.name.replace("_", "-")
+        if setting.kind is bool:
+            option = click.option(f"--{word}/--no-{word}", setting.name, default=None, help=help)
         else:
-            metavar = {"int": "N", "Path": "PATH", "str": "TEXT"}[kind.__name__]
-            option = click.option(flag, name, default=None, metavar=metavar, help=help)
+            metavar = {"int": "N", "Path": "PATH", "str": "TEXT"}[setting.kind.__name__]
+            # A secret is not shown, because it must not be on a command line. A message says what to use instead.
+            option = click.option(
+                f"--{word}", setting.name, default=None, metavar=metavar, help=help, hidden=setting.is_secret
+            )
         command = option(command)
     return command
 
@@ -52,9 +52,10 @@ class ServeCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for each group, then the options that are no settings."""
         records = {param.name: record for param in self.get_params(ctx) if (record := param.get_help_record(ctx))}
-        for title, names in GROUPS.items():
+        shown = [setting for setting in all_settings.describe_settings() if not setting.is_secret]
+        for title, settings in groupby(shown, key=lambda setting: setting.group):
             with formatter.section(title):
-                formatter.write_dl([records.pop(name) for name in names])
+                formatter.write_dl([records.pop(setting.name) for setting in settings])
         with formatter.section("Options"):
             formatter.write_dl(list(records.values()))
 
@@ -88,9 +89,10 @@ def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bo
 def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bool) -> None:
     # Imported late, because `stoker serve --help` does not need it.
     gc.disable()  # it would search the new modules again and again, in a fifth of the time of the imports
+    check_internals()
     from stoker import log
     from stoker import serve as server
-    from stoker.http.worker_metrics import WorkerSockets
+    from stoker.http.worker_metrics import open_folder
 
     gc.enable()
     if settings.at_keystone and reset_admin_password:
@@ -99,49 +101,52 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
         )
     server.check_exposure(settings)
     lock = server.lock(settings)
-    log.configure(settings.log_level, settings.state_dir / "logs")
+    # Two processes cannot rotate one file.
+    log.configure(settings.log_level, settings.state_dir / "logs" if settings.workers == 1 else None)
     store = server.open_store(settings, server.key_source(settings))
     try:
         secret = server.load_site_secret(settings, store, replace_fingerprint=accept_new_secret)
         tls = server.open_tls(settings)
-        application = server.create_app(settings, store, secret, ca_file=tls.ca_file)
+        app = server.create_app(settings, store, secret, ca_file=tls.ca_file)
         admin_login = None
         if settings.at_keystone:
             login.note_keystone(settings.state_dir, f"{settings.identity_url}/v3")
         else:
             login.note_keystone(settings.state_dir, None)
-            admin_login = _administrator(settings, application.app.identity, reset_admin_password, tls.ca_file)
+            ca_file = login.find_public_ca(settings.tls_ca, tls.ca_file)
+            admin_login = _administrator(settings, app.identity, reset_admin_password, ca_file)
         sockets = server.listen(settings)
     except BaseException:
         store.close()
         raise
     ready = partial(_ready, settings, admin_login, tls.problem)
     if settings.workers == 1:
-        server.run(application, sockets[0], ready, tls=tls.context)
+        server.run(app, sockets[0], ready, tls=tls.context)
     else:
         # Workers open the database themselves: a connection must not be in use by two processes.
         store.close()
-        exchange = WorkerSockets(settings.workers)
-        server.Supervisor(sockets, partial(_serve_worker, settings, exchange)).run(ready)
+        folder = open_folder(settings.state_dir)
+        server.Supervisor(sockets, partial(_serve_worker, settings, folder)).run(ready)
     os.close(lock)
 
 
-def _serve_worker(
-    settings: Settings, exchange: WorkerSockets, number: int, listening: socket, ready: Callable[[], None]
-) -> None:
+def _serve_worker(settings: Settings, folder: Path, number: int, listening: socket, ready: Callable[[], None]) -> None:
     """Serve as one of several worker processes. The supervisor has checked and prepared everything."""
+    from stoker import log
     from stoker import serve as server
+    from stoker.http.worker_metrics import WorkerMetrics
 
+    log.configure(settings.log_level, None, worker=number)
     store = server.open_store(settings, server.key_source(settings))
     try:
         secret = server.load_site_secret(settings, store)
         tls = server.open_tls(settings)
-        worker = exchange.take(number)
-        application = server.create_app(settings, store, secret, ca_file=tls.ca_file, worker=worker)
+        worker = WorkerMetrics(number, settings.workers, folder)
+        app = server.create_app(settings, store, secret, ca_file=tls.ca_file, worker=worker)
     except BaseException:
         store.close()
         raise
-    server.run(application, listening, ready, tls=tls.context)
+    server.run(app, listening, ready, tls=tls.context)
 
 
 def _administrator(settings: Settings, directory: Any, reset: bool, ca_file: Path | None) -> dict[str, str] | None:

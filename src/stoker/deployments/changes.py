@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker.deployments import owners, run_end, service
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.owners import Client
+from stoker.deployments.owners import DeploymentEnv
+from stoker.deployments.signals import read_code
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict
 from stoker.model.status import Status
-from stoker.store import deployments, runs
-from stoker.store.notifier import deployment_topic
+from stoker.model.wake import Owner, RunEnded, RunRestarted
+from stoker.store import configs, deployments, runs
 from stoker.store.tx import Tx
 
 
@@ -24,8 +25,8 @@ def change(
     Apply the changes that a REST client requests.
 
     Another config, or IN_PROGRESS for a deployment that has ended, starts another run. A status that ends the
-    deployment has the same consequences as a report. A deployment that runs again gets a copy of its config, because
-    agents run each config once.
+    deployment has the same consequences as a report. A deployment gets a copy of a config that the server may have run
+    already, because agents run each config once.
 
     Raises Conflict if a stack decides what the deployment runs, DeploymentRefused, EntityNotFound.
     """
@@ -42,9 +43,9 @@ def change(
     else:
         changed = _start(tx, env, before, wanted, requested_by)
         if reopens:
-            env.listeners.of(changed).run_restarted(tx, env, changed)
+            tx.wake(Owner.of(changed), RunRestarted(changed))
     if _is_pending(before) and changed.has_ended:
-        env.listeners.of(changed).run_ended(tx, env, changed, cancelled=before.cancelling)
+        tx.wake(Owner.of(changed), RunEnded(changed, before.cancelling))
     return changed
 
 
@@ -53,38 +54,44 @@ def _is_pending(deployment: Deployment) -> bool:
 
 
 def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
+    if before.status is None and wanted.has_ended:
+        return _start_unstarted(tx, wanted, requested_by)
+    deployments.save(tx, wanted)
     if not wanted.has_ended:
         return run_end.save(tx, wanted)
-    if before.status is None:
-        return _start_unstarted(tx, env, wanted, requested_by)
-    return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False))
+    code = before.status_code if wanted.output_values == before.output_values else read_code(wanted.output_values)
+    return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False, status_code=code))
 
 
 def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
     if wanted.config_id != before.config_id:
-        admitted = service.authorize(tx, env, wanted, requested_by)
+        if _is_pending(wanted) and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
+            return service.run_copy(tx, env, before, wanted, requested_by)
+        config = configs.get(tx, wanted.config_id, wanted.project_id)
+        admitted = service.authorize(tx, env, wanted, config, requested_by)
         # The new config itself determines how results return.
-        service.close_transport(tx, env, Client(), before)
-        changed = replace(admitted, signal_transport=None, cancelling=False, changed=None, changed_items=0)
-        service.supersede_run(tx, env.work, before, changed)
-        return _record_run(tx, env, changed, requested_by)
+        service.close_transport(tx, env, before)
+        queued = service.queue_run(
+            tx, admitted, requested_by, number=before.run_number + 1, signal_transport=None, cancelling=False
+        )
+        return service.supersede_run(tx, env.work, before, _with_code(queued))
     if before.status is None:
-        return _start_unstarted(tx, env, service.authorize(tx, env, wanted, requested_by), requested_by)
-    started = service.restart_run(tx, env, replace(wanted, status=before.status), requested_by)
+        config = configs.get(tx, wanted.config_id, wanted.project_id)
+        return _start_unstarted(tx, service.authorize(tx, env, wanted, config, requested_by), requested_by)
+    started = service.restart_run(tx, env, before, requested_by, wanted)
     if wanted.status_reason != before.status_reason and started.held_by is None:
         started = run_end.save(tx, replace(started, status_reason=wanted.status_reason))
     return started
 
 
-def _start_unstarted(tx: Tx, env: DeploymentEnv, wanted: Deployment, requested_by: str) -> Deployment:
+def _start_unstarted(tx: Tx, wanted: Deployment, requested_by: str) -> Deployment:
     """Start the first run of a deployment that was stored without a status."""
-    deployments.save(tx, wanted)
     runs.forget(tx, wanted.id)
-    tx.notify(deployment_topic(wanted.id))
-    return _record_run(tx, env, wanted, requested_by)
+    queued = _with_code(service.queue_run(tx, wanted, requested_by, number=1))
+    deployments.save(tx, queued)
+    return run_end.save(tx, queued)
 
 
-def _record_run(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
-    """Record a run of the client's config, which may have ended already."""
-    service.record_run(tx, deployment, requested_by)
-    return run_end.finish_run(tx, env.work, deployment) if deployment.has_ended else deployment
+def _with_code(queued: Deployment) -> Deployment:
+    """Return a deployment whose run a client may have ended already."""
+    return replace(queued, status_code=read_code(queued.output_values)) if queued.has_ended else queued

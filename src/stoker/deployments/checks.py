@@ -9,7 +9,8 @@ within the caller's write transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from stoker.model.check import CHECK, Check, CheckSettings, CheckState
 from stoker.model.deployment import Deployment
@@ -40,9 +41,15 @@ def configure(tx: Tx, work: Work, deployment: Deployment, settings: CheckSetting
         return
     else:
         checks.save(tx, replace(check, check_interval=settings.interval, enforce=enforce))
-        if enforce and check.state is CheckState.DRIFTED:
-            work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id})
+        resume(tx, work, deployment)
     tx.bump_document(deployment.server_id)
+
+
+def resume(tx: Tx, work: Work, deployment: Deployment) -> None:
+    """Continue to remediate drift after the stack of the deployment was suspended."""
+    check = checks.find(tx, deployment.id)
+    if check is not None and check.enforce and check.state is CheckState.DRIFTED:
+        work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id})
 
 
 def reset(tx: Tx, deployment: Deployment) -> None:

@@ -1,25 +1,182 @@
-"""Creation and deletion of configs, and their content as runs use it."""
+"""
+Creation and deletion of configs: their options for runs, the hooks that they bring along, and their content.
+
+An option of a run is the user, a limit, variables, the order, the undo or the event sinks. Names of stored hooks become
+URLs and digests when a config is created, because a config never changes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from stoker.catalog import entry
 from stoker.deployments import schema
 from stoker.deployments.derive import DEPLOY_PREFIX
-from stoker.deployments.hook_delivery import resolve_hook
-from stoker.deployments.run_options import check_options
+from stoker.deployments.hook_check import DELIVERED
 from stoker.hot.bounds import MAX_TEMPLATE
+from stoker.hot.flaw import Flaw
+from stoker.hot.sinks import list_sinks
 from stoker.hot.text import read
+from stoker.hot.words import clip
+from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
+from stoker.model.delivered_hook import OPTION, STORED_PATH, DeliveredHook, HookName, parse_option
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.trigger import Content
-from stoker.store import configs, schedules
+from stoker.store import artifacts, configs, schedules
 from stoker.store.tx import Tx
+
+#: The option with the names of deployments on the same server for which a run waits.
+DEPENDS_ON = "depends_on"
+#: The option that says what undoes a run: true for the hook, or the text of a script.
+UNDO = "undo"
+#: The option with the queues that receive the drift of a deployment, in the form of an environment's.
+EVENT_SINKS = "event_sinks"
+#: The group of scripts.
+SCRIPT = "script"
+#: Groups whose built-in hooks cannot undo, because their configs have no general inverse.
+WITHOUT_UNDO = frozenset(("ansible", "apply-config", "cfn-init", "chef", "hiera", "puppet", "reboot", "salt", SCRIPT))
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class _Option(NamedTuple):
+    is_valid: Callable[[Any], bool]
+    expected: str
+
+
+def _matches(pattern: str) -> Callable[[Any], bool]:
+    compiled = re.compile(pattern)
+    return lambda value: not isinstance(value, bool) and compiled.fullmatch(str(value)) is not None
+
+
+def _between(least: int, most: int) -> Callable[[Any], bool]:
+    is_whole = _matches("-?[0-9]{1,9}")
+    return lambda value: is_whole(value) and least <= int(value) <= most
+
+
+def _are_variables(value: Any) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    return all(_VARIABLE.fullmatch(str(name)) and "\0" not in str(text) for name, text in value.items())
+
+
+_OPTIONS: Mapping[str, _Option] = {
+    "user": _Option(lambda value: isinstance(value, str) and 0 < len(value) <= 255, "the name of a user"),
+    "memory_max": _Option(_matches("0*[1-9][0-9]{0,14}[KMGT]?"), "a size such as 512M"),
+    "cpu_max": _Option(_matches("0*[1-9][0-9]{0,5}%"), "a share of one CPU such as 50%"),
+    "tasks_max": _Option(_between(1, 4194304), "a number of processes from 1 to 4194304"),
+    "nice": _Option(_between(-20, 19), "a number from -20 to 19"),
+    "private_tmp": _Option(lambda value: str(value).lower() in ("true", "false"), "true or false"),
+    "limits": _Option(_matches("strict|best_effort"), "strict or best_effort"),
+    "environment": _Option(_are_variables, "a map of environment variables"),
+    DEPENDS_ON: _Option(lambda value: _names(value) is not None, "the name of a deployment, or a list of names"),
+}
+
+
+def check_options(options: Mapping[str, Any], group: Any = None) -> None:
+    """
+    Raise Invalid, with the name of the option, for a value that no agent accepts. Other options are the hook's.
+
+    ``group`` is the group of the config.
+    """
+    for name, option in _OPTIONS.items():
+        value = options.get(name)
+        if value is not None and not option.is_valid(value):
+            raise Invalid(f"The option {name} must be {option.expected}, not {clip(repr(value))}")
+    try:
+        list_sinks(options.get(EVENT_SINKS))
+    except Flaw as error:
+        raise Invalid(f"The option {error.sentence}") from None
+    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(DELIVERED) is None:
+        raise Invalid(
+            f"The option {UNDO} must be the text of a script that undoes the config, not true: the hook of the group"
+            f" {group} cannot undo"
+        )
+
+
+def read_undo(options: Mapping[str, Any]) -> str | bool | None:
+    """Return what undoes a run with these options: True for the hook, the text of a script, or None."""
+    value = options.get(UNDO)
+    if value in (None, False, ""):
+        return None
+    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
+        return True if value.strip().lower() == "true" else None
+    return value if isinstance(value, str) else True
+
+
+def depends_on(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the deployments for which a run with these options waits."""
+    return _names(options.get(DEPENDS_ON)) or ()
+
+
+def _names(value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, str) and value:
+        return (value,)
+    if isinstance(value, list | tuple) and all(isinstance(name, str) and name for name in value):
+        return tuple(value)
+    return None
+
+
+def resolve_hook(tx: Tx, project_id: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return a config's options with the hook as agents fetch it.
+
+    A name becomes the version that is the newest now, because a config never changes. Raises Invalid for a hook that
+    the project cannot read.
+    """
+    if options.get(OPTION) is None:
+        return options
+    hook = parse_option(options[OPTION])
+    if isinstance(hook, HookName):
+        return {**options, OPTION: _to_option(_find(tx, project_id, hook))}
+    if hook.is_stored:
+        return {**options, OPTION: _to_option(_find_copy(tx, project_id, hook))}
+    return {**options, OPTION: {"url": hook.url, "sha256": hook.sha256}}
+
+
+def find_hook(tx: Tx, project_id: str, value: Any) -> DeliveredHook:
+    """Return the hook that a value of the option ``hook`` names, as agents would fetch it now. Raises Invalid."""
+    resolved = resolve_hook(tx, project_id, {OPTION: value})[OPTION]
+    return DeliveredHook(resolved["url"], resolved["sha256"])
+
+
+def check_option(options: Any) -> None:
+    """Check the form of the option ``hook`` before a config is created. Raises Invalid."""
+    if isinstance(options, Mapping) and options.get(OPTION) is not None:
+        parse_option(options[OPTION])
+
+
+def _find(tx: Tx, project_id: str, hook: HookName) -> Artifact:
+    artifact = artifacts.find(tx, ArtifactKind.HOOK, project_id, hook.name, hook.version)
+    if artifact is None:
+        version = "" if hook.version is None else f" with the version {hook.version}"
+        raise Invalid(
+            f"There is no stored hook {hook.name!r}{version}: add it with `stoker hook add {hook.name} FILE`."
+        )
+    return artifact
+
+
+def _find_copy(tx: Tx, project_id: str, hook: DeliveredHook) -> Artifact:
+    """Return the stored hook of a config that a client derived from another one."""
+    artifact = artifacts.find_by_digest(tx, ArtifactKind.HOOK, project_id, hook.sha256)
+    if artifact is None or hook.url != STORED_PATH + hook.sha256:
+        raise Invalid(f"There is no stored hook with the SHA-256 {hook.sha256}: name a hook of `stoker hook list`.")
+    return artifact
+
+
+def _to_option(artifact: Artifact) -> dict[str, Any]:
+    return {
+        "name": artifact.name,
+        "version": artifact.version,
+        "url": f"{STORED_PATH}{artifact.sha256}",
+        "sha256": artifact.sha256,
+    }
 
 
 def new_config(
@@ -38,7 +195,7 @@ def new_config(
     """
     Store a new config. Return the config and its rendered form. Raises Invalid for values that Heat does not store.
 
-    If ``config`` is the text of a catalogue entry, the config has the entry's group, inputs, outputs and options.
+    If ``config`` is the text of a catalog entry, the config has the entry's group, inputs, outputs and options.
     ``id``: that of an imported config. ``may_be_owned``: whether Stoker deletes a derived config with its deployment.
     """
     if options is not None and not isinstance(options, Mapping):
@@ -73,13 +230,13 @@ def new_config(
 
 def expand_entry(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """
-    Return the fields of a config whose content is a catalogue entry, merged with the entry. Other fields are unchanged.
+    Return the fields of a config whose content is a catalog entry, merged with the entry. Other fields are unchanged.
 
     Raises Invalid.
     """
     if not entry.is_entry_text(fields["config"]):
         return fields
-    document = read(fields["config"], "Catalogue entry", MAX_TEMPLATE)
+    document = read(fields["config"], "Catalog entry", MAX_TEMPLATE)
     return entry.merge(entry.parse(document), fields) if entry.is_document(document) else fields
 
 

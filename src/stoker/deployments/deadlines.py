@@ -1,4 +1,9 @@
-"""Deadlines of runs: a job fails a run whose result does not arrive in time."""
+"""
+Deadlines of runs: a job fails a run whose result does not arrive in time.
+
+The time of a run begins with its start, which agents report that are connected to Stoker. Other agents report no start,
+so the time of their runs begins with the request.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +14,7 @@ from typing import Any
 
 from stoker.deployments.derive import TIMEOUT
 from stoker.model.deployment import Deployment
-from stoker.store import configs
+from stoker.store import configs, servers
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -18,6 +23,10 @@ DEADLINE = "deployment.deadline"
 #: Time after the agent's own timeout. The agent stops the hook itself; the server fails the run only if no result
 #: arrives.
 GRACE = timedelta(seconds=15)
+#: The transport of agents that report the start of a run.
+_REPORTS_START = "STOKER_SIGNAL"
+#: Entry of the job's arguments: the timeout includes the time for which the run waits for its agent.
+LIMITS_QUEUE = "limits_queue"
 #: Seconds. A longer timeout would exceed the range of dates.
 _LONGEST = 2**31
 
@@ -45,20 +54,41 @@ def limit_of(tx: Tx, deployment: Deployment) -> float | None:
     return seconds_of(config.inputs) if config else None
 
 
-def set_deadline(tx: Tx, work: Work, deployment: Deployment, seconds: float) -> None:
+def set_deadline(tx: Tx, work: Work, deployment: Deployment, seconds: float, *, limits_queue: bool = False) -> None:
     """
     Set the deadline of the deployment's current run to ``seconds`` from now.
 
-    A run that waits for a maintenance window gets its deadline when the window opens.
+    ``limits_queue``: the time includes the wait for the agent. A run that waits for a maintenance window gets its
+    deadline when the window opens.
     """
     if deployment.held_by is None:
-        set_run_deadline(tx, work, deployment.id, deployment.config_id, seconds)
+        set_run_deadline(tx, work, deployment.id, deployment.config_id, seconds, limits_queue=limits_queue)
 
 
-def set_run_deadline(tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float) -> None:
+def set_run_deadline(
+    tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float, *, limits_queue: bool = False
+) -> None:
     """Set the deadline of the run with the derived config ``config_id`` to ``seconds`` from now."""
-    args = {"deployment_id": deployment_id, "config_id": config_id}
+    args = {"deployment_id": deployment_id, "config_id": config_id, LIMITS_QUEUE: limits_queue}
     work.defer(tx, DEADLINE, config_id, args, at=tx.now + timedelta(seconds=seconds) + GRACE)
+
+
+def postpone_deadline(tx: Tx, work: Work, deployment: Deployment, args: Mapping[str, Any]) -> bool:
+    """
+    Postpone the deadline of a run in progress that its agent has not started, or has started later than at the request.
+
+    ``args`` are those of the job. Returns False if the time of the run has passed.
+    """
+    server = servers.find(tx, deployment.server_id)
+    reports_start = server is not None and server.has_channel and deployment.signal_transport == _REPORTS_START
+    seconds = limit_of(tx, deployment)
+    if seconds is None or args.get(LIMITS_QUEUE) or not reports_start:
+        return False
+    due = (deployment.started_at or tx.now) + timedelta(seconds=seconds) + GRACE
+    if due <= tx.now:
+        return False
+    work.defer(tx, DEADLINE, deployment.config_id, args, at=due)
+    return True
 
 
 def cancel_deadline(tx: Tx, work: Work, deployment: Deployment) -> None:

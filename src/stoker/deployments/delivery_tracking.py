@@ -13,7 +13,7 @@ from functools import partial
 
 import structlog
 
-from stoker.store import runs
+from stoker.store import deployments
 from stoker.store.notifier import deployment_topic
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -33,7 +33,7 @@ class DeliveryTracker:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._lock = threading.Lock()
-        self._pending: list[runs.Delivery] = []
+        self._pending: list[deployments.Delivery] = []
 
     def record(self, keys: RunKeys, channel: str, *, received: bool) -> None:
         """
@@ -44,7 +44,7 @@ class DeliveryTracker:
         now = self._store.clock.now()
         with self._lock:
             is_scheduled = bool(self._pending)
-            self._pending += [runs.Delivery(*key, channel, now, received) for key in keys]
+            self._pending += [deployments.Delivery(*key, channel, now, received) for key in keys]
         if not is_scheduled:
             timer = threading.Timer(_BATCH_SECONDS, self._write)
             timer.daemon = True
@@ -61,7 +61,7 @@ class DeliveryTracker:
             _log.warning("delivery.not_recorded", error=f"{type(error).__name__}: {error}")
 
 
-def _record(tx: Tx, batch: Sequence[runs.Delivery]) -> None:
-    runs.record_deliveries(tx, batch)
+def _record(tx: Tx, batch: Sequence[deployments.Delivery]) -> None:
+    deployments.record_deliveries(tx, batch)
     for delivery in batch:
         tx.notify(deployment_topic(delivery.deployment_id))

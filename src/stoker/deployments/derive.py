@@ -6,12 +6,12 @@ A derived config is what one run executes; the agent needs no other values.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from stoker.model.config import CREDENTIALS
 from stoker.model.errors import UserParameterMissing
-from stoker.model.secrets import REDACTED, contains_secret
+from stoker.model.secrets import REDACTED
 from stoker.store.tx import Tx
 
 #: Prefix of the inputs that Stoker adds to an author's own.
@@ -62,18 +62,17 @@ def _fact(name: str, value: Any) -> dict[str, Any]:
 
 
 def mark_secrets(
-    inputs: Iterable[Mapping[str, Any]], secrets: Collection[str], names: Collection[str] = ()
+    inputs: Iterable[Mapping[str, Any]], is_secret: Callable[[Any], bool], names: Collection[str] = ()
 ) -> tuple[Mapping[str, Any], ...]:
     """
     Return ``inputs`` with ``secret: true`` in every secret entry.
 
-    An entry is secret if its name is one of ``names`` or its value contains one of the ``secrets``. Inputs that Stoker
-    adds itself (``deploy_*``) are never marked.
+    An entry is secret if its name is one of ``names`` or ``is_secret(value)`` is true. Inputs that Stoker adds itself
+    (``deploy_*``) are never marked.
     """
     return tuple(
         {**entry, "secret": True}
-        if not entry["name"].startswith(DEPLOY_PREFIX)
-        and (entry["name"] in names or contains_secret(entry.get("value"), secrets))
+        if not entry["name"].startswith(DEPLOY_PREFIX) and (entry["name"] in names or is_secret(entry.get("value")))
         else entry
         for entry in inputs
     )
@@ -129,17 +128,14 @@ def redact_named(values: Mapping[str, Any], names: Collection[str]) -> dict[str,
     return {name: REDACTED if name in names else value for name, value in values.items()}
 
 
-def must_replace(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> str | None:
-    """
-    Return the name of a changed input with ``replace_on_change``, or None.
-
-    Such a change requires a new deployment instead of an update.
-    """
+def replaces_deployment(before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether an input with ``replace_on_change`` changes, which requires a new deployment."""
     old = {entry["name"]: entry.get("value") for entry in before}
-    for entry in after:
-        if entry.get("replace_on_change") and entry["name"] in old and old[entry["name"]] != entry.get("value"):
-            return str(entry["name"])
-    return None
+    return any(
+        entry["name"] in old and old[entry["name"]] != entry.get("value")
+        for entry in after
+        if entry.get("replace_on_change")
+    )
 
 
 def substitute(config: Any, values: Mapping[str, Any], *, key: str, strict: bool) -> Any:

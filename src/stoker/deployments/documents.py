@@ -3,7 +3,7 @@ Documents: the configs that one server has to run, as bytes of JSON.
 
 Every derived config is rendered once, when it is written. A document joins these texts at the first read after a change
 and is cached until the next change. Rendering whole documents at every write would make n deployments on one server
-cost n² (measured: see ARCHITECTURE.md). There are two forms. Heat's form lists every deployment of the server. The
+cost n² (docs/decisions/joined-documents.md). There are two forms. Heat's form lists every deployment of the server. The
 agent's form lists only the runs that the agent has yet to start or report, so it stays small.
 """
 
@@ -18,8 +18,9 @@ from typing import Any
 
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
 from stoker.deployments.derive import redact_config
+from stoker.lru_cache import LruCache
 from stoker.model.deployment import OWN_CHANNEL
-from stoker.store import agent_upgrades, checks, deployments, documents, rows, runs, servers
+from stoker.store import agent_upgrades, checks, deployments, documents, rows, servers
 from stoker.store.checks import ToCheck
 from stoker.store.deployments import ToRun
 from stoker.store.notifier import ALL
@@ -50,6 +51,8 @@ class Document:
     requested_at: Sequence[datetime] = ()
     #: Runs in the document that the agent has not acknowledged. The receipt empties the list.
     unreceived: RunKeys = ()
+    #: What the agent's own document contains besides its revision, for comparison within this process.
+    content: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,7 @@ class Documents:
         #: Server id → newest notified revision. A slow reader must not overwrite a newer document with an older one.
         self._notified_revisions: OrderedDict[str, int] = OrderedDict()
         #: Resource id → id of the server that the resource represents. The pair never changes.
-        self._servers: dict[str, str] = {}
+        self._servers: LruCache[str, str] = LruCache(_RESOURCES)
         store.notifier.subscribe(self._on_notification)
 
     def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
@@ -163,7 +166,7 @@ class Documents:
             bodies = deployments.bodies(tx, server_id, project_id)
             if redacted:
                 bodies = [rows.dump(redact_config(tx, rows.load(body))) for body in bodies]
-            unsent = runs.unsent(tx, server_id, project_id) if bodies and not redacted else ()
+            unsent = deployments.unsent(tx, server_id, project_id) if bodies and not redacted else ()
         document = Document(revision, f'{{"metadata":[{",".join(bodies)}]}}'.encode(), unsent)
         # Users may ask for any id. Documents of ids without deployments are not cached, so that they cannot fill the
         # cache.
@@ -180,9 +183,7 @@ class Documents:
 
         The caller reads ``document.revision`` in the transaction that provides the body, and ``epoch`` before it.
         """
-        if len(self._servers) >= _RESOURCES:
-            self._servers.clear()
-        self._servers[resource_id] = server_id
+        self._servers.put(resource_id, server_id)
         return self._keep(server_id, f"{resource_id}/{form}", document, epoch)
 
     def record_sent(self, document: Document, channel: str) -> None:
@@ -251,17 +252,18 @@ def _agent_form(with_modes: bool) -> str:
 def _render_agent(server_id: str, content: _AgentContent, heartbeat: int, log_bytes: int) -> Document:
     listed = ",".join(map(_render, content.entries))
     offer = "" if content.program is None else f'"agent":{rows.dump(content.program)},'
-    head = (
-        f'{{"server_id":"{server_id}","revision":{content.revision},"poll_wait":{heartbeat},'
-        f'"concurrency":{content.concurrency},"max_log_bytes":{log_bytes},'
-        f'{offer}"deployments":['
+    head = f'{{"server_id":"{server_id}","revision":{content.revision},'
+    rest = (
+        f'"poll_wait":{heartbeat},"concurrency":{content.concurrency},"max_log_bytes":{log_bytes},'
+        f'{offer}"deployments":[{listed}]{_render_checks(content.to_check)}}}'
     )
     return Document(
         content.revision,
-        f"{head}{listed}]{_render_checks(content.to_check)}}}".encode(),
+        (head + rest).encode(),
         unsent=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unsent],
         requested_at=[run.queued_at for run in content.entries if run.is_unsent and run.queued_at is not None],
         unreceived=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unreceived],
+        content=hash(rest),
     )
 
 
@@ -269,7 +271,8 @@ def _render(run: ToRun) -> str:
     """Return a run's entry in the agent's document."""
     mode = f',"mode":"{run.mode}"' if run.mode else ""
     cancel = _CANCEL if run.is_cancelling else ""
-    return f'{run.body[:-1]},"deployment_id":"{run.deployment_id}"{mode}{cancel}}}'
+    trigger = f',"trigger_id":"{run.trigger_id}"' if run.trigger_id else ""
+    return f'{run.body[:-1]},"deployment_id":"{run.deployment_id}"{trigger}{mode}{cancel}}}'
 
 
 def _render_checks(to_check: Sequence[ToCheck]) -> str:

@@ -1,31 +1,38 @@
 """
-Drift: reports of agents about checks, and the runs that remediate drift.
+Drift: reports of agents about checks, their events, and the runs that remediate drift.
 
 A remediation is another run of the same deployment with the same config and inputs. It passes the server's policy, its
-maintenance window and the audit log, as every run. The stack of the deployment is neither changed nor locked: its
-resource stays complete. A remediation without a lasting effect doubles the pause before the next one.
+maintenance window and the audit log, as every run. The stack of the deployment is not changed: its resource stays
+complete. A remediation without a lasting effect doubles the pause before the next one. While the stack is suspended, no
+remediation starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Any
+from uuid import uuid4
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.deployments import owners, service
 from stoker.deployments.checks import REMEDIATE
-from stoker.deployments.drift_events import post_drift
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.signals import read_changes
+from stoker.deployments.configs import EVENT_SINKS
+from stoker.deployments.owners import DeploymentEnv
+from stoker.deployments.signals import CHANGES, read_changes
+from stoker.hot.sinks import list_sinks
 from stoker.model.check import Check, CheckState
+from stoker.model.config import Config
 from stoker.model.deployment import Deployment
-from stoker.model.errors import DeploymentRefused, EntityNotFound
-from stoker.model.status import Status
-from stoker.store import checks, configs, deployments, rows
+from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
+from stoker.model.status import Action, Status
+from stoker.model.wake import DriftChanged, Owner, RunRestarted
+from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
@@ -35,6 +42,7 @@ REQUESTED_BY = "enforce"
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=30), timedelta(hours=6)
 _MOST_DOUBLINGS = 20
 _LONGEST_REASON = 1000
+_PAUSED = "Paused: the stack is suspended"
 _log = structlog.get_logger("stoker.deployments")
 
 
@@ -65,7 +73,7 @@ def apply_report(tx: Tx, env: DeploymentEnv, server_id: str, report: CheckReport
     check = checks.find(tx, deployment.id)
     if check is None or deployment.config_id != report.config_id or deployment.status != Status.COMPLETE:
         return
-    configs.secret_inputs(tx, deployment.config_id, deployment.project_id)  # the differences may contain the secrets
+    configs.learn_secrets(tx, deployment.config_id)  # the differences may contain the secrets
     after = _record(tx, check, report)
     if after.drifted_at != check.drifted_at:
         _tell(tx, env, deployment, after)
@@ -108,7 +116,7 @@ def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
         requested_at=None if is_answer else before.requested_at,
         drifted_at=drifted_at,
         reason=report.reason.replace("\0", "")[:_LONGEST_REASON],
-        changes=tuple(read_changes({"deploy_changes": report.changes})[1]),
+        changes=tuple(read_changes({CHANGES: tx.secrets.redact(report.changes)})[1]),
         # drift that begins after the pause is a new case; earlier drift is the old one
         remediations=0 if is_drifted and before.drifted_at is None and had_peace else before.remediations,
     )
@@ -116,7 +124,7 @@ def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
 
 def _tell(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
     """Tell the owner, the config's event sinks, and the log after the commit, that drift has begun or ended."""
-    env.listeners.of(deployment).drift_changed(tx, env, deployment, check)
+    tx.wake(Owner.of(deployment), DriftChanged(check))
     post_drift(tx, env, deployment, check)
     fields = {
         "deployment_id": deployment.id,
@@ -131,7 +139,13 @@ def _tell(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> N
 
 
 def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> Check:
-    """Start a remediation, or defer it while the pause after the last one continues. Return the changed check."""
+    """
+    Start a remediation, or defer it while the pause after the last one continues. Return the changed check.
+
+    While the owner is suspended, no remediation starts: ``checks.resume`` continues.
+    """
+    if _is_suspended(tx, deployment):
+        return replace(check, reason=_PAUSED)
     if check.remediate_at is not None and tx.now < check.remediate_at:
         return _postpone(tx, env, check, check.remediate_at)
     pause = min(_FIRST_PAUSE * 2 ** min(check.remediations, _MOST_DOUBLINGS), _LONGEST_PAUSE)
@@ -146,7 +160,7 @@ def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -
         started, reason = deployment, f"The remediation is denied: {error.message}"
     # the job also follows a remediation that fails, after which no check reports
     env.work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id}, at=next_at)
-    env.listeners.of(started).run_restarted(tx, env, started)
+    tx.wake(Owner.of(started), RunRestarted(started))
     return replace(
         check,
         config_id=started.config_id,
@@ -157,8 +171,71 @@ def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -
     )
 
 
+def _is_suspended(tx: Tx, deployment: Deployment) -> bool:
+    """Return whether the deployment's resource is suspended, its stack or an ancestor, or being so."""
+    resource = resources.find(tx, deployment.resource_id) if deployment.resource_id is not None else None
+    stack = stacks.find(tx, resource.stack_id) if resource else None
+    if resource is not None and resource.action is Action.SUSPEND:
+        return True
+    while stack is not None and stack.action is not Action.SUSPEND:
+        stack = stacks.find(tx, stack.parent_id) if stack.parent_id else None
+    return stack is not None
+
+
 def _postpone(tx: Tx, env: DeploymentEnv, check: Check, at: Any) -> Check:
     env.work.defer_once(tx, REMEDIATE, check.deployment_id, {"deployment_id": check.deployment_id}, at=at)
     number = check.remediations
     times = "Remediation" if number == 1 else f"{number} remediations"
     return replace(check, reason=f"{times} did not last: the next starts at {rows.heat_time(at)}")
+
+
+#: The number of differences that an event names.
+_SHOWN_ITEMS = 5
+
+
+def post_drift(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
+    """
+    Post the begin or the end of drift to the sinks of the deployment's config.
+
+    A queue that receives the events of the deployment's stack gets no second message.
+    """
+    config, messaging = configs.find(tx, deployment.config_id), env.platform.messaging
+    sinks = list_sinks(config.options.get(EVENT_SINKS)) if config else ()
+    if config is None or not sinks or messaging is None:
+        return
+    stack = stacks.find(tx, deployment.stack_id) if deployment.stack_id else None
+    of_stack = {sink["target"] for sink in stack.event_sinks} if stack else set()
+    message = _format_message(tx, deployment, config, check)
+    for sink in sinks:
+        if sink.queue not in of_stack:
+            with suppress(Conflict):  # audited: an event must not enter a server's queue
+                messaging.post(tx, deployment.project_id, sink.queue, [message], sink.ttl)
+
+
+def describe_drift(check: Check) -> str:
+    """Return what happened, with the names of the first differences."""
+    if check.drifted_at is None:
+        return "drift ended: the server is in sync"
+    items = ", ".join(str(change.get("item") or "?") for change in check.changes[:_SHOWN_ITEMS])
+    more = f" and {len(check.changes) - _SHOWN_ITEMS} more" if len(check.changes) > _SHOWN_ITEMS else ""
+    return f"drift began: {items}{more}" if items else "drift began"
+
+
+def _format_message(tx: Tx, deployment: Deployment, config: Config, check: Check) -> dict[str, Any]:
+    server = servers.find(tx, deployment.server_id)
+    is_own = server is not None and server.project_id == deployment.project_id
+    return {
+        "timestamp": rows.heat_time(tx.now),
+        "version": "0.1",
+        "type": "stoker.drift",
+        "id": str(uuid4()),
+        "payload": {
+            "deployment_id": deployment.id,
+            "name": config.name,
+            "server_id": deployment.server_id,
+            "server_name": server.name if server and is_own else None,
+            "stack_id": deployment.stack_id,
+            "state": CheckState.IN_SYNC if check.drifted_at is None else CheckState.DRIFTED,
+            "reason": tx.secrets.redact_text(describe_drift(check)),
+        },
+    }

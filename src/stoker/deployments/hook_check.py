@@ -11,10 +11,10 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.config import COMPONENT, UNGROUPED, Config
 from stoker.model.errors import Conflict
 from stoker.model.server import Server
-from stoker.store import configs, servers
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 #: Every agent has the hooks of these groups.
@@ -30,7 +30,6 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "docker-cmd": ("docker",),
     "docker-compose": ("docker-compose", "docker"),
     "package": ("apt-get", "dnf"),
-    "powershell": ("pwsh",),
     "puppet": ("puppet",),
     "salt": ("salt-call",),
     "service": ("systemctl",),
@@ -49,10 +48,17 @@ def needed_groups(group: str | None, config: Any, options: Any, actions: Collect
     if options is not None and not isinstance(options, Mapping):
         return frozenset()  # not known yet
     chosen = options or {}
-    if group in (None, "", UNGROUPED) or chosen.get(DELIVERED) is not None or chosen.get(REQUIRED) is False:
+    if chosen.get(DELIVERED) is not None or chosen.get(REQUIRED) is False:
+        return frozenset()
+    return run_groups(group, config, actions) - EVERYWHERE
+
+
+def run_groups(group: str | None, config: Any, actions: Collection[str]) -> frozenset[str]:
+    """Return the groups whose hooks the runs of a config call. ``actions`` are as in ``needed_groups``."""
+    if group in (None, "", UNGROUPED):
         return frozenset()
     if group != COMPONENT:
-        return frozenset((str(group),)) - EVERYWHERE
+        return frozenset((str(group),))
     parts = config.get("configs") if isinstance(config, Mapping) else None
     tools = (
         part["tool"]
@@ -62,7 +68,7 @@ def needed_groups(group: str | None, config: Any, options: Any, actions: Collect
         and isinstance(part.get("actions"), list)
         and any(action in part["actions"] for action in actions)
     )
-    return frozenset(tools) - EVERYWHERE
+    return frozenset(tools)
 
 
 def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str) -> str | None:
@@ -85,13 +91,11 @@ def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str
     )
 
 
-def refuse_missing_hook(tx: Tx, project_id: str, server_id: str, config_id: str, action: str | None) -> None:
-    """Raise Conflict if the project's server certainly lacks the hook of the project's config."""
-    server, config = servers.find(tx, server_id), configs.find(tx, config_id)
-    if server is None or config is None or config.project_id != project_id:
-        return
+def refuse_missing_hook(tx: Tx, config: Config, server_id: str, action: str | None) -> None:
+    """Raise Conflict if the server certainly lacks the hook of its project's config."""
     groups = needed_groups(config.group, config.config, config.options, (action or "CREATE",))
-    if reason := describe_missing_hook(server, groups, project_id):
+    server = servers.find(tx, server_id) if groups else None
+    if server is not None and (reason := describe_missing_hook(server, groups, config.project_id)):
         raise Conflict(f"The {reason}.")
 
 

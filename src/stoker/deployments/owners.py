@@ -9,16 +9,49 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from stoker.deployments.derive import DEPLOY_PREFIX
-from stoker.deployments.env import DeploymentEnv
+from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
+from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store import deployments, servers, stacks, triggers
 from stoker.store.tx import Tx
-from stoker.transports.base import NeedsProvisioning, SignalTransport, TransportTarget
+from stoker.transports import Transports
+from stoker.transports.base import Platform, SignalTransport, TransportTarget, needs_provisioning
 from stoker.transports.selection import AUTO
+from stoker.work import Work
+
+
+class DeploymentEnv(Protocol):
+    """The services of one process. ``resources.env.ResourceEnv`` implements the protocol."""
+
+    @property
+    def transports(self) -> Transports:
+        """The transports of this process."""
+        ...
+
+    @property
+    def work(self) -> Work:
+        """The queue of jobs."""
+        ...
+
+    @property
+    def platform(self) -> Platform:
+        """The services of this site."""
+        ...
+
+    @property
+    def signal_tokens(self) -> SignalTokens:
+        """The tokens of signal URLs."""
+        ...
+
+    @property
+    def authorizer(self) -> DeploymentAuthorizer:
+        """Applies the policies of servers."""
+        ...
+
 
 #: Transports whose results arrive at the deployment's own URL: upstream agents post there without a resource.
 _BY_URL = ("CFN_SIGNAL", "HEAT_SIGNAL")
@@ -35,9 +68,6 @@ _SIGNAL_INPUTS = tuple(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
     """A REST client."""
-
-    #: True if an earlier run has opened the object or queue for results.
-    has_transport: bool = False
 
     @property
     def columns(self) -> Mapping[str, str]:
@@ -85,7 +115,7 @@ class Client:
 
     def possible_inputs(self, transport: SignalTransport) -> Mapping[str, Any]:
         """Return the names that ``signal_inputs`` may return, with empty values."""
-        has_inputs = transport.signal_name in _BY_URL or isinstance(transport, NeedsProvisioning)
+        has_inputs = transport.signal_name in _BY_URL or needs_provisioning(transport)
         return dict.fromkeys(_SIGNAL_INPUTS if has_inputs else (), "")
 
 
@@ -107,8 +137,6 @@ class StackResource:
 
     #: The resource, with the number of the run.
     resource: TransportTarget
-    #: True if an earlier run has opened the object or queue for results.
-    has_transport: bool
 
     @property
     def columns(self) -> Mapping[str, str]:

@@ -7,39 +7,38 @@ The functions do not tell the deployment's owner: ``service`` does, unless the o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import timedelta
-from types import MappingProxyType
+from datetime import datetime, timedelta
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.deployments import log_storage, runs
 from stoker.deployments.deadlines import cancel_deadline
-from stoker.deployments.signals import REASON, resolve_signal
-from stoker.model.deployment import CANCELLED, Deployment, Run, RunState, Signal
+from stoker.deployments.signals import ALWAYS, CHANGES, read_changes, read_code, resolve_signal
+from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState, Signal
 from stoker.model.status import Status
-from stoker.store import configs, deployments, servers
-from stoker.store import runs as stored
+from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 from stoker.work import Work
 
 #: Status reason of a deployment whose agent has to stop the run.
 CANCELLING = "Cancelling"
-#: An agent that was seen so recently may hold a poll, which lasts a minute at most.
-_POLLING = timedelta(minutes=2)
+#: Value of a result: duration of the run in seconds.
+_DURATION = "deploy_run_seconds"
+#: Seconds: a year. Longer durations are ignored.
+_LONGEST = 365 * 24 * 3600
 
 
-def finish_run(tx: Tx, work: Work, ended: Deployment, values: Mapping[str, Any] = MappingProxyType({})) -> Deployment:
+def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
     """
     Store a deployment whose current run has ended, and return it. Every run that does not end at its start ends here.
 
-    ``values``: those of the report that ended the run, if there is one.
+    A later report replaces the result, but not the recorded time of the end.
     """
-    deployments.save(tx, ended)
-    runs.record_end(tx, ended, values)
     cancel_deadline(tx, work, ended)
-    _notify(tx, ended)
-    return ended
+    done = log_storage.end_output(tx, ended)
+    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
 
 
 def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
@@ -50,17 +49,37 @@ def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str
     ``log_bytes`` of each stream are kept.
     """
     is_progress = runs.is_progress(values)
-    if deployment.status != Status.IN_PROGRESS:
-        if deployment.cancelling and not is_progress:
-            log_storage.store_report(tx, deployment, values, log_bytes)
-            return record_stopped(tx, deployment, values)
+    is_over = deployment.status != Status.IN_PROGRESS
+    if is_over and (is_progress or not deployment.cancelling):
+        reason = f"the run has ended: {deployment.status}"
+        runs.log_rejection(tx, deployment.id, deployment.config_id, reason)
         return deployment
     if is_progress:
         return runs.record_progress(tx, deployment, runs.progress_of(tx, values))
-    log_storage.store_report(tx, deployment, values, log_bytes)
-    config = configs.find(tx, deployment.config_id)
-    resolved = resolve_signal(deployment, config.outputs if config else (), Signal(values))
-    return finish_run(tx, work, replace(resolved, cancelling=False, updated_at=tx.now), values)
+    outputs = configs.outputs(tx, deployment.config_id)
+    reported = log_storage.store_report(tx, deployment, values, log_bytes)
+    if is_over:
+        return record_stopped(tx, reported, values)
+    resolved = resolve_signal(reported, outputs, Signal(values))
+    # Redacted before texts are cut: the first half of a secret would no longer be found.
+    _, changes = read_changes({**values, CHANGES: tx.secrets.redact(values.get(CHANGES))})
+    ended = replace(
+        resolved,
+        cancelling=False,
+        updated_at=tx.now,
+        status_code=read_code(values),
+        started_at=resolved.started_at or _began(tx, resolved, values.get(_DURATION)),
+        changes=tuple(changes),
+    )
+    return finish_run(tx, work, ended)
+
+
+def _began(tx: Tx, deployment: Deployment, seconds: object) -> datetime | None:
+    """Compute the start of a run from its reported duration: an agent sends no progress of a very short run."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
+        return None
+    # The agent's clock may be wrong: a run never starts before its request.
+    return max(tx.now - timedelta(seconds=seconds), deployment.queued_at or deployment.created_at)
 
 
 def fail(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deployment:
@@ -79,61 +98,39 @@ def cancel(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deploymen
     """
     if deployment.status != Status.IN_PROGRESS or deployment.cancelling:
         return deployment
-    run = stored.find(tx, deployment.id, deployment.config_id)
-    if not _may_have_begun(tx, run, deployment.server_id):
-        was_sent = run is not None and run.sent_at is not None
+    if not _can_be_stopped(tx, deployment):
         outcome = "; its agent cannot be reached, so a run that it has begun may continue"
-        return _stop(tx, work, deployment, f"{reason}{outcome if was_sent else ' before it was delivered'}")
-    stored.set_state(tx, deployment.id, deployment.config_id, RunState.CANCELLING)
-    return save(tx, replace(deployment, cancelling=True, status_reason=CANCELLING, updated_at=tx.now))
+        return _stop(tx, work, deployment, f"{reason}{outcome if deployment.sent_at else ' before it was delivered'}")
+    changed = replace(deployment, cancelling=True, status_reason=CANCELLING, updated_at=tx.now)
+    return save(tx, replace(changed, state=RunState.CANCELLING))
 
 
 def force_fail(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deployment:
     """Fail the current run immediately, without waiting for its agent. The agent is instructed to stop the run."""
     if deployment.status != Status.IN_PROGRESS:
         return deployment
-    run = stored.find(tx, deployment.id, deployment.config_id)
-    return _stop(tx, work, deployment, reason, cancelling=_may_have_begun(tx, run, deployment.server_id))
+    return _stop(tx, work, deployment, reason, cancelling=_can_be_stopped(tx, deployment))
 
 
-def _may_have_begun(tx: Tx, run: Run | None, server_id: str) -> bool:
-    """
-    Return whether Stoker's own agent may have begun the run.
-
-    A delivery is recorded a moment after the document was sent. Therefore an agent that polls may have any run that
-    waits for it.
-    """
-    if run is None:
-        return False
-    if run.sent_at is not None:
-        return runs.is_own(run)
-    if run.state == RunState.PENDING_WINDOW:
-        return False
-    server = servers.find(tx, server_id)
-    if server is None or server.last_seen is None:
-        return False
-    return server.has_own_agent and tx.now - server.last_seen < _POLLING
+def _can_be_stopped(tx: Tx, deployment: Deployment) -> bool:
+    """Return whether Stoker's own agent may have begun the run, so that it has to stop it."""
+    is_reachable = deployment.sent_at is None or deployment.channel == OWN_CHANNEL
+    return is_reachable and deployments.may_have_begun(tx, deployment.id)
 
 
 def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
     """Record the result that the agent reports of a cancelled run. The notice to stop leaves the server's document."""
-    changed = replace(deployment, cancelling=False)
-    reason = str(values[REASON]).replace("\0", "") if values.get(REASON) else changed.status_reason
-    runs.record_end(tx, replace(changed, output_values=values, status_reason=reason), values)
-    return save(tx, changed)
+    outputs = {name: values[name] for name in ALWAYS if name in values}
+    return save(tx, replace(deployment, cancelling=False, output_values=outputs, status_code=read_code(values)))
 
 
 def save(tx: Tx, changed: Deployment) -> Deployment:
-    """Store a deployment whose run continues, or has ended before. Return the deployment."""
-    deployments.save(tx, changed)
-    _notify(tx, changed)
+    """Store a deployment whose run continues or has ended, with the same config and values. Return the deployment."""
+    deployments.save_progress(tx, changed)
+    tx.bump_document(changed.server_id)
+    tx.notify(deployment_topic(changed.id))
     return changed
 
 
 def _stop(tx: Tx, work: Work, deployment: Deployment, reason: str, *, cancelling: bool = False) -> Deployment:
     return fail(tx, work, replace(deployment, held_by=CANCELLED, cancelling=cancelling), reason)
-
-
-def _notify(tx: Tx, deployment: Deployment) -> None:
-    tx.bump_document(deployment.server_id)
-    tx.notify(deployment_topic(deployment.id))

@@ -1,26 +1,96 @@
-"""Plans of runs: the derived config, with the inputs that tell the agent how to report."""
+"""Plans of runs: the derived config, with the inputs that tell the agent how to report, and the order on one server."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
+from msgspec import Struct
+from msgspec.structs import replace
+
 from stoker.deployments import deadlines, runs
+from stoker.deployments.configs import depends_on
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.owners import Client
+from stoker.deployments.owners import Client, DeploymentEnv
 from stoker.deployments.undo import Undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
 from stoker.model.deployment import Deployment
+from stoker.model.errors import Invalid
 from stoker.model.status import Action
 from stoker.model.trigger import Content
-from stoker.store import configs
-from stoker.store import runs as stored
+from stoker.store import configs, deployments, rows
 from stoker.store.tx import Tx
-from stoker.transports.base import SignalTransport
+from stoker.transports.base import SignalTransport, TransportTarget
+
+_STACK, _RESOURCE = f"{DEPLOY_PREFIX}stack_id", f"{DEPLOY_PREFIX}resource_name"
+#: Status reason of a deployment until its agent reports progress.
+WAITING = "Waiting for the agent"
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run in a server's document. The agent's ``stoker_agent.dependencies`` has the same rule for names."""
+
+    name: str | None
+    depends_on: tuple[str, ...]
+    stack: Any
+    resource: Any
+
+    @classmethod
+    def of(cls, name: str | None, options: Mapping[str, Any], inputs: Iterable[Mapping[str, Any]]) -> _Run:
+        values = {entry["name"]: entry.get("value") for entry in inputs if entry["name"] in (_STACK, _RESOURCE)}
+        return cls(name, depends_on(options), values.get(_STACK), values.get(_RESOURCE))
+
+    @property
+    def label(self) -> str:
+        """The name of the run for people."""
+        return str(self.resource or self.name)
+
+    def waits_for(self, other: _Run) -> bool:
+        """Whether the other run has one of the names: its own, or that of its resource in the same stack."""
+        is_in_stack = other.stack is not None and other.stack == self.stack
+        return other.name in self.depends_on or (is_in_stack and other.resource in self.depends_on)
+
+
+def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> tuple[str, ...]:
+    """
+    Return the names of the pending runs on the server for which a new run of ``config`` waits.
+
+    Runs of the deployment ``deployment_id`` are not among them, because the new run supersedes them.
+
+    Raises Invalid if these runs also wait for the new one.
+    """
+    new = _Run.of(config.name, config.options, config.inputs)
+    if not new.depends_on:
+        return ()
+    if new.waits_for(new):
+        raise Invalid(f"The option depends_on of {config.name!r} names this deployment itself.")
+    # only runs that apply a config are in an order
+    runs = [run for run in deployments.to_run(tx, server_id) if run.mode is None and run.deployment_id != deployment_id]
+    bodies = [rows.load(run.body) for run in runs]
+    pending = [_Run.of(body["name"], body["options"], body["inputs"]) for body in bodies]
+    path = _find_path(new, new, pending, [])
+    if path is not None:
+        names = " → ".join(run.label for run in (new, *path))
+        raise Invalid(f"The option depends_on forms a cycle on this server: {names}. Remove one of these dependencies.")
+    return tuple(run.label for run in pending if new.waits_for(run))
+
+
+def _find_path(start: _Run, target: _Run, pending: list[_Run], visited: list[_Run]) -> list[_Run] | None:
+    """Return the runs from ``start`` to ``target``, along what each waits for, or None."""
+    for run in pending:
+        if run in visited or not start.waits_for(run):
+            continue
+        if run.waits_for(target):
+            return [run, target]
+        path = _find_path(run, target, pending, [*visited, run])
+        if path is not None:
+            return [run, *path]
+    return None
+
 
 _TRANSPORT, _SERVER, _ACTION = (f"{DEPLOY_PREFIX}{name}" for name in ("signal_transport", "server_id", "action"))
 
@@ -36,6 +106,8 @@ class RunRequest:
     signal_transport: str | None
     #: The limit of the run in seconds.
     timeout: float | None = None
+    #: Whether the timeout includes the time for which the run waits for its agent.
+    limits_queue: bool = False
     #: Name of the requesting user; None: an action of a stack starts the run.
     requested_by: str | None = None
     #: PREVIEW or UNDO; None: the run applies the config.
@@ -46,8 +118,7 @@ class RunRequest:
     secret: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedRun:
+class PlannedRun(Struct, frozen=True, kw_only=True):
     """A run that can start: its derived config, and how its result returns."""
 
     config: Config
@@ -56,10 +127,13 @@ class PlannedRun:
     #: None: a client has created the config and decides how the result returns.
     transport: SignalTransport | None
     timeout: float | None = None
+    limits_queue: bool = False
     requested_by: str | None = None
     mode: str | None = None
     #: How the deployment is checked; None: as before.
     checks: CheckSettings | None = None
+    #: The remote end for the run's result; None: that of the previous run.
+    target: TransportTarget | None = None
 
     @property
     def awaits_signal(self) -> bool:
@@ -83,7 +157,7 @@ def plan_run(
     """
     content = request.content
     derived = derived_inputs(content.inputs, request.input_values, _facts(request, transport, server_id, signal_inputs))
-    inputs = mark_secrets(derived, tx.secrets.texts, request.secret)
+    inputs = mark_secrets(derived, tx.secrets.contain, request.secret)
     config = Config(
         id=str(uuid4()),
         project_id=project_id,
@@ -102,6 +176,7 @@ def plan_run(
         input_values=request.input_values,
         transport=transport,
         timeout=request.timeout,
+        limits_queue=request.limits_queue,
         requested_by=request.requested_by,
         mode=request.mode,
         checks=request.checks.over(CheckSettings.of(content.options)),
@@ -116,11 +191,12 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
     earlier run cannot end the new one.
     """
     config = configs.get(tx, deployment.config_id, deployment.project_id)
-    transport, timeout, inputs = None, None, config.inputs
+    transport, timeout, inputs, target = None, None, config.inputs, None
     if deployment.signal_transport is not None:
         transport = env.transports.signal_transports[deployment.signal_transport]
         if deployment.resource_id is None:
-            inputs = _with_new_signal(tx, env, deployment, config, transport)
+            target = _next_target(deployment, config)
+            inputs = _with_new_signal(tx, env, target, config, transport)
         timeout = deadlines.seconds_of(inputs)
     return PlannedRun(
         config=replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True),
@@ -130,6 +206,7 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
         timeout=timeout,
         requested_by=requested_by,
         mode=deployment.mode,
+        target=target,
     )
 
 
@@ -144,16 +221,20 @@ def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
         config=undo.content.config,
         inputs=(*inputs, *derived_inputs((), {}, facts)),
     )
-    return replace(again, config=config, action=Action.DELETE.value, mode=undo.mode, timeout=undo.timeout)
+    action = Action.DELETE.value
+    return replace(again, config=config, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
+
+
+def _next_target(deployment: Deployment, config: Config) -> TransportTarget:
+    """Return the remote end for the result of the next run of a deployment without a resource."""
+    return Client().target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
 
 
 def _with_new_signal(
-    tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, transport: SignalTransport
+    tx: Tx, env: DeploymentEnv, target: TransportTarget, config: Config, transport: SignalTransport
 ) -> tuple[Mapping[str, Any], ...]:
-    """Return the config's inputs, with those for the signal of the next run."""
-    owner, last = Client(), stored.find(tx, deployment.id, deployment.config_id)
-    target = owner.target(deployment.id, deployment.project_id, config.name, last.number + 1 if last else 2)
-    signal_inputs = owner.signal_inputs(tx, env, transport, target)
+    """Return the config's inputs, with those for the signal to ``target``."""
+    signal_inputs = Client().signal_inputs(tx, env, transport, target)
     return tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in config.inputs)
 
 

@@ -1,68 +1,40 @@
-"""History of runs: their start, progress, heartbeats and end."""
+"""Reports of agents during a run: progress, waits and heartbeats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
-from stoker.deployments.masker import release
-from stoker.deployments.signals import REASON, STATUS, read_changes
-from stoker.model.deployment import OWN_CHANNEL, Deployment, Progress, Run, RunState
+import structlog
+from msgspec.structs import replace
+
+from stoker.deployments.signals import REASON, STATUS
+from stoker.model.deployment import OWN_CHANNEL, Deployment, Progress, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
-from stoker.store import configs, deployments, logs, rows, runs
+from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
-#: Value of a result: duration of the run in seconds.
-DURATION = "deploy_run_seconds"
-#: Seconds: a year. Longer durations are ignored.
-_LONGEST = 365 * 24 * 3600
-#: Values that are stored in the log, or as columns of the run.
-_NOT_KEPT = ("deploy_stdout", "deploy_stderr", DURATION)
 #: Maximum length of a progress message in characters.
 _MESSAGE = 1000
 
+_log = structlog.get_logger("stoker.deployments")
+#: Why a signal changes nothing that names another run than the current one.
+SUPERSEDED = "the run is not the current one of its deployment"
 #: Input of a derived config: tells hooks that signals may report progress.
 STATUS_AWARE = "deploy_status_aware"
 
 
-def record_end(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> None:
-    """Record that the current run has ended. ``values``: the reported values, empty if there is no report."""
-    outputs = deployment.output_values
-    changed, changes = read_changes(values)
-    code = outputs.get("deploy_status_code")
-    unfinished = runs.end(
-        tx,
-        deployment.id,
-        deployment.config_id,
-        status=deployment.status or "",
-        code=None if code is None else str(code).replace("\0", "")[:64],
-        reason=deployment.status_reason,
-        outputs=rows.dump({name: value for name, value in outputs.items() if name not in _NOT_KEPT}),
-        began=_began(tx, values.get(DURATION)),
-        changed=changed,
-        changes=rows.dump(changes),
-    )
-    for stream, (size, held_bytes) in unfinished.items():
-        of = (tx, deployment.id, deployment.config_id)
-        logs.append(*of, stream=stream, offset=size - len(held_bytes), data=release(held_bytes), at=tx.now)
-        logs.grow(*of, stream, size)
+def log_rejection(tx: Tx, deployment_id: str | None, run: str | None, reason: str) -> None:
+    """
+    Log a signal that changes nothing.
 
-
-def _began(tx: Tx, seconds: object) -> datetime | None:
-    """Compute the start of a run from its reported duration: an agent sends no progress of a very short run."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 <= seconds < _LONGEST:
-        return None
-    return tx.now - timedelta(seconds=seconds)
-
-
-def is_own(run: Run) -> bool:
-    """Return whether Stoker's own agent received the run over its own channel."""
-    return run.channel == OWN_CHANNEL
+    ``run`` is the number or the derived config of the run that the signal names; None if the signal names none.
+    """
+    tx.after_commit(partial(_log.info, "signal.rejected", deployment_id=deployment_id, run=run, reason=reason))
 
 
 def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, message: str | None) -> None:
@@ -77,14 +49,26 @@ def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, mes
         record_progress(tx, deployment, report, OWN_CHANNEL)
 
 
+def record_wait(tx: Tx, *, server_id: str, config_id: str, reason: str) -> None:
+    """
+    Record that an agent cannot start a run now. A report for a run that has ended or is cancelled is ignored.
+
+    Raises EntityNotFound if the server has no such run.
+    """
+    deployment = of_server(tx, server_id, config_id)
+    if deployment.status == Status.IN_PROGRESS and not deployment.cancelling:
+        text = reason.replace("\0", "")[:_MESSAGE]
+        deployments.save_progress(tx, replace(deployment, status_reason=f"Waiting: {text}"))
+        tx.notify(deployment_topic(deployment.id))
+
+
 def heartbeat(tx: Tx, *, server_id: str, config_id: str) -> None:
     """Record that a run continues without other progress. Raises EntityNotFound if the server has no such run."""
     deployment = deployments.of_run(tx, server_id, config_id)
     if deployment is None:
         raise EntityNotFound.of("Run", config_id)
-    run = runs.find(tx, deployment.id, config_id)
-    runs.heartbeat(tx, deployment.id, config_id, OWN_CHANNEL)
-    if run is None or run.started_at is None or run.unresponsive_for(tx.now):
+    deployments.heartbeat(tx, deployment.id, config_id, OWN_CHANNEL)
+    if deployment.started_at is None or deployment.run.unresponsive_for(tx.now):
         tx.notify(deployment_topic(deployment.id))
 
 
@@ -108,16 +92,21 @@ def record_progress(tx: Tx, deployment: Deployment, progress: Progress, channel:
 
     ``channel``: the transport by which the agent received the run, if the caller knows it.
     """
-    find_run(tx, deployment)
     # adds the run's secrets to the transaction, so that the message is redacted
-    configs.secret_inputs(tx, deployment.config_id, deployment.project_id)
-    if deployment.cancelling:  # the pending cancellation remains visible
-        progress = replace(progress, state=RunState.CANCELLING)
-        changed = deployment
-    else:
-        changed = replace(deployment, status_reason=describe_progress(progress))
-        deployments.save(tx, changed)
-    runs.record_progress(tx, deployment.id, deployment.config_id, progress, channel)
+    configs.learn_secrets(tx, deployment.config_id)
+    is_cancelling = deployment.cancelling  # the pending cancellation remains visible
+    changed = replace(
+        deployment,
+        status_reason=deployment.status_reason if is_cancelling else describe_progress(progress),
+        state=RunState.CANCELLING if is_cancelling else progress.state,
+        percent=progress.percent,
+        message=progress.message,
+        last_heartbeat_at=progress.at,
+        started_at=deployment.started_at or progress.at,
+        sent_at=deployment.sent_at or progress.at,
+        channel=deployment.channel or channel,
+    )
+    deployments.save_progress(tx, changed)
     tx.notify(deployment_topic(deployment.id))
     return changed
 
@@ -127,11 +116,6 @@ def describe_progress(progress: Progress) -> str:
     word = progress.state.capitalize()
     percent = "" if progress.percent is None else f" ({progress.percent} %)"
     return f"{word}{percent}: {progress.message}" if progress.message else f"{word}{percent}"
-
-
-def find_run(tx: Tx, deployment: Deployment) -> None:
-    """Store the run if it is not recorded: a REST client may have changed the deployment's config."""
-    runs.add(tx, deployment, deployment.input_values)
 
 
 def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:

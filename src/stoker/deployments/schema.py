@@ -1,22 +1,36 @@
-"""Checks entries of a config's ``inputs`` and ``outputs`` and converts them to Heat's stored form. Pure functions."""
+"""
+The inputs and outputs of a config: their declarations in Heat's stored form, and the values of Stoker's own requests.
+
+Heat's API and stacks accept any names and values, as in Heat. Stoker's own requests may use the names that a config
+declares, with values of the declared types.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, get_args
 
+from stoker.deployments.derive import DEPLOY_PREFIX
+from stoker.deployments.hook_check import run_groups
 from stoker.hot.parameters import values
-from stoker.hot.text import read_json
-from stoker.hot.words import clip
+from stoker.hot.words import clip, did_you_mean, quote_word
 from stoker.model.errors import Invalid
+from stoker.model.trigger import Content
 
 #: Types of inputs and outputs.
 Type = Literal["String", "Number", "CommaDelimitedList", "Json", "Boolean"]
 TYPES: tuple[str, ...] = get_args(Type)
 _INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value", "secret"))
 _OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
-_TRUE = frozenset(("t", "true", "on", "y", "yes", "1"))
-_FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
+#: The types of HOT's parameters with the same values.
+_HOT_TYPES: Mapping[str, str] = {
+    "String": "string",
+    "Number": "number",
+    "CommaDelimitedList": "comma_delimited_list",
+    "Json": "json",
+    "Boolean": "boolean",
+}
 
 
 def inputs(entries: Any) -> tuple[dict[str, Any], ...]:
@@ -77,7 +91,7 @@ def _check_keys(entry: Any, where: str, keys: Iterable[str]) -> Mapping[str, Any
 
 def _describe(kept: dict[str, Any], where: str) -> None:
     if "description" in kept:
-        kept["description"] = _string(kept["description"], f"{where}.description")
+        kept["description"] = coerce("String", kept["description"], f"{where}.description")
 
 
 def _type(entry: Mapping[str, Any], where: str) -> str:
@@ -88,69 +102,130 @@ def _type(entry: Mapping[str, Any], where: str) -> str:
 
 
 def _flag(value: Any, where: str) -> bool:
-    if value is None:
-        return False
-    if isinstance(value, bool):
-        return value
-    return bool(_boolean(value, where))
+    return value is not None and bool(coerce("Boolean", value, where))
 
 
 def coerce(kind: str, value: Any, where: str) -> Any:
     """
-    Convert ``value`` to the type ``kind``, one of TYPES.
+    Convert ``value`` to the type ``kind``, one of TYPES, as HOT converts a parameter.
 
     ``where`` names the value in the message. Raises Invalid.
     """
-    return _COERCE[kind](value, where)
-
-
-def _string(value: Any, where: str) -> str:
-    if isinstance(value, Mapping | list):
-        raise Invalid(f"{where} must be a string, not {type(value).__name__}")
-    return str(value)
-
-
-def _number(value: Any, where: str) -> int | float:
     try:
-        return values.number(value)
-    except ValueError:
-        raise Invalid(f"{where} must be a number, not {_format(value)}") from None
+        return values.convert(_HOT_TYPES[kind], value)
+    except ValueError as error:
+        raise Invalid(f"{where}: {clip(str(error))}") from None
 
 
-def _list(value: Any, where: str) -> list[str]:
-    if isinstance(value, list | tuple):
-        return [str(item) for item in value]
-    if isinstance(value, str):
-        return value.split(",") if value else []
-    raise Invalid(f"{where} must be a list or a text with commas, not {_format(value)}")
+#: The groups whose hooks pass the inputs as environment variables, which a shell ignores if their names are invalid.
+_IN_ENVIRONMENT = frozenset(("cfn-init", "script"))
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+#: Limit of the names in one message.
+_FEW = 10
 
 
-def _json(value: Any, where: str) -> Any:
-    if isinstance(value, Mapping | list):
+def check_values(
+    content: Content,
+    action: str,
+    values: Mapping[str, Any],
+    *,
+    in_use: Collection[str] = (),
+    allow_undeclared: bool = False,
+) -> dict[str, Any]:
+    """
+    Return the values of a request, converted to the types that the content declares.
+
+    An input of the type String may have any value, because a declaration without a type has this type. Inputs that the
+    content does not declare are refused, except for the names ``in_use`` by existing deployments and those that a
+    structured config refers to. ``action`` selects the hooks of a component. Raises Invalid with all problems.
+    """
+    declared = {entry["name"]: entry for entry in content.inputs}
+    names = {*declared, *in_use, *_references(content.config, content.input_key)}
+    needs_variables = bool(run_groups(content.group, content.config, (action,)) & _IN_ENVIRONMENT)
+    problems: list[str] = []
+    undeclared: list[str] = []
+    converted: dict[str, Any] = {}
+    for name, value in values.items():
+        converted[name] = value
+        if problem := _describe_invalid(name, needs_variables):
+            problems.append(problem)
+        elif name not in names and not allow_undeclared:
+            undeclared.append(name)
+        elif name in declared:
+            try:
+                converted[name] = _convert(declared[name], value)
+            except Invalid as error:
+                problems.append(error.message)
+    if undeclared:
+        problems.append(_describe_undeclared(undeclared, sorted(names)))
+    if problems:
+        raise Invalid("; ".join(problems))
+    return converted
+
+
+def refuse_missing(content: Content, names: Iterable[Collection[str]]) -> None:
+    """
+    Raise Invalid if a declared input has neither a default nor a value of its own, and no value in one of the runs.
+
+    ``names`` are the names of the values of each run.
+    """
+    required = [
+        entry["name"]
+        for entry in content.inputs
+        if entry.get("default") is None and "value" not in entry and not entry["name"].startswith(DEPLOY_PREFIX)
+    ]
+    if not required:
+        return
+    for present in names:
+        if missing := [name for name in required if name not in present]:
+            raise Invalid(
+                f"The config needs a value for {_join(missing)}: give one (-i NAME=VALUE, input_values), or declare a"
+                " default"
+            )
+
+
+def _describe_invalid(name: str, needs_variables: bool) -> str | None:
+    if name.startswith(DEPLOY_PREFIX):
+        return f"The input {quote_word(name)} is Stoker's own: names must not begin with {DEPLOY_PREFIX}"
+    if needs_variables and not _VARIABLE.fullmatch(name):
+        return f"The input {quote_word(name)} cannot be an environment variable: use letters, digits and underscores"
+    return None
+
+
+def _convert(entry: Mapping[str, Any], value: Any) -> Any:
+    name, kind = quote_word(entry["name"]), entry.get("type", "String")
+    if kind == "String":
         return value
     try:
-        return read_json(value)
-    except (TypeError, ValueError):
-        raise Invalid(f"{where} must be a map, a list or JSON text, not {_format(value)}") from None
+        return coerce(kind, value, f"The input {name} is a {kind}")
+    except Invalid:
+        if entry.get("secret"):
+            raise Invalid(f"The value of the secret input {name} is no {kind}") from None
+        raise
 
 
-def _boolean(value: Any, where: str) -> bool:
-    if isinstance(value, bool):
-        return value
-    word = str(value).lower()
-    if word in _TRUE or word in _FALSE:
-        return word in _TRUE
-    raise Invalid(f"{where} must be true or false, not {_format(value)}")
+def _describe_undeclared(undeclared: Sequence[str], names: Collection[str]) -> str:
+    hint = did_you_mean(undeclared[0], names) if len(undeclared) == 1 else ""
+    has = hint or (f"; it has {_join(names)}" if names else "; it has no inputs")
+    which = "it" if len(undeclared) == 1 else "them"
+    allow = f"--allow-undeclared (allow_undeclared: true) passes {which} nevertheless"
+    return f"The config declares no input {_join(undeclared)}{has}{' ' if hint else '; '}{allow}"
 
 
-def _format(value: Any) -> str:
-    return clip(repr(value))
+def _join(names: Collection[str]) -> str:
+    listed = [quote_word(name) for name in names][:_FEW]
+    return ", ".join(listed) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
 
 
-_COERCE: Mapping[str, Callable[[Any, str], Any]] = {
-    "String": _string,
-    "Number": _number,
-    "CommaDelimitedList": _list,
-    "Json": _json,
-    "Boolean": _boolean,
-}
+def _references(config: Any, key: str | None) -> Iterator[str]:
+    """Yield the names that a structured config refers to by ``{key: name}``, as ``derive.substitute`` reads them."""
+    if key is None:
+        return
+    if isinstance(config, Mapping):
+        if len(config) == 1 and isinstance(name := config.get(key), str):
+            yield name
+        for value in config.values():
+            yield from _references(value, key)
+    elif isinstance(config, list | tuple):
+        for item in config:
+            yield from _references(item, key)

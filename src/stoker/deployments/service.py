@@ -6,34 +6,36 @@ All functions act within the caller's write transaction. Every run of every depl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from stoker.deployments import checks, deadlines, owners, run_end
-from stoker.deployments.deadlines import cancel_deadline, set_deadline
-from stoker.deployments.dependencies import list_pending
+from stoker.deployments.deadlines import cancel_deadline, postpone_deadline, set_deadline
 from stoker.deployments.derive import without_secrets
-from stoker.deployments.env import DeploymentEnv
-from stoker.deployments.held_runs import WAITING
-from stoker.deployments.owners import Client, Owner
-from stoker.deployments.run_plan import PlannedRun, RunRequest, plan_rerun, plan_run, plan_undo
+from stoker.deployments.owners import Client, DeploymentEnv, Owner
+from stoker.deployments.run_plan import WAITING, PlannedRun, RunRequest, list_pending, plan_rerun, plan_run, plan_undo
 from stoker.deployments.undo import find_undo
+from stoker.model import wake
 from stoker.model.check import CheckSettings
+from stoker.model.config import Config
 from stoker.model.delivered_hook import delivered
-from stoker.model.deployment import PREVIEW, Deployment
-from stoker.model.errors import Conflict, DeploymentRefused
+from stoker.model.deployment import PREVIEW, Deployment, RunState
+from stoker.model.errors import Conflict
 from stoker.model.status import Action, Status
 from stoker.policy.authorizer import AuthorizationRequest
-from stoker.store import configs, deployments, logs
+from stoker.store import audit, configs, deployments
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
-from stoker.transports.base import NeedsProvisioning
+from stoker.transports.base import needs_provisioning
 from stoker.work import Work
 
 NOT_WAITING = "Not waiting for outputs signal"
+_SUPERSEDED = "A newer run took its place"
+_NO_OUTPUT: Mapping[str, Any] = {"stdout_bytes": 0, "stderr_bytes": 0, "stdout_held": None, "stderr_held": None}
 
 
 def start_run(
@@ -50,58 +52,58 @@ def start_run(
     """
     Derive a config and start its run, as the first of a new deployment or as a later one of the deployment ``before``.
 
-    Creates the transport's object or queue for results. ``deployment_id``: the id of a new deployment. Returns the
-    deployment. Raises Invalid, UserParameterMissing, DeploymentRefused.
+    ``deployment_id``: the id of a new deployment. Returns the deployment. Raises Invalid, UserParameterMissing,
+    DeploymentRefused.
     """
     id = deployment_id or str(uuid4())
     transport = owner.transport(tx, env, request.signal_transport, server_id)
     target = owner.target(id, project_id, request.name, 1)
-    provisioning = transport if isinstance(transport, NeedsProvisioning) and not owner.has_transport else None
-    if provisioning is not None:
-        provisioning.open(tx, env.platform, target)
     inputs = owner.signal_inputs(tx, env, transport, target)
-    run = plan_run(tx, request, transport, inputs, project_id=project_id, server_id=server_id)
-    try:
-        if before is not None:
-            return _start(tx, env, run, before)
-        new = _new_deployment(tx, run, owner, id, server_id)
-        return _start(tx, env, run, new, is_first=True)
-    except DeploymentRefused:
-        if provisioning is not None:
-            provisioning.close(tx, env.platform, target)
-        raise
+    planned = plan_run(tx, request, transport, inputs, project_id=project_id, server_id=server_id)
+    run = replace(planned, target=target)
+    if before is not None:
+        return _start(tx, env, run, before)
+    return _start(tx, env, run, _new_deployment(tx, run, owner, id, server_id), is_first=True)
 
 
-def restart_run(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> Deployment:
-    """Start another run of the same config with the same inputs. Raises DeploymentRefused."""
-    return _start(tx, env, plan_rerun(tx, env, deployment, requested_by), deployment)
+def run_copy(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
+    """Start a run of a copy of the client's config that ``wanted`` names. Raises DeploymentRefused, EntityNotFound."""
+    run = plan_rerun(tx, env, replace(wanted, signal_transport=None), requested_by)
+    close_transport(tx, env, before)
+    return _start(tx, env, run, before, output_values=wanted.output_values)
 
 
-def create(tx: Tx, env: DeploymentEnv, new: Deployment, requested_by: str) -> Deployment:
+def restart_run(
+    tx: Tx, env: DeploymentEnv, before: Deployment, requested_by: str | None, wanted: Deployment | None = None
+) -> Deployment:
+    """Start another run of the same config, with the inputs of ``wanted`` or the same. Raises DeploymentRefused."""
+    run = plan_rerun(tx, env, wanted or before, requested_by)
+    return _start(tx, env, run, before, output_values=(wanted or before).output_values)
+
+
+def create(tx: Tx, env: DeploymentEnv, new: Deployment, config: Config, requested_by: str) -> Deployment:
     """
-    Create a deployment that runs a client's config unchanged, as in Heat. Return it. Raises DeploymentRefused.
+    Create a deployment that runs ``config``, a client's, unchanged, as in Heat. Return it. Raises DeploymentRefused.
+
+    If the server may have run the config for any deployment, this one runs a copy: agents run each config once.
     """
-    admitted = authorize(tx, env, new, requested_by)
-    deployments.add(tx, admitted)
-    record_run(tx, admitted, requested_by, is_first=True)
-    return admitted
+    if new.status == Status.IN_PROGRESS and deployments.has_run_config(tx, new.server_id, new.config_id):
+        return _start(tx, env, plan_rerun(tx, env, new, requested_by), new, is_first=True)
+    admitted = authorize(tx, env, new, config, requested_by)
+    return _store_first(tx, queue_run(tx, admitted, requested_by, number=1))
 
 
-def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
+def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, requested_by: str) -> Deployment:
     """
     Apply the server's policy to a deployment of a client's config.
 
     Returns the deployment as admitted, not stored yet. Raises DeploymentRefused.
     """
-    hook = configs.find_hook(tx, deployment.config_id)
-    request = replace(
-        _authorization(deployment, deployment.action, requested_by), config_id=deployment.config_id, hook=hook
-    )
-    admission = env.authorizer.authorize(tx, request)
-    admitted = replace(deployment, admitted=admission.admitted, held_by=admission.held_by)
-    if admission.reason is not None and admitted != deployment and deployment.status == Status.IN_PROGRESS:
-        return replace(admitted, status_reason=admission.reason)
-    return admitted
+    admission = env.authorizer.authorize(tx, _authorization(deployment, deployment.action, requested_by, config))
+    is_changed = (admission.admitted, admission.held_by) != (deployment.admitted, deployment.held_by)
+    has_reason = is_changed and admission.reason is not None and deployment.status == Status.IN_PROGRESS
+    reason = admission.reason if has_reason else deployment.status_reason
+    return replace(deployment, admitted=admission.admitted, held_by=admission.held_by, status_reason=reason)
 
 
 def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
@@ -117,8 +119,11 @@ def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     """
     unlocked = deployments.find(tx, args["deployment_id"])
     deployment = owners.lock(tx, unlocked) if unlocked else None
-    if deployment is not None and deployment.config_id == args["config_id"]:
-        reason = args.get("reason") or f"Timed out: {deployment.status_reason}"
+    if deployment is None or deployment.config_id != args["config_id"] or deployment.has_ended:
+        return
+    reason = args.get("reason")
+    if reason is not None or not postpone_deadline(tx, env.work, deployment, args):
+        reason = reason or f"Timed out: {deployment.status_reason}"
         _tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))
 
 
@@ -137,23 +142,20 @@ def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str
     return _tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
 
 
-def retry(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
-    """
-    Run a failed deployment again.
-
-    A deployment of a stack is retried by an update of the stack with its present template. Raises Conflict if the
-    deployment has not failed or the stack permits no retry.
-    """
+def lock_failed(tx: Tx, deployment: Deployment) -> Deployment:
+    """Lock a deployment that is to be retried, and return it. Raises Conflict if it has not failed."""
     failed = owners.lock(tx, deployment)
     if failed.status != Status.FAILED:
         raise Conflict(
             f"The deployment ({failed.id}) is {failed.status or 'not under way'}: only what failed is retried."
         )
-    listener = env.listeners.of(failed)
-    retried = listener.retry(tx, failed)
-    if retried is None:
-        retried = restart_run(tx, env, failed, requested_by)
-        listener.run_restarted(tx, env, retried)
+    return failed
+
+
+def retry(tx: Tx, env: DeploymentEnv, failed: Deployment, requested_by: str) -> Deployment:
+    """Run a failed deployment, as ``lock_failed`` returns it, again in place."""
+    retried = restart_run(tx, env, failed, requested_by)
+    tx.wake(wake.Owner.of(retried), wake.RunRestarted(retried))
     return retried
 
 
@@ -175,7 +177,7 @@ def remove(
     if is_own and not force and _undo(tx, env, removed, requested_by):
         return
     withdraw(tx, env, removed)
-    env.listeners.of(removed).removed(tx, env, removed)
+    tx.wake(wake.Owner.of(removed), wake.Removed(removed))
 
 
 def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> bool:
@@ -185,7 +187,7 @@ def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str 
     undo = find_undo(tx, deployment, deadlines.limit_of(tx, deployment))
     if undo is None:
         return False
-    _start(tx, env, plan_undo(tx, env, deployment, requested_by, undo), replace(deployment, removing=True))
+    _start(tx, env, plan_undo(tx, env, deployment, requested_by, undo), deployment, removing=True)
     return True
 
 
@@ -196,67 +198,119 @@ def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
     The object or queue of a resource stays until the resource is deleted.
     """
     cancel_deadline(tx, env.work, deployment)
+    if deployment.resource_id is None:
+        close_transport(tx, env, deployment)
     deployments.delete(tx, deployment.id)
-    configs.delete_owned(tx, deployment.config_id)
-    stored.forget(tx, deployment.id)
-    logs.forget(tx, deployment.id)
+    _release_config(tx, deployment)
     tx.bump_or_drop_document(deployment.server_id)
     tx.notify(deployment_topic(deployment.id))
-    if deployment.resource_id is None:
-        close_transport(tx, env, Client(), deployment)
 
 
-def close_transport(tx: Tx, env: DeploymentEnv, owner: Owner, deployment: Deployment) -> None:
-    """Close the object or queue for the deployment's results."""
+def _release_config(tx: Tx, deployment: Deployment) -> None:
+    """Delete the derived config that a deployment leaves, or record that the server may have run a client's."""
+    if deployment.resource_id is None and deployment.trigger_id is None:
+        deployments.record_past_config(tx, deployment.server_id, deployment.config_id)
+    configs.delete_owned(tx, deployment.config_id)
+
+
+def close_transport(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+    """Close the object or queue for the result of the current run of a deployment without a resource."""
     transport = env.transports.signal_transports.get(deployment.signal_transport or "")
-    if isinstance(transport, NeedsProvisioning):
-        transport.close(tx, env.platform, owner.target(deployment.id, deployment.project_id))
+    if needs_provisioning(transport):
+        target = Client().target(deployment.id, deployment.project_id, run=deployment.run_number)
+        transport.close(tx, env.platform, target)
 
 
-def record_run(
-    tx: Tx, deployment: Deployment, requested_by: str | None, inputs: Any = (), *, is_first: bool = False
-) -> None:
+def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun) -> None:
+    """Open the object or queue for the result of a run, and close that of the previous run."""
+    if run.target is None or not needs_provisioning(run.transport):
+        return
+    run.transport.open(tx, env.platform, run.target)
+    previous = int(run.target.run) - 1
+    if previous:
+        run.transport.close(tx, env.platform, replace(run.target, run=str(previous)))
+
+
+def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
     """
-    Record a run and notify the server's agent. Every run of every deployment starts here.
+    Return the deployment with a run that begins now, or has ended already. Every run begins here.
 
-    ``inputs``: those of its config, if the deployment's input values are not redacted yet. ``is_first``: this
-    transaction has created the deployment.
+    ``changes`` are further fields that change with the run.
     """
-    stored.add(tx, deployment, without_secrets(deployment.input_values, inputs), requested_by, is_first=is_first)
+    is_over = changes.get("status", deployment.status) != Status.IN_PROGRESS
+    state = RunState.PENDING_WINDOW if changes.get("held_by", deployment.held_by) else RunState.QUEUED
+    return replace(
+        deployment,
+        run_number=number,
+        state=RunState.DONE if is_over else state,
+        queued_at=tx.now,
+        sent_at=None,
+        channel=None,
+        started_at=None,
+        ended_at=tx.now if is_over else None,
+        percent=None,
+        message=None,
+        last_heartbeat_at=None,
+        status_code=None,
+        requested_by=requested_by,
+        changed=None,
+        changed_items=0,
+        changes=(),
+        **_NO_OUTPUT,
+        **changes,
+    )
+
+
+def _store_first(tx: Tx, deployment: Deployment) -> Deployment:
+    deployments.add(tx, deployment)
     tx.bump_document(deployment.server_id)
+    return deployment
 
 
-def supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> None:
-    """Store a deployment with its next run. The previous run ends, and its derived config is no longer needed."""
-    deployments.save(tx, changed)
+def supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> Deployment:
+    """
+    Store a deployment with its next run, and return it. The previous run, as ``before`` is stored, becomes history.
+
+    The agent's report on the previous run is not expected any more, and its derived config is no longer needed.
+    """
     cancel_deadline(tx, work, before)
+    previous = before.run
+    if previous.ended_at is None:
+        ended = {"state": RunState.DONE, "ended_at": tx.now, "status": Status.FAILED, "status_reason": _SUPERSEDED}
+        previous = replace(previous, **ended)
+    stored.add(tx, previous)
+    deployments.save(tx, changed)
     checks.reset(tx, changed)
-    stored.supersede(tx, before.id, before.config_id)
-    configs.delete_owned(tx, before.config_id)
+    _release_config(tx, before)
+    tx.bump_document(changed.server_id)
     tx.notify(deployment_topic(changed.id))
+    return changed
 
 
-def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool = False) -> Deployment:
+def _start(
+    tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool = False, **changes: Any
+) -> Deployment:
     """
     Start a run, unless the server's policy denies it. No policy denies the run with which a resource cleans up.
 
-    Outputs of the previous run stay readable until the new run reports its own.
+    ``before`` is the deployment as it is stored; ``changes`` are its fields that the run changes besides. Outputs of
+    the previous run stay readable until the new run reports its own.
     """
-    request = replace(
-        _authorization(before, run.action, run.requested_by, run.config.group),
-        hook=delivered(run.config.options),
-        is_preview=run.mode == PREVIEW,
-    )
+    request = _authorization_of_run(tx, run, before)
     if run.action == Action.DELETE and before.resource_id is not None and not is_first:
         admission = env.authorizer.authorize_cleanup(tx, request, admitted=before.admitted)
     else:
         admission = env.authorizer.authorize(tx, request)
     dependencies = list_pending(tx, run.config, before.server_id, before.id) if run.mode is None else ()
-    configs.add(tx, run.config)
+    configs.add(tx, run.config, related_secrets=_present_secrets(tx, run, before, is_first=is_first))
+    _open_transport(tx, env, run)
     inputs, awaits_signal = run.config.inputs, run.awaits_signal
     waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
-    started = replace(
+    started = queue_run(
+        tx,
         before,
+        run.requested_by,
+        number=1 if is_first else before.run_number + 1,
         config_id=run.config.id,
         action=run.action,
         status=Status.IN_PROGRESS if awaits_signal else Status.COMPLETE,
@@ -268,21 +322,30 @@ def _start(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, i
         held_by=admission.held_by,
         cancelling=False,
         mode=run.mode,
-        changed=None,
-        changed_items=0,
         admitted=admission.admitted,
         updated_at=None if is_first else tx.now,
+        **changes,
     )
     if is_first:
-        deployments.add(tx, started)
+        _store_first(tx, started)
     else:
         supersede_run(tx, env.work, before, started)
-    record_run(tx, started, run.requested_by, inputs, is_first=is_first)
     if run.checks is not None and (run.checks != CheckSettings() or not is_first):
         checks.configure(tx, env.work, started, run.checks)
     if run.timeout is not None and awaits_signal:
-        set_deadline(tx, env.work, started, run.timeout)
+        set_deadline(tx, env.work, started, run.timeout, limits_queue=run.limits_queue)
     return started
+
+
+def _present_secrets(tx: Tx, run: PlannedRun, before: Deployment, *, is_first: bool) -> Collection[str]:
+    """
+    Return the secrets on the server before the run, which its differences, output and reasons may show.
+
+    A new deployment that applies a config without secrets replaces nothing that contained one.
+    """
+    if is_first and run.mode is None and not any(entry.get("secret") for entry in run.config.inputs):
+        return ()
+    return configs.secrets_on(tx, before.server_id)
 
 
 def _new_deployment(tx: Tx, run: PlannedRun, owner: Owner, id: str, server_id: str) -> Deployment:
@@ -305,24 +368,43 @@ def _new_deployment(tx: Tx, run: PlannedRun, owner: Owner, id: str, server_id: s
 
 
 def _authorization(
-    deployment: Deployment, action: str | None, actor: str | None, group: str | None = None
+    deployment: Deployment, action: str | None, actor: str | None, config: Config, **more: Any
 ) -> AuthorizationRequest:
     return AuthorizationRequest(
         project_id=deployment.project_id,
         server_id=deployment.server_id,
         deployment_id=deployment.id,
         action=action,
-        group=group,
+        group=config.group,
+        hook=delivered(config.options),
+        config_name=config.name,
         stack_id=deployment.stack_id,
         trigger_id=deployment.trigger_id,
         actor=actor,
+        **more,
     )
+
+
+def _authorization_of_run(tx: Tx, run: PlannedRun, before: Deployment) -> AuthorizationRequest:
+    stack_name, resource_name = _stack_and_resource(tx, run, before)
+    more = {"is_preview": run.mode == PREVIEW, "stack_name": stack_name, "resource_name": resource_name}
+    return _authorization(before, run.action, run.requested_by, run.config, **more)
+
+
+def _stack_and_resource(tx: Tx, run: PlannedRun, before: Deployment) -> tuple[str | None, str | None]:
+    """Return the names of the stack and the resource for the audit log. A rerun has no target, which has the names."""
+    if before.resource_id is None:
+        return None, None
+    if run.target is not None:
+        return run.target.stack_name, run.target.resource_name
+    names = audit.names_of(tx, before.id)
+    return names.get("stack_name"), names.get("resource_name")
 
 
 def _tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
     """Tell the owner if the run has ended. Return the deployment."""
     if after.has_ended and not before.has_ended:
-        env.listeners.of(after).run_ended(tx, env, after, cancelled=before.cancelling)
+        tx.wake(wake.Owner.of(after), wake.RunEnded(after, before.cancelling))
         if after.removing and after.status == Status.COMPLETE:
             withdraw(tx, env, after)
     return after

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.model.deployment import PREVIEW, Deployment, Signal
 from stoker.model.status import Status
 
 #: Value of a result: id of the derived config that was run.
 RUN = "deploy_config_id"
-ALWAYS = ("deploy_stdout", "deploy_stderr", "deploy_status_code")
+CODE = "deploy_status_code"
+ALWAYS = ("deploy_stdout", "deploy_stderr", CODE)
 #: Stoker's own: the agent's reason for a missing regular result (interrupted, timed out, no hook).
 REASON = "deploy_status_reason"
 #: IN_PROGRESS, COMPLETE or FAILED, from a hook that knows ``deploy_status_aware``. It overrides all other values.
@@ -20,9 +22,11 @@ STATUS = "deploy_status"
 #: Exit code of a hook that does not support the mode of the run (EOPNOTSUPP).
 UNSUPPORTED = "95"
 #: From hooks that know them: whether the run changed the server, and a list of what it changed.
-_CHANGED, _CHANGES = "deploy_changed", "deploy_changes"
+_CHANGED, CHANGES = "deploy_changed", "deploy_changes"
 #: Limits of the stored list of changes.
 _MOST_CHANGES, _LONGEST_DIFF = 101, 4096
+#: Limit of the number of changed items: it fits into a column of the database.
+_MOST_ITEMS = 2**31 - 1
 #: The last member of a list that a hook has cut: the number of changes that it omits.
 _OMITTED = re.compile(r"(\d{1,9}) more")
 
@@ -40,7 +44,7 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
     values = signal.values
     kept = {name: values.get(name) for name in ALWAYS}
     reasons = [str(values[REASON])] if values.get(REASON) else []
-    code = values.get("deploy_status_code")
+    code = values.get(CODE)
     if code and str(code) != "0":
         reasons.append(f"deploy_status_code : Deployment exited with non-zero status code: {code}")
     for output in outputs:
@@ -78,7 +82,7 @@ def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str,
 
     Invalid members are dropped, and the list is limited. None: the report does not say.
     """
-    changed, reported = values.get(_CHANGED), values.get(_CHANGES)
+    changed, reported = values.get(_CHANGED), values.get(CHANGES)
     items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
     changes = [
         {name: item[name][:_LONGEST_DIFF] for name in ("item", "outcome", "diff") if isinstance(item.get(name), str)}
@@ -87,8 +91,14 @@ def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str,
     return (changed if isinstance(changed, bool) else None), changes
 
 
+def read_code(values: Mapping[str, Any]) -> str | None:
+    """Return the exit code of a run in its values, or None."""
+    code = values.get(CODE)
+    return None if code is None else str(code).replace("\0", "")[:64]
+
+
 def _count_changed(changes: Sequence[Mapping[str, str]]) -> int:
     """Return the number of changed items, including those that the hook has omitted from the list."""
     omitted = [_OMITTED.fullmatch(change.get("item", "")) for change in changes if change.get("outcome") == "omitted"]
     listed = sum(change.get("outcome") == "changed" for change in changes)
-    return listed + sum(int(match[1]) for match in omitted if match)
+    return min(listed + sum(int(match[1]) for match in omitted if match), _MOST_ITEMS)

@@ -8,16 +8,17 @@ inputs. The run takes everything from the deployment's own derived config, becau
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from stoker.deployments.configs import content_of, source_inputs
-from stoker.deployments.run_options import SCRIPT, read_undo
+from msgspec.structs import replace
+
+from stoker.deployments.configs import SCRIPT, content_of, read_undo, source_inputs
 from stoker.model.config import COMPONENT, Config
 from stoker.model.deployment import UNDO, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Content
-from stoker.store import configs, runs, servers
+from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
 
 #: The option of a config with the limit of the run that undoes, in seconds.
@@ -27,7 +28,7 @@ TIMEOUT_OPTION = "undo_timeout"
 _DEFAULT_SECONDS = 600.0
 #: What to do about an undo that fails.
 REMEDY = (
-    "delete again to retry; to give up, delete the server or abandon the stack (`stoker deployment delete --force`)"
+    "delete again to retry; to give up, remove the deployment (`stoker deployment delete --force`) or abandon the stack"
 )
 
 
@@ -44,14 +45,19 @@ class Undo:
 
 def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> Undo | None:
     """
-    Return what undoes the deployment, or None if its config does not request an undo or nothing was delivered.
+    Return what undoes the deployment, or None if its config does not request an undo or no run may have begun.
 
     ``timeout`` is the deployment's own limit. Raises Invalid if the server's agent cannot undo.
     """
     config = configs.find(tx, deployment.config_id)
     server = servers.find(tx, deployment.server_id)
     option = _option(config) if config is not None and deployment.signal_transport != "NO_SIGNAL" else None
-    if config is None or server is None or option is None or not _was_delivered(tx, deployment):
+    if (
+        config is None
+        or server is None
+        or option is None
+        or not deployments.may_have_begun(tx, deployment.id, any_run=True)
+    ):
         return None
     if option is True and UNDO not in server.modes:
         raise Invalid(
@@ -65,6 +71,11 @@ def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> U
     return Undo(content=content, input_values=values, mode=UNDO if option is True else None, timeout=seconds)
 
 
+def requests_undo(content: Content) -> bool:
+    """Return whether a deployment of the content is undone at its removal."""
+    return content.group != COMPONENT and read_undo(content.options) is not None
+
+
 def describe_failure(tx: Tx, deployment: Deployment) -> str:
     """Return why a deletion has failed: the reason of the deployment, with the remedy if its run was an undo."""
     reason = deployment.status_reason or ""
@@ -75,11 +86,6 @@ def describe_failure(tx: Tx, deployment: Deployment) -> str:
 def _option(config: Config) -> str | bool | None:
     """Return True, the text of a script, or None: a component has configs for DELETE instead."""
     return None if config.group == COMPONENT else read_undo(config.options)
-
-
-def _was_delivered(tx: Tx, deployment: Deployment) -> bool:
-    """Return whether an agent may have begun a run of the deployment."""
-    return any(run.sent_at or run.started_at or run.status_code is not None for run in runs.list_all(tx, deployment.id))
 
 
 def _seconds(value: Any) -> float | None:

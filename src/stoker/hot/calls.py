@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from stoker.hot.functions import FUNCTIONS, KNOWN
+from stoker.hot.functions import all_functions, call_names
 from stoker.hot.literal import LITERAL, is_literal
 from stoker.hot.paths import Path
 
@@ -25,13 +25,14 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
 
     Skips the contents of ``if``, because its branch is chosen later, and the contents of literals.
     """
+    names = call_names()
     pending: list[tuple[Any, Path]] = [(root, path)]
     while pending:
         value, path = pending.pop()
         if type(value) is dict:
             if len(value) == 1:
                 [(name, argument)] = value.items()
-                if name in KNOWN or name == "if":
+                if name in names or name == "if":
                     yield Call(name, argument, path)
                 if name in ("if", LITERAL):
                     continue
@@ -46,11 +47,12 @@ def calls(root: Any, path: Path = ()) -> Iterator[Call]:
 
 def references(value: Any) -> frozenset[str]:
     """The names of all resources that ``value`` refers to with ``get_resource`` or ``get_attr``."""
+    functions = all_functions()
     return frozenset(
         name
         for call in calls(value)
-        if call.name in FUNCTIONS
-        for name in FUNCTIONS[call.name].references(call.argument)
+        if call.name in functions
+        for name in functions[call.name].references(call.argument)
     )
 
 

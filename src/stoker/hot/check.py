@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from stoker.hot.calls import Call, calls
 from stoker.hot.conditions import check_if
@@ -16,8 +17,7 @@ from stoker.hot.words import clip, did_you_mean, quote_word
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(Struct, frozen=True):
     """The names that calls may refer to."""
 
     version: str

@@ -7,11 +7,12 @@ Conditions depend on parameters only. ``if`` works like a macro: the branch that
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from stoker.hot import functions
-from stoker.hot.definition import Definition
+from stoker.hot.definition import SETTINGS, Definition, with_setting
 from stoker.hot.evaluate import evaluate
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.literal import is_literal
@@ -23,12 +24,18 @@ from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, S
 
 #: From this version on, the third argument of ``if`` is optional.
 OMITTING_SINCE = "2021-04-16"
-#: Other functions that conditions may call, and the version from which they are conditions themselves.
-_ASKED = {"get_param": "", "Fn::FindInMap": "", "Fn::Select": "", "contains": "2017-09-01", "yaql": "2017-09-01"}
 IF = "if"
+#: The parts of a resource's definition in which an ``if`` may occur.
+CONDITIONAL = ("properties", "metadata", "update_policy", *SETTINGS)
 
 #: The result of an ``if`` without the chosen branch: the enclosing key or list item is removed.
 _OMITTED: Final = object()
+
+
+def _condition_since(name: str) -> str | None:
+    """Return the version from which the function is a condition; None if conditions cannot call the function."""
+    function = functions.all_functions().get(name)
+    return function.condition_since if function is not None else None
 
 
 class Conditions:
@@ -40,8 +47,17 @@ class Conditions:
         self._known: dict[str, Any] = {}
         self._asked: list[str] = []
 
-    def decide_all(self) -> None:
-        """Evaluate all conditions, so that each error is raised."""
+    @property
+    def version(self) -> str:
+        """The version of the template."""
+        return self._scope.version
+
+    def check_all(self) -> None:
+        """
+        Raise the first error of a condition, also of one that nothing uses.
+
+        The scope's parameters should be UNKNOWN: as in Heat, the value of a condition is computed when it is used.
+        """
         for name in self._raw:
             try:
                 self.evaluate(name, ("conditions", name))
@@ -81,11 +97,12 @@ class Conditions:
         own = _OWN.get(name)
         if own is not None:
             return own(self, argument, place)
-        if name not in _ASKED:
+        since = _condition_since(name)
+        if since is None:
             raise flaw(path, f"{quote_word(name)} is no condition function")
-        if self._scope.version < _ASKED[name]:
+        if self._scope.version < since:
             raise Flaw(
-                f"{dotted_path(path)}: {quote_word(name)} is a condition function only from {_ASKED[name]}",
+                f"{dotted_path(path)}: {quote_word(name)} is a condition function only from {since}",
                 place,
                 InvalidTemplateVersion,
             )
@@ -100,7 +117,7 @@ class Conditions:
             [(name, argument)] = expression.items()
             if name in _OWN:
                 return _OWN[name](self, argument, (*path, name))
-            if name in functions.KNOWN and name not in _ASKED:
+            if name in functions.call_names() and _condition_since(name) is None:
                 raise flaw(path, f"{quote_word(name)} cannot be used in a condition: conditions see parameters only")
         try:
             return evaluate(expression, self._scope)
@@ -192,13 +209,19 @@ def apply_conditions(definition: Definition, conditions: Conditions) -> Definiti
     path: Path = ("resources", definition.name)
     parts = {
         name: choose_branches(getattr(definition, name), conditions, (*path, name))
-        for name in ("properties", "metadata", "update_policy")
+        for name in CONDITIONAL
         if has_if(getattr(definition, name))
     }
     for name, part in parts.items():
+        if name in SETTINGS:
+            continue
         if part is None:
             # A null or missing branch is equal to a missing key.
             parts[name] = {}
         elif part is not UNKNOWN and not isinstance(part, dict):
             raise StackValidationFailed(f"{dotted_path((*path, name))} must be a map, not {kind_of(part)}")
-    return replace(definition, condition=None, **parts)
+    settings = {name: parts.pop(name) for name in SETTINGS if name in parts}
+    definition = replace(definition, condition=None, **parts)
+    for name, value in settings.items():
+        definition = with_setting(definition, name, None if value is UNKNOWN else value, conditions.version)
+    return definition

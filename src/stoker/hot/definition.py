@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import asdict, replace
+
 from stoker.hot.calls import inline, references
+from stoker.hot.evaluate import is_call
 from stoker.hot.flaw import Flaw, flaw
 from stoker.hot.paths import Path
 from stoker.hot.shapes import map_at, optional_map, scalar_text
@@ -23,8 +26,7 @@ _KEYS = frozenset(("type", "properties", "metadata", "depends_on", "deletion_pol
 _LATER_KEYS = frozenset(("condition", "external_id"))
 
 
-@dataclass(frozen=True)
-class Definition:
+class Definition(Struct, frozen=True, dict=True):
     """
     A resource's definition.
 
@@ -36,11 +38,12 @@ class Definition:
     properties: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     depends_on: tuple[str, ...] = ()
-    deletion_policy: str = "Delete"
+    #: A call until ``with_settings``, like ``external_id``.
+    deletion_policy: Any = "Delete"
     update_policy: Mapping[str, Any] = field(default_factory=dict)
     description: str = ""
     #: The id of an existing object that the resource adopts; Stoker never changes or deletes the object.
-    external_id: str | None = None
+    external_id: Any = None
     #: Set by the environment: breakpoints, and restricted actions of updates.
     hooks: tuple[str, ...] = ()
     restricted_actions: tuple[str, ...] = ()
@@ -60,7 +63,7 @@ class Definition:
 
     def to_json(self) -> dict[str, Any]:
         """For the database: stored with every resource, so rarely used fields without a value are omitted."""
-        data = {field.name: getattr(self, field.name) for field in fields(self)} | {"depends_on": list(self.depends_on)}
+        data = asdict(self) | {"depends_on": list(self.depends_on)}
         return {name: value for name, value in data.items() if value is not None and value != ()}
 
     @classmethod
@@ -70,12 +73,26 @@ class Definition:
         return cls(**{**data, **{name: tuple(data.get(name, ())) for name in lists}})
 
 
+def settings_of(definition: Definition) -> Mapping[str, Any]:
+    """Return the settings of a resource that are calls, by name: their values depend on parameters."""
+    values = {name: getattr(definition, name) for name in SETTINGS}
+    return {name: value for name, value in values.items() if isinstance(value, Mapping)}
+
+
+def with_setting(definition: Definition, name: str, value: Any, version: str) -> Definition:
+    """Replace a setting that is a call by its value or another call. Raises a flaw if the value is invalid."""
+    checked = _or_call(SETTINGS[name], value, version, ("resources", definition.name, name))
+    return replace(definition, **{name: checked})
+
+
 def define(name: str, raw: Any, version: str) -> Definition:
     """Build a definition from its map in the template. Raises a flaw if the map is invalid."""
     path: Path = ("resources", name)
     _check_name(name, path)
     data = map_at(raw, path)
     _check_keys(data, version, path)
+    if data.get("external_id") is not None and data.get("depends_on"):
+        raise flaw((*path, "depends_on"), "a resource with an external_id depends on nothing")
     if not isinstance(data.get("type"), str) or not data["type"]:
         raise flaw(path, 'a resource needs a "type"')
     return Definition(
@@ -84,10 +101,10 @@ def define(name: str, raw: Any, version: str) -> Definition:
         properties=optional_map(data, "properties", path),
         metadata=optional_map(data, "metadata", path),
         depends_on=_depends_on(data.get("depends_on"), (*path, "depends_on")),
-        deletion_policy=_deletion_policy(data.get("deletion_policy"), version, (*path, "deletion_policy")),
+        deletion_policy=_or_call(_deletion_policy, data.get("deletion_policy"), version, (*path, "deletion_policy")),
         update_policy=optional_map(data, "update_policy", path),
         description=scalar_text(data.get("description"), (*path, "description")),
-        external_id=_external_id(data, path),
+        external_id=_or_call(_external_id, data.get("external_id"), version, (*path, "external_id")),
         condition=data.get("condition"),
     )
 
@@ -109,14 +126,20 @@ def _check_name(name: str, path: Path) -> None:
         raise flaw(path, 'a resource\'s name must not contain "/"')
 
 
-def _external_id(data: dict[str, Any], path: Path) -> str | None:
-    value = data.get("external_id")
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value:
-        raise flaw((*path, "external_id"), "the id of something that is there is needed, in text")
-    if data.get("depends_on"):
-        raise flaw((*path, "depends_on"), "a resource with an external_id depends on nothing")
+def _external_id(value: Any, _version: str, path: Path) -> str | None:
+    if value is not None and (not isinstance(value, str) or not value):
+        raise flaw(path, "the id of something that is there is needed, in text")
+    return value
+
+
+def _or_call(check: Callable[[Any, str, Path], Any], value: Any, version: str, path: Path) -> Any:
+    """Check a setting. A call stays as it is; it may use parameters only, because no resource exists yet."""
+    if not isinstance(value, Mapping):
+        return check(value, version, path)
+    if len(value) != 1 or not (is_call(value, version) or "if" in value):
+        raise flaw(path, "text or a function is needed, not a map")
+    if named := sorted(references(value)):
+        raise flaw(path, f"the function may use parameters only, not the resource {quote_word(named[0])}")
     return value
 
 
@@ -145,3 +168,10 @@ def _deletion_policy(raw: Any, version: str, path: Path) -> str:
     if written not in _POLICIES:
         raise flaw(path, f"Invalid deletion policy {quote_word(raw)}")
     return str(written)
+
+
+#: Settings of a resource that may depend on parameters, with the functions that check their values.
+SETTINGS: Mapping[str, Callable[[Any, str, Path], Any]] = {
+    "deletion_policy": _deletion_policy,
+    "external_id": _external_id,
+}

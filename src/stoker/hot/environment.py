@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from msgspec import Struct, field
 
 from stoker.hot.bounds import MAX_ENVIRONMENT
 from stoker.hot.flaw import Flaw
@@ -19,8 +20,7 @@ _MAPS = ("parameters", "parameter_defaults", "resource_registry", "parameter_mer
 _LISTS = ("event_sinks", "encrypted_param_names")
 
 
-@dataclass(frozen=True)
-class Environment:
+class Environment(Struct, frozen=True):
     """The parsed sections of an environment."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from stoker.hot.functions import KNOWN
+from stoker.hot.functions import call_names
 
 #: The single key of a map whose value is data: no code evaluates it.
 LITERAL: Final = "Stoker::Data"
-_MISLEADING = KNOWN | {"if", LITERAL}
 
 
 def literal(value: Any) -> Any:
     """Wrap ``value`` as a literal if any part of it looks like a call."""
+    misleading = call_names() | {"if", LITERAL}
     pending = [value]
     while pending:
         part = pending.pop()
         if isinstance(part, dict):
-            if len(part) == 1 and not _MISLEADING.isdisjoint(part):
+            if len(part) == 1 and not misleading.isdisjoint(part):
                 return {LITERAL: value}
             pending += part.values()
         elif isinstance(part, list):

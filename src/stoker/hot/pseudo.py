@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.hot.versions import CFN_VERSIONS
+from stoker.hot import syntaxes
 
 STACK_ID = "OS::stack_id"
 STACK_NAME = "OS::stack_name"
@@ -20,4 +20,4 @@ RESERVED = _HOT | _CFN
 
 def names_of(version: str) -> frozenset[str]:
     """The pseudo parameters of a version."""
-    return _CFN if version in CFN_VERSIONS else _HOT
+    return _CFN if version in syntaxes.versions() else _HOT

@@ -8,7 +8,7 @@ the whole process. No other module may compile a user's pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -49,6 +49,8 @@ _CLASS = r"\[\^?\]?(?:\\.|[^\]\\])*\]"
 _REPETITION = r"\{(?P<least>\d*)(?P<comma>,?)(?P<most>\d*)\}"
 _TOKEN = re.compile(f"{_ESCAPE}|(?P<class>{_CLASS})|{_REPETITION}", re.DOTALL)
 _TOKEN_IN_CLASS = re.compile(_ESCAPE, re.DOTALL)
+_STRUCTURE = re.compile(rf"\\.|{_CLASS}|[()|]", re.DOTALL)
+_EXCLUSION = "(?!"
 _GLOB_TOKEN = re.compile(r"\*+|\?|\[(?P<other>!?)(?P<among>\]?[^\]]*)\]|.", re.DOTALL)
 #: RE2 treats longer numbers as plain text.
 _LONGEST_NUMBER = 8
@@ -65,6 +67,8 @@ class Pattern:
     #: As the user wrote it.
     source: str
     _compiled: Any
+    #: The negative look-aheads at the beginning: no match begins where one of them matches.
+    _excluded: tuple[Any, ...] = ()
 
     def matches_whole(self, text: str) -> bool:
         """
@@ -78,15 +82,21 @@ class Pattern:
     def match(self, text: str) -> Any:
         """The match at the beginning of ``text``, or None; it has the methods of Python's match objects."""
         self._check_work(text)
-        return self._compiled.match(text)
+        return None if any(excluded.match(text) for excluded in self._excluded) else self._compiled.match(text)
 
     def search(self, text: str) -> Any:
         """The first match in ``text``, or None."""
+        if self._excluded:
+            self._require_anchor()
+            return self.match(text)
         self._check_work(text)
         return self._compiled.search(text)
 
     def find_all(self, text: str) -> Iterator[Any]:
         """All matches that do not overlap. Each may cost as much as a search."""
+        if self._excluded:
+            yield from filter(None, (self.search(text),))
+            return
         self._check_work(text)
         before = None
         for match in self._compiled.finditer(text):
@@ -97,7 +107,14 @@ class Pattern:
     @property
     def size(self) -> int:
         """Number of instructions of the compiled pattern."""
-        return int(self._compiled.programsize)
+        return sum(int(compiled.programsize) for compiled in (self._compiled, *self._excluded))
+
+    def _require_anchor(self) -> None:
+        if not self.source.startswith("^"):
+            raise BadPattern(
+                f"the regular expression {quote_word(self.source)} begins with a negative look-ahead, which is only"
+                " supported at the beginning of a text: begin the expression with ^"
+            )
 
     def _check_work(self, text: str) -> None:
         if self.size * len(text) > MAX_WORK:
@@ -133,16 +150,61 @@ def _compile(source: str, flags: str) -> Pattern:
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
+    exclusions, rest = ((), source) if "m" in flags else _split_exclusions(source)
     try:
-        pattern = _TOKEN.sub(_translate, source)
-        compiled = re2.compile(f"(?{flags}){pattern}" if flags else pattern, options)
+        patterns = [_TOKEN.sub(_translate, part) for part in (rest, *exclusions)]
+        compiled = [re2.compile(f"(?{flags}){part}" if flags else part, options) for part in patterns]
         re2.purge()  # RE2's own cache keeps 128 patterns of up to 1 MiB each
     except UnicodeEncodeError:
         raise BadPattern("the regular expression has half a surrogate pair, which is no character") from None
     except re2.error as error:
         detail = error.args[0] if error.args else error
         raise BadPattern(_explain(source, detail.decode() if isinstance(detail, bytes) else str(detail))) from None
-    return Pattern(source, compiled)
+    return Pattern(source, compiled[0], tuple(compiled[1:]))
+
+
+def _split_exclusions(source: str) -> tuple[Sequence[str], str]:
+    """
+    Split a pattern such as ``^(?!default$)[a-z]+`` into the negative look-aheads at its beginning, which RE2 does not
+    have, and the rest: a text matches if it matches the rest and none of them.
+
+    Returns the pattern as it is if that is not the same: if an alternative has no look-ahead, or a look-ahead has
+    groups, which would change the numbers of the others.
+    """
+    anchor = "^" if source.startswith("^") else ""
+    exclusions, rest = [], source.removeprefix("^")
+    while rest.startswith(_EXCLUSION):
+        end = _end_of_group(rest)
+        exclusion = rest[len(_EXCLUSION) : end]
+        if end == len(rest) or _has_group(exclusion) or rest.startswith(("*", "+", "?", "{"), end + 1):
+            return (), source
+        exclusions.append(exclusion)
+        rest = rest[end + 1 :]
+    return ((), source) if _end_of_branch(rest) < len(rest) else (exclusions, anchor + rest)
+
+
+def _has_group(text: str) -> bool:
+    """Return whether a pattern has a group whose match has a number, or a look-around."""
+    return any(mark == "(" and not text.startswith("?:", at + 1) for at, mark, _ in _structure(text))
+
+
+def _end_of_group(text: str) -> int:
+    """Return the index of the bracket that closes the group at the beginning of ``text``; its length if none does."""
+    return next((end for end, mark, depth in _structure(text) if mark == ")" and depth == 0), len(text))
+
+
+def _end_of_branch(text: str) -> int:
+    """Return the index of the first alternative in ``text``; its length if there is only one."""
+    return next((end for end, mark, depth in _structure(text) if mark == "|" and depth == 0), len(text))
+
+
+def _structure(text: str) -> Iterator[tuple[int, str, int]]:
+    """Yield index, text and depth after each mark of the groups and alternatives of a pattern."""
+    depth = 0
+    for match in _STRUCTURE.finditer(text):
+        mark = match[0]
+        depth += (mark == "(") - (mark == ")")
+        yield match.start(), mark, depth
 
 
 def _translate(token: re.Match[str]) -> str:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stoker.catalog import entry
-from stoker.hot import cfn, graph
+from stoker.hot import graph, syntaxes
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.budget import Budget
 from stoker.hot.check import Names, check_calls, check_depends_on
-from stoker.hot.conditions import Conditions, apply_conditions, choose_branches, has_if
+from stoker.hot.conditions import CONDITIONAL, Conditions, apply_conditions, choose_branches, has_if
 from stoker.hot.definition import Definition, define
 from stoker.hot.flaw import Flaw, Flaws, flaw
-from stoker.hot.foreign import rewrite
-from stoker.hot.functions._foreign import FOREIGN_UNTIL
 from stoker.hot.parameters.groups import parse_groups
 from stoker.hot.parameters.schema import ParameterSchema, parse_schema
 from stoker.hot.paths import Path, dotted_path
-from stoker.hot.scope import Values
+from stoker.hot.scope import UNKNOWN, Values
 from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.text import read
-from stoker.hot.versions import CFN_VERSIONS, VERSION_KEY, has_conditions, version_of
+from stoker.hot.versions import VERSION_KEY, has_conditions, version_of
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     InvalidSchemaError,
     InvalidTemplateSection,
-    InvalidTemplateVersion,
     StackValidationFailed,
     StokerError,
     UserParameterMissing,
@@ -40,8 +39,7 @@ MAX_PATTERN_SIZES = 100_000
 _SECTIONS = frozenset((VERSION_KEY, "description", "parameter_groups", "parameters", "resources", "outputs"))
 
 
-@dataclass(frozen=True)
-class OutputDefinition:
+class OutputDefinition(Struct, frozen=True):
     """An output of a template."""
 
     name: str
@@ -53,8 +51,7 @@ class OutputDefinition:
     flaw: Flaw | None = None
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(Struct, frozen=True, dict=True):
     """A parsed template, fully checked except for the properties, which need the resource types."""
 
     version: str
@@ -66,7 +63,7 @@ class Template:
     #: Unevaluated.
     conditions: Mapping[str, Any] = field(default_factory=dict)
     #: The template as supplied, as JSON data.
-    document: dict[str, Any] = field(repr=False, default_factory=dict)
+    document: dict[str, Any] = field(default_factory=dict)
     #: Problems that do not prevent a stack.
     warnings: tuple[Flaw, ...] = ()
 
@@ -89,8 +86,8 @@ def parse(
     if entry.is_document(document):
         document = entry.to_template(document)
     collector = Flaws(source) if flaws is None else flaws
-    if VERSION_KEY not in document:
-        collector.to_source_path = cfn.cfn_path
+    if VERSION_KEY not in document and (syntax := syntaxes.declared_by(document)):
+        collector.to_source_path = syntax.source_path
     with _collecting(collector):
         template = _check(*_build(document, collector), files, collector)
     return _sorted_if_valid(template, collector, is_own=flaws is None)
@@ -116,8 +113,9 @@ def decide(
         return template
     collector = Flaws(template.document) if flaws is None else flaws
     with _collecting(collector):  # with an undecided condition, later checks are meaningless
-        conditions = Conditions(template.conditions, _Parameters(template.version, parameters, budget or Budget()))
-        conditions.decide_all()
+        scope = _Parameters(template.version, parameters, budget or Budget())
+        Conditions(template.conditions, replace(scope, are_unknown=True)).check_all()
+        conditions = Conditions(template.conditions, scope)
         decided = replace(
             template,
             resources=_active_resources(template, conditions),
@@ -158,10 +156,7 @@ def _is_conditional(template: Template) -> bool:
     return (
         bool(template.conditions)
         or any(
-            definition.condition is not None
-            or has_if(definition.properties)
-            or has_if(definition.metadata)
-            or has_if(definition.update_policy)
+            definition.condition is not None or any(has_if(getattr(definition, part)) for part in CONDITIONAL)
             for definition in template.resources.values()
         )
         or any(definition.condition is not None or has_if(definition.value) for definition in template.outputs.values())
@@ -187,29 +182,28 @@ def _active_resources(template: Template, conditions: Conditions) -> dict[str, D
 
 def _decide_output(output: OutputDefinition, conditions: Conditions) -> OutputDefinition:
     path: Path = ("outputs", output.name)
-    try:
-        if output.condition is not None and conditions.holds(output.condition, (*path, "condition")) is False:
-            return replace(output, value=None, condition=None, flaw=None)
-        if output.flaw is not None:
-            return output
-        return replace(output, value=choose_branches(output.value, conditions, (*path, "value")), condition=None)
-    except Flaw as problem:
-        return replace(output, condition=None, flaw=problem)
+    if output.condition is not None and conditions.holds(output.condition, (*path, "condition")) is False:
+        return replace(output, value=None, condition=None, flaw=None)
+    if output.flaw is not None:
+        return output
+    return replace(output, value=choose_branches(output.value, conditions, (*path, "value")), condition=None)
 
 
-class _Parameters:
+class _Parameters(Struct):
     """The scope of conditions: parameters only."""
 
-    def __init__(self, version: str, parameters: Values, budget: Budget) -> None:
-        self.version = version
-        self.budget = budget
-        self._parameters = parameters
+    version: str
+    parameters: Values
+    budget: Budget
+    #: Whether all values are UNKNOWN.
+    are_unknown: bool = False
 
     def parameter(self, name: str) -> Any:
         try:
-            return self._parameters[name]
+            value = self.parameters[name]
         except KeyError:
             raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.") from None
+        return UNKNOWN if self.are_unknown else value
 
     def resource_id(self, name: str) -> Any:
         raise _parameters_only(name)
@@ -293,14 +287,16 @@ def _version(document: dict[str, Any]) -> str:
 
 def _in_words_of_today(document: dict[str, Any], version: str, flaws: Flaws) -> dict[str, Any]:
     """Translate the sections of other syntaxes to HOT."""
-    if version in CFN_VERSIONS:
-        return cfn.in_hot_words(document)
+    if syntax := syntaxes.of_version(version):
+        return syntax.translate(document)
     _check_sections(document, version, flaws)
-    if version >= FOREIGN_UNTIL:
-        return document
-    resources = optional_map(document, "resources", ())
-    parts = {name: optional_map(document, name, ()) for name in ("resources", "outputs")}
-    return {**document, **{name: rewrite(part, resources, None, version) for name, part in parts.items()}}
+    for other in syntaxes.load():
+        if version < other.replaces_until:
+            resources = optional_map(document, "resources", ())
+            parts = {name: optional_map(document, name, ()) for name in ("resources", "outputs")}
+            calls = {name: other.replace_in_hot(part, resources, version) for name, part in parts.items()}
+            document = {**document, **calls}
+    return document
 
 
 def _check_sections(document: dict[str, Any], version: str, flaws: Flaws) -> None:
@@ -343,9 +339,8 @@ def _check(
     for definition in template.resources.values():
         path: Path = ("resources", definition.name)
         check_depends_on(definition.depends_on, path, names, flaws)
-        check_calls(definition.properties, (*path, "properties"), names, flaws)
-        check_calls(definition.metadata, (*path, "metadata"), names, flaws)
-        check_calls(definition.update_policy, (*path, "update_policy"), names, flaws)
+        for part in CONDITIONAL:
+            check_calls(getattr(definition, part), (*path, part), names, flaws)
     # Without hints, because the number of invalid outputs is unlimited.
     names = replace(names, hints=False)
     outputs = {name: _check_output(output, names, flaws) for name, output in template.outputs.items()}
@@ -354,13 +349,14 @@ def _check(
 
 def _check_output(output: OutputDefinition, names: Names, flaws: Flaws) -> OutputDefinition:
     """
-    Check an output. A function that the version lacks is a template error, as other versions may define it differently.
+    Check an output. As in Heat, a reference to an unknown parameter is the output's error: the stack is created.
     """
     if output.flaw is not None:
         return output
     own = Flaws()
     check_calls(output.value, ("outputs", output.name, "value"), names, own)
+    only_later = [problem for problem in own if problem.kind is UserParameterMissing]
     for problem in own:
-        if problem.kind is InvalidTemplateVersion:
+        if problem not in only_later:
             flaws.add(problem)
-    return replace(output, flaw=next(iter(own), None))
+    return replace(output, flaw=next(iter(only_later), None))

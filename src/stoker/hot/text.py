@@ -35,7 +35,7 @@ def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str
 def read_json(text: str) -> Any:
     """Strict JSON within the limits. Raises ValueError."""
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)  # noqa: TID251 — the checks follow
     except RecursionError:
         # The decoder has a depth limit of its own; Stoker's limit is far lower.
         raise ValueError("nested too deeply") from None

@@ -1,13 +1,14 @@
 """
 Versions of the template language. They are dates, so comparing texts compares ages.
 
-CloudFormation templates have versions before all of HOT's: they have the semantics of the oldest HOT, and conditions.
+Templates of other syntaxes (``syntaxes``) have versions before all of HOT's.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from stoker.hot import syntaxes
 from stoker.model.errors import InvalidTemplateVersion
 
 VERSION_KEY = "heat_template_version"
@@ -28,37 +29,35 @@ VERSIONS: dict[str, str | None] = {
 }
 
 _ALIASES = {alias: version for version, alias in VERSIONS.items() if alias}
-#: Versions of CloudFormation's syntax, with the key that declares each.
-CFN_VERSIONS: dict[str, str] = {"2010-09-09": "AWSTemplateFormatVersion", "2012-12-12": "HeatTemplateFormatVersion"}
-
 _CONDITIONS_SINCE = "2016-10-14"
 
 
 def has_conditions(version: str) -> bool:
     """Whether the version supports conditions."""
-    return version >= _CONDITIONS_SINCE or version in CFN_VERSIONS
+    return version >= _CONDITIONS_SINCE or version in syntaxes.versions()
 
 
 def version_of(document: dict[str, Any]) -> str:
     """The version that a template declares, with its release name resolved to the date."""
     if VERSION_KEY not in document:
-        for cfn, key in CFN_VERSIONS.items():
+        for version, key in syntaxes.versions().items():
             if key in document:
-                return _cfn_version(key, cfn, document)
+                return _foreign_version(key, version, document)
         raise InvalidTemplateVersion("Template format version not found.")
     declared = document[VERSION_KEY]
-    version = _ALIASES.get(declared, declared) if isinstance(declared, str) else None
-    if version not in VERSIONS:
+    dated = _ALIASES.get(declared, declared) if isinstance(declared, str) else None
+    if dated not in VERSIONS:
         raise InvalidTemplateVersion(
             f'The template version is invalid: "{VERSION_KEY}: {declared}". '
             f'"{VERSION_KEY}" should be one of: {", ".join([*VERSIONS, *_ALIASES])}'
         )
-    return version
+    return dated
 
 
-def _cfn_version(key: str, version: str, document: dict[str, Any]) -> str:
-    if any(other in document for other in CFN_VERSIONS.values() if other != key):
-        raise InvalidTemplateVersion(f"Ambiguous versions ({', '.join(CFN_VERSIONS.values())})")
+def _foreign_version(key: str, version: str, document: dict[str, Any]) -> str:
+    keys = syntaxes.versions().values()
+    if any(other in document for other in keys if other != key):
+        raise InvalidTemplateVersion(f"Ambiguous versions ({', '.join(keys)})")
     if document[key] != version:
         raise InvalidTemplateVersion(
             f'The template version is invalid: "{key}: {document[key]}". "{key}" should be: {version}'

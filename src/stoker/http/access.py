@@ -1,15 +1,16 @@
 """
-Access rules of routes: which callers may send a request.
+Access to routes: who sends a request, and who may send it.
 
-Each route names its rule (``http.request_context.Route.access``).
+A route names its ``Access``: the credentials that it accepts and a predicate over the caller. The first credential that
+is present makes the caller, once.
 """
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from starlette.requests import Request
 
@@ -31,6 +32,7 @@ _INCLUDED_IN = {
     ADMIN: frozenset((ADMIN,)),
     AGENT: frozenset((AGENT,)),
 }
+_WRITERS = _INCLUDED_IN[MEMBER]
 
 
 def with_implied_roles(*roles: str) -> frozenset[str]:
@@ -38,215 +40,211 @@ def with_implied_roles(*roles: str) -> frozenset[str]:
     return frozenset().union(*(_INCLUDED_IN[role] for role in roles))
 
 
-def only_reads(principal: Principal | None) -> bool:
-    """Return whether the caller is a person who may read but not change anything."""
-    return principal is not None and principal.resource_id is None and not with_implied_roles(MEMBER) & principal.roles
-
-
 @dataclass(frozen=True, slots=True)
-class AuthResult:
-    """The result of applying an access rule: the caller, and the limits of the request."""
+class Caller:
+    """Who sends a request: a user, the user of a resource, an agent, a relay, or the bearer of a signed URL."""
 
+    #: The principal of the token or of the signature.
     principal: Principal | None = None
-    agent: str | None = None
+    #: Id of the server whose agent sends the request.
+    server: str | None = None
     #: Id of the relay that sends the request.
     relay: str | None = None
     #: Id of the one resource that the caller may read or signal; None: no such limit.
-    only: str | None = None
-    #: The project of the request, if the path does not name it.
+    resource: str | None = None
+    #: The project that the credential belongs to.
     project: str | None = None
-    #: The caller uses a login or a pre-signed URL that Stoker created for the resource.
+    #: The caller uses a login or a pre-signed URL that Stoker created for the resource (``model.ownership``).
     as_owner: bool = False
-    #: Id of the user whose objects the request is limited to; None: all users.
-    limited_to: str | None = None
+
+    @staticmethod
+    def of(principal: Principal) -> Caller:
+        """Return the caller with this principal."""
+        resource = principal.resource_id
+        return Caller(principal, resource=resource, project=principal.project_id, as_owner=resource is not None)
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether the caller is a person who may read but not change anything."""
+        principal = self.principal
+        return principal is not None and principal.resource_id is None and _WRITERS.isdisjoint(principal.roles)
 
 
-class Access(Protocol):
+class Attempt(NamedTuple):
+    """A request to authenticate, with the named segments of its path."""
+
+    request: Request
+    path: Mapping[str, str]
+    app: App
+
+
+#: Returns the caller; None: the request has no such credential. Raises Unauthorized if the credential is not valid.
+Find = Callable[[Attempt], Awaitable[Caller | None]]
+#: Returns whether the caller may send the request.
+Predicate = Callable[[Caller, Attempt], bool]
+
+
+class Credential(NamedTuple):
+    """A kind of credential. ``scheme`` names it in the OpenAPI document; empty: the route describes it."""
+
+    scheme: str
+    find: Find
+    #: The error of a request without it.
+    missing: str = "Authentication required"
+
+
+def site_admin(caller: Caller, _: Attempt) -> bool:
+    """Allow site administrators, with a token for the system or for a project that the user administers."""
+    return caller.principal is None or caller.principal.site_admin
+
+
+class InProject:
     """
-    An access rule of a route.
+    A predicate: the caller has one of these roles, or a role that includes it, in the path's project.
+
+    With the role AGENT, it allows the users of stack resources, too. The handler checks which resource the request
+    concerns. A caller without a principal has a credential for one object.
+    """
+
+    def __init__(self, *roles: str) -> None:
+        self.people = with_implied_roles(*(role for role in roles if role != AGENT))
+        self.resources = with_implied_roles(*roles)
+
+    def __call__(self, caller: Caller, attempt: Attempt) -> bool:
+        """Return whether the caller has a role."""
+        principal = caller.principal
+        if principal is None:
+            return True
+        # The user of a resource may name its login's project in the path. The request uses the resource's project.
+        is_own = attempt.path["project"] in (principal.project_id, principal.login_project_id)
+        return is_own and self.includes(principal)
+
+    def includes(self, principal: Principal) -> bool:
+        """Return whether the principal has one of the roles in its project."""
+        return not (self.people if principal.resource_id is None else self.resources).isdisjoint(principal.roles)
+
+
+class Access:
+    """
+    The access rule of a route: the accepted credentials in the order in which they are looked for, and a predicate.
+
+    Without a predicate, every caller may send requests.
 
     Example of a rule that admits every logged-in caller:
 
-        class AnyToken:
-            async def authenticate(self, request, path, app):
-                return AuthResult(principal=await principal_of(request, app))
+        any_token = Access(TOKEN)
     """
 
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
+    def __init__(self, *credentials: Credential, allow: Predicate | None = None) -> None:
+        self.credentials = credentials
+        self.allow = allow
+        self._missing = credentials[0].missing if len(credentials) == 1 else TOKEN.missing
+
+    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> Caller:
         """
-        Authenticate the caller and check the caller's rights.
+        Return the caller.
 
         ``path`` holds the named segments of the request's path. Raises Unauthorized or Forbidden.
         """
-
-
-class Public:
-    """Admits every caller."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        return AuthResult()
-
-
-class Signed:
-    """
-    Admits every caller at first, because the signature or the token may be in the body.
-
-    The handler authenticates the caller (``cfn.request.authenticate``) and checks the caller's
-    rights (``cfn.query.ACTIONS``, ``cfn.access.SIGNAL``).
-    """
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        return AuthResult()
-
-
-class CallToken:
-    """Requires the token in the path that an external messaging service received for the queue of one resource."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        """Raises EntityNotFound if the token is not valid."""
-        resource_id = app.call_tokens.resource_of(path["token"])
-        if resource_id is None:
-            raise EntityNotFound("The resource could not be found.")
-        return AuthResult(only=resource_id)
-
-
-class AnyToken:
-    """Requires any valid token."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        return AuthResult(principal=await principal_of(request, app))
-
-
-class SiteAdmin:
-    """Requires a site administrator, with a token for the system or for a project that the user administers."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        if not principal.site_admin:
+        attempt = Attempt(request, path, app)
+        for credential in self.credentials:
+            caller = await credential.find(attempt)
+            if caller is not None:
+                break
+        else:
+            raise Unauthorized(self._missing)
+        if self.allow is not None and not self.allow(caller, attempt):
             raise Forbidden("You are not authorized to complete this action.")
-        return AuthResult(principal=principal)
+        return caller
 
 
-class MetricsToken(SiteAdmin):
-    """Also admits a monitoring system with the token of the setting ``metrics_token``."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        expected = app.settings.metrics_token
-        is_bearer = scheme.lower() == "bearer" and bool(expected)
-        if is_bearer and hmac.compare_digest(token.strip().encode(), expected.encode()):
-            return AuthResult()
-        return await super().authenticate(request, path, app)
+async def _anonymous(_: Attempt) -> Caller:
+    return _ANONYMOUS
 
 
-class Token:
-    """
-    Requires a token of the path's project with one of these roles, or with a role that includes one of them.
-
-    The users of resources have only the role AGENT.
-    """
-
-    def __init__(self, *roles: str) -> None:
-        self.roles = with_implied_roles(*roles)
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        right = path["project"] in (principal.project_id, principal.login_project_id)
-        if not right or not self.roles & principal.roles:
-            raise Forbidden("You are not authorized to complete this action.")
-        # The user of a resource may name its login's project in the path. The request uses the resource's project.
-        return AuthResult(principal=principal, project=principal.project_id)
+async def _by_token(attempt: Attempt) -> Caller | None:
+    """A recently validated token is answered on the event loop; others are validated on a thread."""
+    token, tokens = attempt.request.headers.get("x-auth-token"), attempt.app.tokens
+    if not token:
+        return None
+    principal = tokens.get_cached(token)
+    return Caller.of(await in_thread(tokens.validate, token) if principal is None else principal)
 
 
-class OneResource(Token):
-    """
-    Also admits the user of a stack resource. The handler checks which resource the request concerns.
-
-    Other users with the role AGENT are refused.
-    """
-
-    def __init__(self, *roles: str) -> None:
-        super().__init__(*roles)
-        self.for_people = with_implied_roles(*(role for role in roles if role != AGENT))
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        admitted = await super().authenticate(request, path, app)
-        principal = admitted.principal
-        assert principal is not None
-        if principal.resource_id is None and not self.for_people & principal.roles:
-            raise Forbidden("You are not authorized to complete this action.")
-        return replace(admitted, only=principal.resource_id)
+async def _by_signal_token(attempt: Attempt) -> Caller | None:
+    resource_id = attempt.app.signal_tokens.resource_of(attempt.request.headers.get("x-auth-token", ""))
+    return None if resource_id is None else Caller(resource=resource_id)
 
 
-class MaySignal(OneResource):
-    """Also admits a token that is valid only for signals to one resource."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        resource_id = app.signal_tokens.resource_of(request.headers.get("x-auth-token", ""))
-        if resource_id is not None:
-            return AuthResult(only=resource_id)
-        return await super().authenticate(request, path, app)
+async def _by_signal_url(attempt: Attempt) -> Caller | None:
+    resource_id = attempt.app.signal_tokens.resource_of(attempt.request.query_params.get("token", ""))
+    return None if resource_id is None else Caller(resource=resource_id)
 
 
-class MaySignalDeployment(OneResource):
-    """
-    Also admits agent keys, and the signal URL of the deployment's config.
-
-    The handler checks which deployment the caller may signal.
-    """
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        token = request.query_params.get("token") or request.headers.get("x-auth-token", "")
-        own = app.signal_tokens.resource_of(token)
-        if own is not None:
-            return AuthResult(only=own)
-        if "x-auth-token" not in request.headers and "authorization" in request.headers:
-            return await AgentKey().authenticate(request, path, app)
-        return await super().authenticate(request, path, app)
+async def _by_queue_token(attempt: Attempt) -> Caller:
+    resource_id = attempt.app.call_tokens.resource_of(attempt.path["token"])
+    if resource_id is None:
+        raise EntityNotFound("The resource could not be found.")
+    return Caller(resource=resource_id)
 
 
-class AgentKey:
-    """
-    Requires the key of an enrolled server's agent.
+async def _by_monitoring_token(attempt: Attempt) -> Caller | None:
+    expected = attempt.app.settings.metrics_token.encode()
+    token = bearer_of(attempt.request).encode()
+    return _ANONYMOUS if expected and hmac.compare_digest(token, expected) else None
 
-    ``before_approval``: admits the agent of a server that waits for approval, too.
-    """
 
-    def __init__(self, *, before_approval: bool = False) -> None:
-        self.before_approval = before_approval
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not key:
-            raise Unauthorized("an agent's key is required: Authorization: Bearer <key>")
+def _by_agent_key(*, before_approval: bool) -> Find:
+    async def find(attempt: Attempt) -> Caller | None:
+        key = bearer_of(attempt.request)
+        if not key:
+            return None
+        app = attempt.app
         server_id = app.servers.keys.get_cached(key)
         if server_id is None:
-            wanted = KeyRequest(key, client_address(request, app.settings), self.before_approval)
+            wanted = KeyRequest(key, client_address(attempt.request, app.settings), before_approval)
             server_id = await app.agent_batches.keys.submit(wanted)
-        return AuthResult(agent=server_id)
+        return Caller(server=server_id)
+
+    return find
 
 
-class RelayKey:
-    """Requires the key of a relay."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not key:
-            raise Unauthorized("a relay's key is required: Authorization: Bearer <key>")
-        relay_id = app.servers.relays.get_cached(key)
-        if relay_id is None:
-            relay_id = await in_thread(app.servers.relays.authenticate, key)
-        return AuthResult(relay=relay_id)
+async def _by_relay_key(attempt: Attempt) -> Caller | None:
+    key = bearer_of(attempt.request)
+    if not key:
+        return None
+    relays = attempt.app.servers.relays
+    return Caller(relay=relays.get_cached(key) or await in_thread(relays.authenticate, key))
 
 
-async def principal_of(request: Request, app: App) -> Principal:
-    """
-    Return the principal of the request's token.
+def bearer_of(request: Request) -> str:
+    """Return the key or token of the header Authorization: Bearer; empty without it."""
+    scheme, _, key = request.headers.get("authorization", "").partition(" ")
+    return key.strip() if scheme.lower() == "bearer" else ""
 
-    A recently validated token is answered on the event loop; others are validated on a thread. Raises Unauthorized.
-    """
-    token = request.headers.get("x-auth-token")
-    if not token:
-        raise Unauthorized("Authentication required")
-    principal = app.tokens.get_cached(token)
-    return principal if principal is not None else await in_thread(app.tokens.validate, token)
+
+_ANONYMOUS = Caller()
+_KEY = "an {}'s key is required: Authorization: Bearer <key>"
+#: The handlers of the CloudFormation API look for a signature or a token, also in the body.
+NO_CREDENTIAL, SIGNATURE = Credential("", _anonymous), Credential("ec2Signature", _anonymous)
+TOKEN = Credential("token", _by_token)
+#: A token that is valid only for signals to one resource, as a token and in a URL.
+SIGNAL_TOKEN, SIGNAL_URL = Credential("", _by_signal_token), Credential("", _by_signal_url)
+#: The token in the path that an external messaging service received for the queue of one resource.
+QUEUE_TOKEN = Credential("", _by_queue_token)
+#: The token that ``metrics_token`` sets.
+MONITORING_TOKEN = Credential(
+    "metricsToken", _by_monitoring_token, "Metrics need the token for monitoring: Authorization: Bearer <token>"
+)
+AGENT_KEY = Credential("agentKey", _by_agent_key(before_approval=False), _KEY.format("agent"))
+#: Also the key of a server that waits for approval.
+ANY_AGENT_KEY = AGENT_KEY._replace(find=_by_agent_key(before_approval=True))
+RELAY_KEY = Credential("relayKey", _by_relay_key, "a relay's key is required: Authorization: Bearer <key>")
+
+PUBLIC = Access(NO_CREDENTIAL)
+#: The signature or the token may be in the body: the handler authenticates the caller and checks the caller's rights.
+SIGNED = Access(SIGNATURE, TOKEN)
+ANY_TOKEN = Access(TOKEN)
+SITE_ADMIN = Access(TOKEN, allow=site_admin)
+#: Users with the role in the path's project.
+READ, WRITE = Access(TOKEN, allow=InProject(READER)), Access(TOKEN, allow=InProject(MEMBER))

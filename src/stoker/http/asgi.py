@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -12,50 +12,129 @@ from starlette.responses import Response as StarletteResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stoker.deployments import write_audit
-from stoker.http import errors, request_body, security_headers
-from stoker.http.access import AuthResult, only_reads
+from stoker.http import audit_trail, errors, request_body
+from stoker.http.access import TOKEN, Attempt, Caller
+from stoker.http.api import Api
 from stoker.http.app import App
 from stoker.http.client_address import client_address
+from stoker.http.errors import Failure
 from stoker.http.request_body import BodyBudget, Client
 from stoker.http.request_context import RequestContext, Response, Route, without_credentials
 from stoker.http.router import Router
 from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
-from stoker.metrics import Metrics
-from stoker.model.errors import DeploymentRefused, Invalid, StokerError, WriteRefused
+from stoker.model.errors import DeploymentRefused, Forbidden, Invalid, StokerError, WriteRefused
 from stoker.policy import authorizer
 
 #: The key of the route in the scope of a request.
 _ROUTE = "stoker.route"
+_WITHOUT_BODY = ("GET", "HEAD", "DELETE", "OPTIONS")
+#: Browsers must not run, frame or sniff responses. Objects are documents of users: ``sandbox`` gives each its own
+#: origin without scripts. ``no-referrer`` keeps signed URLs out of the Referer header of linked sites.
+_SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
+    (b"referrer-policy", b"no-referrer"),
+)
+#: Responses of every API can contain tokens, keys, signed URLs or documents with secrets.
+_NOT_KEPT = (b"cache-control", b"no-store")
 _log = structlog.get_logger("stoker.http")
 
 
-def create_asgi_app(app: App, routes: Iterable[Route]) -> ASGIApp:
-    """Return the ASGI application that serves ``routes``."""
-    router, budget = Router(routes), BodyBudget()
+class _Application:
+    """The ASGI application of several APIs."""
 
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, app: App, apis: Iterable[Api]) -> None:
+        self._app = app
+        self._apis = {api.prefix: api for api in apis}
+        self._router = Router(route for api in self._apis.values() for route in api.routes)
+        self._budget = BodyBudget()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
-        request_id = _new_request_id()
+        request, request_id = Request(scope, receive), _new_request_id()
+        api = self._apis.get(scope["path"].lstrip("/").partition("/")[0]) or self._apis[""]
         structlog.contextvars.bind_contextvars(request_id=request_id)
         began = time.monotonic()
         try:
-            response = await _answer(router, app, budget, request)
+            response = await self._answer(api, request)
         except ClientDisconnect:
             return
-        seconds = time.monotonic() - began
-        _measure(app.store.metrics, scope, response.status_code, seconds)
-        if app.settings.log_requests:
-            _log.info("request.answered", **_line(request), status=response.status_code, seconds=round(seconds, 4))
-        response.raw_headers.append((b"x-openstack-request-id", request_id.encode()))
-        if scope["path"].startswith(errors.OBJECTS):
-            response.headers["x-trans-id"] = f"tx{request_id.removeprefix('req-')}"
-        security_headers.add(response, scope["path"])
+        self._measure(scope, response.status_code, time.monotonic() - began)
+        headers = response.raw_headers
+        headers.append((b"x-openstack-request-id", request_id.encode()))
+        if api.decorate is not None:
+            api.decorate(response, request_id)
+        if not api.has_documents and "cache-control" not in response.headers:
+            headers.append(_NOT_KEPT)
+        headers.extend(_SECURITY_HEADERS)
         await response(scope, receive, send)
 
-    return serve
+    def _measure(self, scope: Scope, status: int, seconds: float) -> None:
+        route: Route | None = scope.get(_ROUTE)
+        metrics = self._app.metrics
+        # Any word may be a method, and a label with any value would fill the memory: without a route, none is counted.
+        metrics.count_request(route.verb if route else "", route.path if route else "", status)
+        if route is not None and not route.is_coroutine:
+            metrics.time_handler(route.path, seconds)
+        if self._app.settings.log_requests:
+            _log.info("request.answered", **_line(scope), status=status, seconds=round(seconds, 4))
+
+    async def _answer(self, api: Api, request: Request) -> StarletteResponse:
+        app = self._app
+        try:
+            try:
+                response = await self._dispatch(api, request)
+            except DeploymentRefused as refused:
+                await in_thread(authorizer.record_denial, app.store, refused)
+                raise
+            except Forbidden as refused:
+                if not isinstance(refused, WriteRefused):  # has an entry of its own
+                    await _record_forbidden(app, request, refused.message)
+                raise
+        except ClientDisconnect:
+            raise
+        except Exception as error:
+            if not isinstance(error, StokerError):
+                _log.exception("request.failed", **_line(request.scope))
+            response = api.render(errors.describe(error, app.settings.identity_url)).to_starlette()
+        return response
+
+    async def _dispatch(self, api: Api, request: Request) -> StarletteResponse:
+        """Raises StokerError."""
+        scope, app = request.scope, self._app
+        verb, path = scope["method"], scope["path"]
+        if b"%00" in scope["query_string"]:
+            raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")
+        route, values, verbs = self._router.find(verb, path) if "\0" not in path else (None, {}, frozenset())
+        if route is None:
+            return _no_route(api, verb, verbs).to_starlette()
+        scope[_ROUTE] = route
+        caller = await route.access.authenticate(request, values, app)
+        client = _client(caller, values, request, app)
+        if verb in _WITHOUT_BODY:
+            return await self._run(api, client, RequestContext(request, b"", values, app, caller, route))
+        with self._budget.lease(client) as lease:
+            body = await request_body.read(request, route, lease, app)
+            return await self._run(api, client, RequestContext(request, body, values, app, caller, route))
+
+    async def _run(self, api: Api, client: Client, request: RequestContext) -> StarletteResponse:
+        """Run the handler. A plain one runs on a thread, which also encodes the response: a large one takes long."""
+        route = request.route
+        try:
+            if route.is_coroutine:
+                return _encode(await route.call(request), request, api)
+            return await route.executor.run(client.key, lambda: _encode(route.call(request), request, api))
+        except WriteRefused as refused:
+            await in_thread(_audit, request, refused)
+            raise
+
+
+def create_asgi_app(app: App, apis: Iterable[Api]) -> ASGIApp:
+    """Return the ASGI application that serves these APIs, one of which has the empty prefix."""
+    return _Application(app, apis)
 
 
 def _new_request_id() -> str:
@@ -64,110 +143,52 @@ def _new_request_id() -> str:
     return f"req-{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-8{digits[17:20]}-{digits[20:]}"
 
 
-def _measure(metrics: Metrics, scope: Scope, status: int, seconds: float) -> None:
-    route: Route | None = scope.get(_ROUTE)
-    # Any word may be a method, and a label with any value would fill the memory: without a route, none is counted.
-    metrics.count_request(route.verb if route else "", route.path if route else "", status)
-    if route is not None and not route.is_coroutine:
-        metrics.time_handler(route.path, seconds)
-
-
-async def _answer(router: Router, app: App, budget: BodyBudget, request: Request) -> StarletteResponse:
-    path: str = request.scope["path"]
-    verb: str = request.scope["method"]
-    try:
-        try:
-            return await _dispatch(router, app, budget, request, verb, path)
-        except DeploymentRefused as refused:
-            await in_thread(authorizer.record_denial, app.store, refused)
-            raise
-    except StokerError as error:
-        return errors.of(path, error, app.settings.identity_url).to_starlette()
-    except ClientDisconnect:
-        raise
-    except Exception:
-        _log.exception("request.failed", **_line(request))
-        return errors.reply(path, 500, "InternalError", None).to_starlette()
-
-
-async def _dispatch(
-    router: Router, app: App, budget: BodyBudget, request: Request, verb: str, path: str
-) -> StarletteResponse:
-    """Raises StokerError."""
-    if "\0" in path:
-        return _no_route(verb, path, frozenset()).to_starlette()
-    if b"%00" in request.scope["query_string"]:
-        raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")
-    route, values, verbs = router.find(verb, path)
-    if route is None:
-        return _no_route(verb, path, verbs).to_starlette()
-    request.scope[_ROUTE] = route
-    admitted = await route.access.authenticate(request, values, app)
-    limit = route.body_limit if isinstance(route.body_limit, int) else route.body_limit(app.settings)
-    client = _client(admitted, values, request, app)
-    start = route.check_start
-    check_start = None if start is None else lambda beginning: start(request, beginning, app)
-    with budget.lease(client) as lease:
-        context = RequestContext(
-            raw=request,
-            body=await request_body.read(request, limit, lease, check_start),
-            path=values,
-            app=app,
-            principal=admitted.principal,
-            agent=admitted.agent,
-            relay_id=admitted.relay,
-            only=admitted.only,
-            project_id=admitted.project,
-            limited_to=admitted.limited_to,
-            access=route.access,
-            as_owner=admitted.as_owner,
-        )
-        try:
-            if route.is_coroutine:
-                return _response(await route.call(context), context)
-            return await route.executor.run(client.key, _handle, route.call, context)
-        except WriteRefused as refused:
-            await in_thread(_audit, context, refused)
-            raise
-
-
-def _handle(handler: Callable[[RequestContext], Response], request: RequestContext) -> StarletteResponse:
-    """Run the handler and encode the response. Runs on a thread, because encoding a large response takes long."""
-    return _response(handler(request), request)
-
-
-def _line(request: Request) -> dict[str, str]:
+def _line(scope: Scope) -> dict[str, str]:
     """Return the method and the path for the log, without the token of a signal URL."""
-    path: str = request.scope["path"]
-    return {"method": request.scope["method"], "path": f"{SIGNALS}…" if path.startswith(SIGNALS) else path}
+    path: str = scope["path"]
+    return {"method": scope["method"], "path": f"{SIGNALS}…" if path.startswith(SIGNALS) else path}
 
 
-def _response(response: Response, request: RequestContext) -> StarletteResponse:
-    if only_reads(request.principal) and not request.raw.scope["path"].startswith(errors.OBJECTS):
+def _encode(response: Response, request: RequestContext, api: Api) -> StarletteResponse:
+    if not api.has_documents and request.caller.only_reads:
         response = without_credentials(response)
     return response.to_starlette()
 
 
-def _client(admitted: AuthResult, values: Mapping[str, str], request: Request, app: App) -> Client:
+def _client(caller: Caller, values: Mapping[str, str], request: Request, app: App) -> Client:
     """Return the client whose share of threads and memory the request uses: a project, a server, or an address."""
-    principal, program = admitted.principal, admitted.agent or admitted.relay
-    if principal is not None or admitted.only is not None or program is not None:
-        project = admitted.project or values.get("project") or (principal.project_id if principal else None)
-        return Client(project or program or admitted.only or "", is_known=True)
+    principal, single = caller.principal, caller.server or caller.relay or caller.resource
+    if principal is not None or single is not None:
+        return Client(caller.project or values.get("project") or single or "", is_known=True)
     return Client(client_address(request, app.settings), is_known=False)
+
+
+async def _record_forbidden(app: App, request: Request, reason: str) -> None:
+    """Record a refused change in the audit log, unless an agent requested it. Refused reads may be frequent."""
+    verb = request.scope["method"]
+    if verb in ("GET", "HEAD", "OPTIONS"):
+        return
+    try:
+        caller = await TOKEN.find(Attempt(request, {}, app))
+    except StokerError:
+        caller = None
+    if caller is not None and caller.principal is not None:  # others have no name
+        action = f"{verb} {request.scope['path']}"
+        await in_thread(audit_trail.record_forbidden, app.store, caller.principal, action, reason)
 
 
 def _audit(request: RequestContext, refused: WriteRefused) -> None:
     """Record the refused write in a new transaction, because the request's transaction is rolled back."""
-    who = request.principal.user_name if request.principal else None
-    what = f"{request.raw.method} {refused.noun}"
-    request.app.store.write(lambda tx: write_audit.record_refusal(tx, refused, actor=who, action=what))
+    principal = request.caller.principal
+    actor = principal.user_name if principal else None
+    action = f"{request.raw.method} {refused.noun}"
+    request.app.store.write(lambda tx: write_audit.record_refusal(tx, refused, actor=actor, action=action))
 
 
-def _no_route(verb: str, path: str, verbs: frozenset[str]) -> Response:
+def _no_route(api: Api, verb: str, verbs: frozenset[str]) -> Response:
     if not verbs:
-        return errors.reply(path, 404, "HTTPNotFound", "The resource could not be found.")
+        return api.render(Failure(404, "HTTPNotFound", "The resource could not be found."))
     allow = {"Allow": ", ".join(sorted(verbs))}
     if verb == "OPTIONS":
         return Response(204, headers=allow)
-    return errors.reply(path, 405, "HTTPMethodNotAllowed", f"{verb} is not allowed here", allow)
+    return api.render(Failure(405, "HTTPMethodNotAllowed", f"{verb} is not allowed here", allow))

@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from stoker.model.errors import TooManyRequests
+from stoker.background_thread import BackgroundThread
+from stoker.model.errors import TooManyRequests, Unavailable
 
 I = TypeVar("I")  # noqa: E741 — an item
 R = TypeVar("R")
@@ -24,8 +25,9 @@ class Batches(Generic[I, R]):
     """
     Handles items in batches, on a thread that starts with the first item.
 
-    ``handle`` receives at most ``size`` items, and returns the result or the exception of each. At most ``waiting``
-    items wait. Call ``submit`` on one event loop only.
+    ``handle`` receives at most ``size`` items, and returns the result or the exception of each. If it raises, each item
+    is handled alone, so that an item with an error does not affect the others. At most ``waiting`` items wait. Call
+    ``submit`` on one event loop only.
     """
 
     def __init__(
@@ -42,7 +44,7 @@ class Batches(Generic[I, R]):
         self._most_waiting = waiting
         self._changed = threading.Condition()
         self._waiting: deque[tuple[I, asyncio.Future[R]]] = deque()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
         self._is_idle = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -58,8 +60,7 @@ class Batches(Generic[I, R]):
                 self._is_idle = False
                 self._changed.notify()
         if self._thread is None:
-            # A daemon thread, because a call that hangs must not prevent the interpreter from exiting.
-            self._thread = threading.Thread(target=self._run, name=f"stoker-{self._name}", daemon=True)
+            self._thread = BackgroundThread(f"stoker-{self._name}", self._run)
             self._thread.start()
         return await future
 
@@ -70,14 +71,19 @@ class Batches(Generic[I, R]):
                     self._is_idle = True
                     self._changed.wait()
                 batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
-            results: Sequence[Any]
-            try:
-                results = self._handle([item for item, _ in batch])
-            except BaseException as error:
-                results = [error] * len(batch)
+            results = self._handle_each([item for item, _ in batch])
             assert self._loop is not None
             with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
                 self._loop.call_soon_threadsafe(_resolve, [future for _, future in batch], results)
+
+    def _handle_each(self, items: Sequence[I]) -> Sequence[R | BaseException]:
+        """Return the result or the exception of each item."""
+        try:
+            return self._handle(items)
+        except Unavailable as error:  # the database does not answer: every item would wait for it
+            return [error] * len(items)
+        except BaseException as error:
+            return [error] if len(items) == 1 else [self._handle_each([item])[0] for item in items]
 
 
 def _resolve(futures: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> None:

@@ -9,8 +9,13 @@ from stoker.settings import Settings
 
 
 def client_address(request: Request, settings: Settings) -> str:
+    """Return the address, or its network prefix, that rate limits count as one client."""
+    return client_prefix(client_host(request, settings))
+
+
+def client_host(request: Request, settings: Settings) -> str:
     """
-    Return the address, or its network prefix, that rate limits count as one client.
+    Return the address of the client; empty if it is not known.
 
     ``X-Forwarded-For`` is read only if a proxy of ``proxy_addresses`` sends the request. Only the entries that such
     proxies added are trusted: from the end of the list to the first address that is not a declared proxy.
@@ -22,4 +27,4 @@ def client_address(request: Request, settings: Settings) -> str:
             host = entry.strip()[:64] or host
             if not settings.is_proxy(host):
                 break
-    return client_prefix(host)
+    return host

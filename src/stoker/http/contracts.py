@@ -10,24 +10,48 @@ The contract of a handler: the types of its request and its responses, beside th
         return {"config": fill(Config, configs.add(tx, body.name))}
 
 The handler receives the decoded body and query string as its parameters ``body`` and ``query``, and a transaction as
-``tx``. The OpenAPI document is generated from contracts.
+``tx``. Errors name the wrong member and its expectation. The OpenAPI document is generated from contracts.
 """
 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
-from stoker.http.decoders import BodyDecoder, QueryDecoder
+import msgspec
+from starlette.datastructures import QueryParams
+
+from stoker.http import fields
+from stoker.json_body import check_depth
+from stoker.model.errors import Invalid
 
 if TYPE_CHECKING:
-    from stoker.http.fields import Query
     from stoker.http.request_context import RequestContext, Response
 
 F = TypeVar("F", bound=Callable[..., Any])
+BODY = "the request's body"
+#: Query strings that a decoder caches, and their bytes at most.
+_CACHED, _CACHED_BYTES = 64, 64
+_NAMES = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a map",
+    "null": "null",
+}
+_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,8 +64,6 @@ class Success:
     body: Any = None
     headers: tuple[str, ...] = ()
     media_type: str = "application/json"
-    #: Other media types of the body, which the client may request.
-    alternatives: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +76,6 @@ class Contract:
     answers: Mapping[int, Success]
     #: Errors besides those that follow from the route: 409, for example, if the current state may forbid the request.
     errors: tuple[int, ...] = ()
-    #: Names of required request headers besides the token.
-    headers: tuple[str, ...] = ()
     body: BodyDecoder | None = None
     query: QueryDecoder | None = None
     #: The media type of the body. Without a type for ``body``, the handler itself reads ``request.body``.
@@ -70,39 +90,33 @@ def operation(
     *,
     errors: tuple[int, ...] = (),
     headers: tuple[str, ...] = (),
-    request_headers: tuple[str, ...] = (),
     media_type: str = "application/json",
-    alternatives: tuple[str, ...] = (),
     also: Mapping[int, Success] | None = None,
     body_optional: bool = False,
     request_media_type: str | None = None,
-    query: type[Query] | None = None,
     example: Any = None,
 ) -> Callable[[F], F]:
     """
     Return a decorator that adds the contract to a handler.
 
-    ``status``, ``body``, ``headers``, ``media_type`` and ``alternatives`` describe the successful response
-    (``Success``), ``also`` other successful responses by status. The types of the request are the annotations of the
-    handler's parameters. With ``body_optional``, an empty body and null count as an empty object.
+    ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``), ``also`` other
+    successful responses by status. The types of the request are the annotations of the handler's parameters. With
+    ``body_optional``, an empty body and null count as an empty object.
 
-    ``request_media_type`` is the media type of the body, if it is not JSON. ``query`` describes a query string that the
-    handler itself reads.
+    ``request_media_type`` is the media type of the body, if it is not JSON.
     """
 
     def add(handler: F) -> F:
         types = get_type_hints(handler, include_extras=True)
-        described: type[Query] | None = types.get("query", query)
         vars(handler)["contract"] = Contract(
             status=status,
             answers={
-                status: Success(body=body, headers=headers, media_type=media_type, alternatives=alternatives),
+                status: Success(body=body, headers=headers, media_type=media_type),
                 **(also or {}),
             },
             errors=errors,
-            headers=request_headers,
             body=BodyDecoder(types["body"], is_optional=body_optional) if "body" in types else None,
-            query=QueryDecoder(described) if described is not None else None,
+            query=QueryDecoder(types["query"]) if "query" in types else None,
             request_media_type=request_media_type,
             example=example,
         )
@@ -130,7 +144,7 @@ def bind(handler: Callable[..., Any], verb: str, response_type: type[Response]) 
             raise TypeError(f"{handler.__qualname__} has parameters, but no contract")
         return handler
     run = _runner(handler, verb) if "tx" in parameters else handler
-    body, query = contract.body, contract.query if "query" in parameters else None
+    body, query = contract.body, contract.query
     status, has_null = contract.status, contract.answers[contract.status].body is NoneType
 
     def decode(request: RequestContext) -> dict[str, Any]:
@@ -159,6 +173,130 @@ def _runner(handler: Callable[..., Any], verb: str) -> Callable[..., Any]:
             return handler(request, tx, **arguments)
 
     def write(request: RequestContext, **arguments: Any) -> Any:
-        return request.app.store.write(lambda tx: handler(request, tx, **arguments))
+        return request.write(lambda tx: handler(request, tx, **arguments))
 
     return read if verb in ("GET", "HEAD") else write
+
+
+class BodyDecoder:
+    """
+    Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
+
+    A type with a class method ``decode`` decodes the bytes itself.
+    """
+
+    def __init__(self, kind: Any, *, is_optional: bool = False) -> None:
+        self.kind, self.is_optional = kind, is_optional
+        self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
+        self._decoder = msgspec.json.Decoder(kind, dec_hook=fields.decode)
+
+    def decode(self, raw: bytes) -> Any:
+        """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""
+        if self.is_optional and raw.strip() in (b"", b"null"):
+            raw = b"{}"
+        try:
+            if self._own is not None:
+                return self._own(raw)
+            if not raw.isascii():
+                raw.decode()  # msgspec does not validate the members that it skips
+            check_depth(raw, BODY)
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            raise explain(error, self.kind, BODY) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise Invalid(f"{BODY} is not JSON: {error if raw.strip() else 'it is empty'}") from None
+
+
+class QueryDecoder:
+    """
+    Decodes query strings to one type.
+
+    Most requests are polls with the same short query strings, so their values are cached.
+    """
+
+    def __init__(self, kind: type[fields.Query]) -> None:
+        self.kind = kind
+        self._cached: Callable[[bytes], Any] = lru_cache(maxsize=_CACHED)(self._decode)
+        encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))
+        #: Names of the parameters that may occur several times: their type is a tuple.
+        self._several = [encoded[name] for name, hint in get_type_hints(kind).items() if get_origin(hint) is tuple]
+
+    def decode(self, text: bytes) -> Any:
+        """Return the query. If a parameter occurs twice, its last value counts. Raises Invalid."""
+        return copy(self._cached(text)) if len(text) <= _CACHED_BYTES else self._decode(text)
+
+    def _decode(self, text: bytes) -> Any:
+        parameters = QueryParams(text)
+        values: dict[str, Any] = dict(parameters.multi_items())
+        for name in self._several:
+            if name in values:
+                values[name] = parameters.getlist(name)
+        return convert(values, self.kind, "the query")
+
+
+def convert(value: Any, kind: Any, name: str) -> Any:
+    """Return a value of another part of the request, ``name``, as the type ``kind``. Raises Invalid."""
+    try:
+        return msgspec.convert(value, kind, dec_hook=fields.decode)
+    except msgspec.ValidationError as error:
+        raise explain(error, kind, name) from None
+
+
+def explain(error: msgspec.ValidationError, kind: Any, whole: str) -> Invalid:
+    """
+    Return an error that names the wrong member and its expectation in the words of JSON.
+
+    ``whole`` names the value of the type ``kind``, for errors that concern no member.
+    """
+    match = _PATH.fullmatch(str(error))
+    message, path = match.groups() if match else (str(error), "")
+    member = path.removeprefix(".")
+    if not member and message.startswith("Expected `object`"):
+        return Invalid(f"{whole} must be a JSON object")
+    if missing := _MISSING.fullmatch(message):
+        return Invalid(f"{f'{member}.' if member else ''}{missing[1]} is required")
+    if unknown := _UNKNOWN.fullmatch(message):
+        return Invalid(f"{member or whole} has the unknown member {unknown[1]!r:.100}")
+    return Invalid(f"{member or whole} {_expectation(message, kind, member)}")
+
+
+def _expectation(message: str, kind: Any, member: str) -> str:
+    for pattern, word in _WORDINGS:
+        if match := pattern.fullmatch(message):
+            return word(*match.groups())
+    if choice := _ENUM.fullmatch(message):
+        return f"{choice[1][:100]} is none of {', '.join(map(str, _choices(kind, member)))}"
+    return message
+
+
+def _wrong_type(expected: str, actual: str) -> str:
+    names = " or ".join(_NAMES.get(name, name) for name in expected.split(" | ") if name != "null")
+    return f"must be {names}, not {_NAMES.get(actual, actual)}"
+
+
+def _wrong_length(kind: str, bound: str, length: str) -> str:
+    if (bound, length) == (">=", "1"):
+        return "must not be empty"
+    return f"must have {_BOUNDS[bound]} {length} {'characters' if kind == 'str' else 'entries'}"
+
+
+#: Messages of msgspec, and functions that word them.
+_WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
+    (re.compile(r"Expected `([^`]+)`, got `(\w+)`"), _wrong_type),
+    (re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)"), _wrong_length),
+    (re.compile(r"Expected `\w+` ([<>]=?) (\S+)"), lambda bound, limit: f"must be {_BOUNDS[bound]} {limit}"),
+    (re.compile(r"Expected `str` matching regex '.*u0000.*'"), lambda: "must not contain NUL"),
+)
+
+
+def _choices(kind: Any, member: str) -> list[Any]:
+    """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
+    name = re.split(r"[.\[]", member, maxsplit=1)[0]
+    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    return _literals(hints.get(name))
+
+
+def _literals(hint: Any) -> list[Any]:
+    if members := getattr(hint, "__members__", None):
+        return [member.value for member in members.values()]
+    return [value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _literals(part))]

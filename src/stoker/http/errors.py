@@ -1,17 +1,11 @@
-"""Error responses: one HTTP status for each kind of error, in the format of each API."""
+"""Failed requests: one HTTP status for each kind of error, and the format of Heat's API."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field
 
-from stoker.http.cfn import serialize
 from stoker.http.request_context import Response
-from stoker.model.errors import RequestLimitExceeded, StokerError, TooManyRequests, Unavailable
-
-#: The path prefix of the object store API.
-OBJECTS = "/object-store"
+from stoker.model.errors import StokerError, TooManyRequests, Unavailable
 
 STATUS = {
     "invalid": 400,
@@ -55,70 +49,52 @@ _TITLES = {
 }
 
 
-def reply(path: str, status: int, kind: str, message: str | None, headers: dict[str, str] | None = None) -> Response:
+@dataclass(frozen=True, slots=True)
+class Failure:
     """
-    Return an error in the format of the API that ``path`` belongs to.
+    A failed request, which each API renders in its own format.
 
     ``kind`` is the error type that Heat's format reports. ``message`` None: the response has only the generic text of
     the status.
     """
-    if path.startswith("/cfn"):
-        return _cfn(status, message, headers)
-    if path.startswith(OBJECTS):
-        return _swift(status, message, headers or {})
-    return Response(status, _render(path)(status, kind, message), headers or {})
+
+    status: int
+    kind: str
+    message: str | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    #: The error that a handler or an access rule raised.
+    error: StokerError | None = None
+
+    @property
+    def title(self) -> str:
+        """The name of the status."""
+        return _TITLES[self.status][0]
+
+    @property
+    def explanation(self) -> str:
+        """The generic text of the status."""
+        return _TITLES[self.status][1]
 
 
-def of(path: str, error: StokerError, auth_url: str) -> Response:
-    """Return the error response for ``error``. ``auth_url`` is the identity URL for the header WWW-Authenticate."""
-    if path.startswith("/cfn"):
-        return serialize.refusal(error, as_json=False)
+def describe(error: Exception, auth_url: str) -> Failure:
+    """
+    Return the failure for ``error``: 500 if it is not a StokerError, so that the response tells nothing of it.
+
+    ``auth_url`` is the identity URL for the header WWW-Authenticate.
+    """
+    if not isinstance(error, StokerError):
+        return Failure(500, "InternalError")
     status = STATUS[error.kind]
-    if path.startswith(OBJECTS) and isinstance(error, RequestLimitExceeded):
-        status = 413
     headers = {"WWW-Authenticate": f'Keystone uri="{auth_url}"'} if status == 401 else {}
-    if isinstance(error, Unavailable):
-        headers["Retry-After"] = "1"
-    elif isinstance(error, TooManyRequests):
+    if isinstance(error, Unavailable | TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)
-    return reply(path, status, type(error).__name__, error.message, headers)
+    return Failure(status, type(error).__name__, error.message, headers, error)
 
 
-def _cfn(status: int, message: str | None, headers: dict[str, str] | None) -> Response:
-    """Errors that occur before a CloudFormation handler runs."""
-    code = "InternalFailure" if status >= 500 else "InvalidParameterValue" if status == 400 else "InvalidAction"
-    return replace(serialize.error(status, code, message or _TITLES[status][1]), headers=headers or {})
-
-
-def _render(path: str) -> Callable[[int, str, str | None], dict[str, Any]]:
-    if path.startswith("/identity"):
-        return _keystone
-    return _zaqar if path.startswith("/messaging") else _heat
-
-
-def _heat(status: int, kind: str, message: str | None) -> dict[str, Any]:
-    title, explanation = _TITLES[status]
-    error = {"type": kind, "traceback": None}
-    if message is not None:
-        error["message"] = message
-    return {"code": status, "title": title, "explanation": explanation, "error": error}
-
-
-def _keystone(status: int, _: str, message: str | None) -> dict[str, Any]:
-    title, explanation = _TITLES[status]
-    return {"error": {"code": status, "title": title, "message": message or explanation}}
-
-
-def _zaqar(status: int, _: str, message: str | None) -> dict[str, Any]:
-    title, explanation = _TITLES[status]
-    return {"title": title, "description": message or explanation}
-
-
-def _swift(status: int, message: str | None, headers: Mapping[str, str]) -> Response:
-    """Return the message as a line of plain text, or without a message an HTML page that explains the status."""
-    if message is None:
-        title, explanation = _TITLES[status]
-        page = f"<html><h1>{title}</h1><p>{explanation}</p></html>"
-        return Response(status, page.encode(), {"Content-Type": "text/html; charset=UTF-8", **headers})
-    text = f"{message}\n".encode(errors="replace")
-    return Response(status, text, {"Content-Type": "text/plain; charset=UTF-8", **headers})
+def render(failure: Failure) -> Response:
+    """Return the response in the format of Heat's API, which is also that of Stoker's own APIs."""
+    error = {"type": failure.kind, "traceback": None}
+    if failure.message is not None:
+        error["message"] = failure.message
+    content = {"code": failure.status, "title": failure.title, "explanation": failure.explanation, "error": error}
+    return Response(failure.status, content, failure.headers)

@@ -1,38 +1,55 @@
 """
 Server-sent events: sends events over one open GET as they occur.
 
-``reply`` calls ``read`` for new events whenever one of the topics is notified. If a stream ends without the API's final
-event, the client reconnects with ``Last-Event-ID``. This happens when the server stops, the stream reaches its maximum
-age, or the token is no longer valid. The route's access rule is applied before each read. Revoking a token, disabling a
-user or removing a role wakes the streams.
+The streams of one subject that begin at the same position share a feed in each process: it reads and encodes each event
+once. If a stream ends without the API's final event, the client reconnects with ``Last-Event-ID``. This happens when
+the server stops, the stream reaches its maximum age, the client reads too slowly, or the token is no longer valid. The
+route's access rule is applied before each page. Revoking a token, disabling a user or removing a role wakes the
+streams.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from starlette.responses import Response as StarletteResponse
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
+from stoker.http.hold import Subscription
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.errors import StokerError
-from stoker.store.notifier import TOKENS_TOPIC
+from stoker.http.threads import in_thread
+from stoker.model.errors import EntityNotFound, StokerError, TooManyRequests
+from stoker.store.notifier import ALL, TOKENS_TOPIC
+from stoker.store.tx import Tx
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 _MEDIA_TYPE = "text/event-stream"
-_HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+#: Streams of a project, as a multiple of those of one token.
+_TOKENS_OF_A_PROJECT = 8
+HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Interval of empty comment lines, so that proxies do not close an idle connection.
 _KEEP_ALIVE_SECONDS = 15.0
 _LONGEST_SECONDS = 3600.0
-#: Pause between two reads: a stream combines many notifications into one read.
-_PAUSE_SECONDS = 0.05
+#: Pause between two reads, and for each stream that receives them: a read combines many notifications.
+_PAUSE_SECONDS, _PAUSE_PER_STREAM = 0.05, 0.004
 #: The pause after a read that takes long, as a multiple of the duration of the read.
 _PAUSES_PER_READ = 4
+#: Bytes of a feed in memory. A stream whose client is further behind ends.
+_MOST_BYTES = 4 * 1024 * 1024
+#: Reads of this process at a time, so that streams leave threads for other requests.
+_READS = 4
+#: Seconds after which a refused client may try again.
+_RETRY_SECONDS = 10
 _encoder = msgspec.json.Encoder()
 
 
@@ -56,8 +73,23 @@ class Batch:
     more: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Streamed(Response):
+class Reader(Protocol):
+    """The position of a stream among the events of its subject."""
+
+    def topics(self) -> Collection[str]:
+        """Return the topics whose notifications announce further events; they may change with each read."""
+
+    def read(self, tx: Tx, notified: Collection[str] | None) -> Batch:
+        """
+        Return the next events, of which there are a bounded number. Runs on a thread.
+
+        ``notified`` are the topics that were notified since the last read; None: any. Raises StokerError.
+        """
+
+
+class Streamed(Response, frozen=True, kw_only=True):
+    """A response whose chunks are sent as they come. ``leave`` is called once, at the end of the request."""
+
     chunks: AsyncIterator[bytes]
     leave: Callable[[], None]
 
@@ -67,11 +99,11 @@ class _Streamed(Response):
 
 class _Response(StreamingResponse):
     """
-    Requests the next chunk after the previous one is written, and releases its place in ``StreamLimits`` at the end.
+    Requests the next chunk after the previous one is written, and calls ``leave`` at the end.
     """
 
-    def __init__(self, streamed: _Streamed) -> None:
-        super().__init__(streamed.chunks, streamed.status, dict(streamed.headers), media_type=_MEDIA_TYPE)
+    def __init__(self, streamed: Streamed) -> None:
+        super().__init__(streamed.chunks, streamed.status, dict(streamed.headers), media_type=streamed.media_type)
         self._leave = streamed.leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -79,6 +111,122 @@ class _Response(StreamingResponse):
             await super().__call__(scope, receive, send)
         finally:
             self._leave()
+
+
+class Streams:
+    """The open streams of this process and their limits. Use it on the event loop only."""
+
+    def __init__(self, per_token: int) -> None:
+        self._limits = {"token": per_token, "project": _TOKENS_OF_A_PROJECT * per_token}
+        self._open: Counter[tuple[str, str]] = Counter()
+        self.feeds: dict[tuple[str, str, int], Feed] = {}
+        self.reads = asyncio.Semaphore(_READS)
+
+    def enter(self, request: RequestContext) -> Callable[[], None]:
+        """
+        Count an open request. Return a function that the caller calls once, at the end of the request.
+
+        Raises TooManyRequests.
+        """
+        token = request.raw.headers.get("x-auth-token", "")
+        holders = (("token", hashlib.sha256(token.encode()).hexdigest()), ("project", request.project))
+        for holder in holders:
+            limit = self._limits[holder[0]]
+            if self._open[holder] >= limit:
+                raise TooManyRequests(
+                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first "
+                    "(setting max_streams_per_token).",
+                    retry_after=_RETRY_SECONDS,
+                )
+        self._open.update(holders)
+        return lambda: self._leave(holders)
+
+    def _leave(self, holders: tuple[tuple[str, str], ...]) -> None:
+        self._open.subtract(holders)
+        for holder in holders:
+            if not self._open[holder]:
+                del self._open[holder]
+
+
+class Feed:
+    """
+    The events of one subject, which its reader reads and encodes once for all streams, page by page.
+
+    A stream is an index into the pages. The first stream that has received all pages starts the next read, so a feed
+    reads no faster than its fastest client.
+    """
+
+    def __init__(self, app: App, reader: Reader) -> None:
+        self._app, self._reader = app, reader
+        self._subscription = Subscription(app.waiters, (TOKENS_TOPIC, *reader.topics()))
+        self._pages: deque[bytes] = deque()
+        self._first = self._size = 0
+        self._reading: asyncio.Task[None] | None = None
+        self._last = Batch(more=True)
+        #: When the next read may begin, and when the next one reads everything (time.monotonic).
+        self._rested_at = self._complete_at = 0.0
+        #: The number of open streams.
+        self.open = 0
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the first page is still in memory and no read has failed, so that a stream can begin."""
+        return self._first == 0 and (self._reading is None or not self._reading.done())
+
+    def has_ended(self, index: int) -> bool:
+        """Return whether no events follow the page before ``index``."""
+        return self._last.over and index >= self._first + len(self._pages)
+
+    def page(self, index: int) -> bytes:
+        """Return a page; empty if there is none yet. Raises EntityNotFound if it is no longer in memory."""
+        if index < self._first:
+            raise EntityNotFound("The client is too slow")
+        return self._pages[index - self._first] if index < self._first + len(self._pages) else b""
+
+    async def advance(self, index: int, seconds: float) -> bool:
+        """Wait at most ``seconds`` for the page ``index``. Return whether anything was read. Raises StokerError."""
+        if index < self._first + len(self._pages) or self._last.over:
+            return True
+        if self._reading is None:
+            is_notified = self._last.more or await self._subscription.wait(seconds)
+            if not is_notified and time.monotonic() < self._complete_at:
+                return False
+        if self._reading is None and index == self._first + len(self._pages):
+            self._reading = asyncio.create_task(self._read())
+        if self._reading is not None:
+            await asyncio.shield(self._reading)  # also for the other streams, if this one ends
+        return True
+
+    def close(self) -> None:
+        """End the subscription."""
+        self._subscription.close()
+
+    async def _read(self) -> None:
+        if not self._last.more:
+            await asyncio.sleep(max(0.0, self._rested_at - time.monotonic()))
+        notified = self._subscription.take()
+        async with self._app.streams.reads:
+            began = time.monotonic()
+            is_complete = ALL in notified or began >= self._complete_at
+            if is_complete:
+                self._complete_at = began + _KEEP_ALIVE_SECONDS
+            data, self._last = await in_thread(self._load, None if is_complete else notified)
+        self._subscription.watch((TOKENS_TOPIC, *self._reader.topics()))
+        if data:
+            self._pages.append(data)
+            self._size += len(data)
+        while self._size > _MOST_BYTES and len(self._pages) > 1:
+            self._size -= len(self._pages.popleft())
+            self._first += 1
+        # In proportion to the duration, so that followers of large triggers do not use all CPU time.
+        pause = max(_PAUSE_SECONDS, _PAUSES_PER_READ * (time.monotonic() - began))
+        self._rested_at = time.monotonic() + pause + _PAUSE_PER_STREAM * self.open
+        self._reading = None  # not after an error: the reader has lost its position
+
+    def _load(self, notified: Collection[str] | None) -> tuple[bytes, Batch]:
+        with self._app.store.read() as tx:
+            batch = self._reader.read(tx, notified)
+        return b"".join(map(_encode, batch.events)), Batch(over=batch.over, more=batch.more)
 
 
 def is_wanted(request: RequestContext) -> bool:
@@ -92,68 +240,66 @@ def last_id(request: RequestContext) -> int:
     return int(header) if header.isascii() and header.isdecimal() and len(header) <= 18 else 0
 
 
-async def reply(request: RequestContext, topics: Callable[[], Collection[str]], read: Callable[[], Batch]) -> Response:
+async def reply(request: RequestContext, subject: str, after: int, reader: Reader) -> Response:
     """
-    Return a response that streams the events that ``read`` returns.
+    Return a response that streams the events of ``subject`` after the position ``after``.
 
-    ``read`` runs on a thread and returns a bounded number of events since its previous call. While it reports ``more``,
-    it is called again as soon as the client has received the previous batch. A slow client therefore holds only one
-    batch in memory. ``topics`` may return different topics after each read. An exception of the first read becomes an
-    ordinary error response; a later one ends the stream. Raises TooManyRequests.
+    ``reader`` reads them if no other stream does: all readers of a subject and a position return the same events. An
+    exception of the first read becomes an ordinary error response; a later one ends the stream. Raises TooManyRequests.
     """
-    leave = request.app.streams.enter(request)
-    try:
-        first = await request.in_thread(read)
-    except BaseException:
+    streams, key = request.app.streams, (request.project, subject, after)
+    leave = streams.enter(request)
+    feed = streams.feeds.get(key)
+    if feed is None or not feed.is_whole:
+        feed = streams.feeds[key] = Feed(request.app, reader)
+    feed.open += 1
+
+    def end() -> None:
+        feed.open -= 1
+        if not feed.open:
+            feed.close()
+            if streams.feeds.get(key) is feed:
+                del streams.feeds[key]
         leave()
+
+    try:
+        await feed.advance(0, 0.0)
+    except BaseException:
+        end()
         raise
-    return _Streamed(status=200, headers=_HEADERS, chunks=_chunks(request, topics, read, first), leave=leave)
+    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=_chunks(request, feed), leave=end)
 
 
-async def _chunks(
-    request: RequestContext, topics: Callable[[], Collection[str]], read: Callable[[], Batch], first: Batch
-) -> AsyncIterator[bytes]:
+async def _chunks(request: RequestContext, feed: Feed) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
-    batch, end = first, time.monotonic() + _LONGEST_SECONDS
-    waiters = request.app.waiters
-    if batch.events:
-        yield _encode(batch)
-    while not (batch.over or waiters.closed or time.monotonic() > end):
-        subscribed = frozenset((TOKENS_TOPIC, *topics()))
-        with waiters.register(*subscribed) as waiter:
-            try:
-                await request.authorize_again()
-                began = time.monotonic()
-                batch = await request.in_thread(read)
-            except StokerError:
-                return  # the token has expired, or the subject of the stream no longer exists
-            # In proportion to the duration, so that followers of large triggers do not use all CPU time.
-            rested = time.monotonic() + max(_PAUSE_SECONDS, _PAUSES_PER_READ * (time.monotonic() - began))
-            if batch.events:
-                yield _encode(batch)
-            if batch.over or batch.more:
-                continue
-            # A topic that is new after the read may have been notified before it was registered: read again.
-            notified = not subscribed.issuperset(topics()) or await waiter.wait(_patience(request))
-        if not notified:
+    index, until = 0, time.monotonic() + _LONGEST_SECONDS
+    while not feed.has_ended(index):
+        try:
+            is_read = await feed.advance(index, _patience(request))
+            if request.app.waiters.closed or time.monotonic() > until:
+                return
+            await request.authorize_again()
+            page = feed.page(index)
+        except StokerError:
+            return  # the token has expired, the subject no longer exists, or the client is too slow
+        if page:
+            index += 1
+            yield page
+        elif not is_read:
             yield b":\n\n"
-        await asyncio.sleep(max(0.0, rested - time.monotonic()))
 
 
 def _patience(request: RequestContext) -> float:
     """
     Return the seconds until the next line: at most the keep-alive interval or the remaining lifetime of the token.
     """
-    if request.principal is None:
+    principal = request.caller.principal
+    if principal is None:
         return _KEEP_ALIVE_SECONDS
-    left = (request.principal.expires_at - request.app.store.clock.now()).total_seconds()
+    left = (principal.expires_at - request.app.store.clock.now()).total_seconds()
     return min(_KEEP_ALIVE_SECONDS, max(left, 0.0))
 
 
-def _encode(batch: Batch) -> bytes:
-    return b"".join(_event(event) for event in batch.events)
-
-
-def _event(event: Event) -> bytes:
+def _encode(event: Event) -> bytes:
     id = b"" if event.id is None else b"id: %d\n" % event.id
     return id + b"event: %s\ndata: %s\n\n" % (event.name.encode(), _encoder.encode(event.data))

@@ -59,8 +59,9 @@ def _flag(value: Any) -> bool:
 
 def _whole(least: int, most: int) -> Callable[[Any], int]:
     def parse(value: Any) -> int:
+        digits = str(value).removeprefix("-")
         # Python refuses to parse integers of more than 4,300 digits.
-        if isinstance(value, bool) or not (isinstance(value, int) or (str(value).isdecimal() and len(value) <= 100)):
+        if isinstance(value, bool) or not (isinstance(value, int) or (digits.isdecimal() and len(digits) <= 100)):
             raise ValueError(f"must be a whole number, not {value!r:.100}")
         number = int(value)
         if number < least:

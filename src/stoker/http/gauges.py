@@ -12,8 +12,8 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.registry import Collector
 
 from stoker.model.errors import StokerError
-from stoker.store import site_figures
-from stoker.store.site_figures import SiteFigures
+from stoker.store import site
+from stoker.store.site import SiteFigures
 from stoker.version import VERSION
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class FiguresReader:
             if self._figures is None or time.monotonic() - self._read_at > _FIGURES_SECONDS:
                 try:
                     with app.store.read() as tx:
-                        self._figures = site_figures.read(tx, app.settings.offline_after)
+                        self._figures = site.read_figures(tx, app.settings.offline_after)
                 except StokerError:
                     return None
                 self._read_at = time.monotonic()
@@ -81,6 +81,19 @@ class GaugeCollector(Collector):
         yield _gauge("stoker_job_threads_busy", "Threads that run a job now.", total - free)
         problems = app.health.problems()
         yield _gauge("stoker_healthy", "1 if all checks of /healthz pass, else 0.", not problems)
+        yield _gauge("stoker_degraded", "1 while /healthz has warnings, else 0.", bool(app.health.warnings()))
+        certificate = GaugeMetricFamily(
+            "stoker_certificate_expiry_timestamp_seconds", "When the TLS certificate expires.", labels=["path"]
+        )
+        if (end := app.certificate.end()) is not None:
+            certificate.add_metric([str(app.certificate.chain)], end.timestamp())
+        yield certificate
+        disks = GaugeMetricFamily(
+            "stoker_disk_free_bytes", "Free space of the file systems that this process writes to.", labels=["path"]
+        )
+        for path, free in app.disk_space.free():
+            disks.add_metric([str(path)], free)
+        yield disks
         notifier = GaugeMetricFamily(
             "stoker_notifier_up", "1 while this part of the notifier works, else 0.", labels=["part"]
         )

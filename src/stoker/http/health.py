@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from stoker.http.access import Public
+from stoker.http.access import PUBLIC
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Link
 from stoker.http.request_context import RequestContext, Response, Route
@@ -18,10 +18,12 @@ class Version(Answer):
     links: list[Link]
 
 
-@operation(200, {"status": Literal["ok"], "version": str})
+@operation(200, {"status": Literal["ok", "degraded"], "version": str, "warnings": list[str]})
 async def health(request: RequestContext) -> Response:
     """
     Return whether every check of the health report passes. The status 503 names the failed checks.
+
+    A degraded service works, with warnings that need an administrator.
 
     Raises Unavailable.
     """
@@ -29,7 +31,8 @@ async def health(request: RequestContext) -> Response:
     problems = request.app.health.problems()
     if problems:
         raise Unavailable("; ".join(f"{name}: {reason}" for name, reason in problems.items()))
-    return Response(200, {"status": "ok", "version": VERSION})
+    warnings = [f"{name}: {reason}" for name, reason in request.app.health.warnings().items()]
+    return Response(200, {"status": "degraded" if warnings else "ok", "version": VERSION, "warnings": warnings})
 
 
 @operation(300, {"versions": list[Version]})
@@ -40,8 +43,8 @@ def versions(request: RequestContext) -> Response:
 
 
 ROUTES = [
-    Route("GET", "/healthz", Public(), health),
-    Route("GET", "/", Public(), versions),
-    Route("GET", "/versions", Public(), versions),
-    Route("GET", "/v1", Public(), versions),
+    Route("GET", "/healthz", PUBLIC, health),
+    Route("GET", "/", PUBLIC, versions),
+    Route("GET", "/versions", PUBLIC, versions),
+    Route("GET", "/v1", PUBLIC, versions),
 ]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import structlog
 
+from stoker.background_thread import BackgroundThread
 from stoker.model.errors import StokerError
 
 _log = structlog.get_logger("stoker.health")
@@ -29,16 +30,18 @@ class HealthReport:
     a problem.
     """
 
-    def __init__(self, checks: Mapping[str, Check]) -> None:
-        self._checks = checks
+    def __init__(self, checks: Mapping[str, Check], advisory: Mapping[str, Check] | None = None) -> None:
+        """A failure of ``checks`` makes the service unhealthy, one of ``advisory`` checks only degraded."""
+        self._advisory = frozenset(advisory or {})
+        self._checks = {**checks, **(advisory or {})}
         self._problems: dict[str, str] = {}
         #: Name of the running check and its start, by time.monotonic().
         self._running: tuple[str, float] | None = None
         self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="stoker-health", daemon=True)
+        self._thread = BackgroundThread("stoker-health", self._run)
         self._thread.start()
 
     def stop(self) -> None:
@@ -48,12 +51,16 @@ class HealthReport:
             self._thread.join(timeout=1)
 
     def problems(self) -> dict[str, str]:
-        """Return the reasons of failed checks by name; empty if the service is healthy. Never blocks."""
-        problems = dict(self._problems)
+        """Return the reasons of failed checks by name; empty unless the service is unhealthy. Never blocks."""
+        problems = {name: reason for name, reason in self._problems.items() if name not in self._advisory}
         running = self._running
         if running is not None and (seconds := time.monotonic() - running[1]) > _PATIENCE:
             problems[running[0]] = f"no answer for {seconds:.0f} seconds"
         return problems
+
+    def warnings(self) -> dict[str, str]:
+        """Return the reasons of failed advisory checks by name. Never blocks."""
+        return {name: reason for name, reason in self._problems.items() if name in self._advisory}
 
     def refresh(self) -> None:
         """Run every check once, on the calling thread."""

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Metric, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
-from stoker.http.access import MetricsToken
+from stoker.http.access import MONITORING_TOKEN, TOKEN, Access, site_admin
 from stoker.http.app import App
 from stoker.http.contracts import operation
 from stoker.http.gauges import GaugeCollector, collect_site
@@ -25,7 +25,7 @@ def collect_process(app: App) -> Iterator[Metric]:
     Leaves out when each counter was created, which doubles the text and repeats the process's start.
     """
     process = str(app.worker.number if app.worker else os.getpid())
-    for collector in (app.store.metrics.registry, GaugeCollector(app), ProcessCollector(registry=None)):
+    for collector in (app.metrics.registry, GaugeCollector(app), ProcessCollector(registry=None)):
         for metric in collector.collect():
             metric.samples = [
                 sample._replace(labels={**sample.labels, "process": process})
@@ -59,4 +59,4 @@ def _render(app: App) -> bytes:
     return generate_latest(registry)
 
 
-ROUTES = [Route("GET", "/metrics", MetricsToken(), show)]
+ROUTES = [Route("GET", "/metrics", Access(MONITORING_TOKEN, TOKEN, allow=site_admin), show)]

@@ -8,14 +8,12 @@ include rows that are created while it is sent, as with pages that a client requ
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 from starlette.responses import Response as StarletteResponse
 from starlette.responses import StreamingResponse
 
-from stoker.http.access import only_reads
 from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.secrets import redact_credentials
@@ -38,7 +36,7 @@ class _Pages:
     def __init__(
         self, request: RequestContext, read: Read, start: Any, limit: int | None, first: int, fit: Fit | None
     ) -> None:
-        self._only_reads = only_reads(request.principal)
+        self._only_reads = request.caller.only_reads
         self._store = request.app.store
         self._read = read
         self._fit = fit
@@ -75,8 +73,7 @@ class _Pages:
         return redact_credentials(raw) if self._only_reads else raw
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Streamed(Response):
+class _Streamed(Response, frozen=True, kw_only=True):
     chunks: AsyncIterator[bytes]
 
     def to_starlette(self) -> StarletteResponse:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 
 from stoker.model.errors import RequestLimitExceeded, TooManyRequests
 
+if TYPE_CHECKING:
+    from stoker.http.app import App
+    from stoker.http.request_context import Route
+
 #: Limits of bodies in memory, in bytes: per known client, per address without a login, and in total.
 _KNOWN_BYTES = 48 * 1024 * 1024
 _UNKNOWN_BYTES = 8 * 1024 * 1024
 _BYTES = 256 * 1024 * 1024
-#: Bytes of a body, or fields of a form, after which ``check_start`` is called.
-_START_BYTES, _START_FIELDS = 64 * 1024, 100
+#: Bytes of a body after which ``check_large`` is called.
+_LARGE = 64 * 1024
 
 
 class Client(NamedTuple):
@@ -75,19 +78,15 @@ class BodyBudget:
             self._held.pop(key, None)
 
 
-#: Receives the beginning of a body that is large or has many fields. Raises StokerError to stop reading the body.
-CheckStart = Callable[[bytes], Awaitable[None]]
-
-
-async def read(request: Request, limit: int, lease: Lease, check_start: CheckStart | None = None) -> bytes:
+async def read(request: Request, route: Route, lease: Lease, app: App) -> bytes:
     """
-    Return the body of the request, at most ``limit`` bytes; empty for methods without a body.
+    Return the body of the request.
 
-    Raises RequestLimitExceeded as soon as the body exceeds ``limit``, TooManyRequests if the client exceeds its share
-    of memory, and whatever ``check_start`` raises.
+    Raises RequestLimitExceeded as soon as the body exceeds the limit of the route, TooManyRequests if the client
+    exceeds its share of memory, and whatever the route's ``check_large`` raises.
     """
-    if request.method in ("GET", "HEAD", "DELETE", "OPTIONS"):
-        return b""
+    limit = route.body_limit
+    check_large = route.check_large
     chunks: list[bytes] = []
     async for chunk in request.stream():
         if not chunk:
@@ -96,10 +95,7 @@ async def read(request: Request, limit: int, lease: Lease, check_start: CheckSta
         if lease.size > limit:
             raise RequestLimitExceeded(f"Request limit exceeded: the body is longer than {limit} bytes")
         chunks.append(chunk)
-        if check_start is not None and lease.size > _START_BYTES:
-            await check_start(b"".join(chunks)[:_START_BYTES])
-            check_start = None
-    body = chunks[0] if len(chunks) == 1 else b"".join(chunks)
-    if check_start is not None and body.count(b"&") >= _START_FIELDS:
-        await check_start(body)
-    return body
+        if check_large is not None and lease.size > _LARGE:
+            await check_large(request, app)
+            check_large = None
+    return chunks[0] if len(chunks) == 1 else b"".join(chunks)

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
 
-from stoker.http import contracts, threads
-from stoker.http.json_body import decode
+from stoker.http import audit_trail, contracts, threads
 from stoker.http.pieces import LARGE, PiecedResponse
 from stoker.http.threads import HANDLERS, Executor
+from stoker.json_body import decode
+from stoker.model.audit import Subject
 from stoker.model.errors import Forbidden
 from stoker.model.principal import Principal
 from stoker.model.secrets import redact_credentials
-from stoker.settings import Settings
 
 if TYPE_CHECKING:
-    from stoker.http.access import Access
+    from stoker.http.access import Access, Caller
     from stoker.http.app import App
+    from stoker.store.tx import Tx
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -33,7 +36,7 @@ _encoder = msgspec.json.Encoder()
 BODY_LIMIT = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RequestContext:
     """One authenticated request, as its handler receives it."""
 
@@ -41,22 +44,10 @@ class RequestContext:
     body: bytes
     path: Mapping[str, str]
     app: App
-    #: The principal of the token, if the route requires a token.
-    principal: Principal | None = None
-    #: Id of the server whose agent sends the request, in the agent API.
-    agent: str | None = None
-    #: Id of the relay that sends the request, in the relay API.
-    relay_id: str | None = None
-    #: Id of the one resource that the caller may read or signal; None: all resources of the project.
-    only: str | None = None
-    #: The project of the request, if the path does not name it.
-    project_id: str | None = None
-    #: Id of the user whose objects the request is limited to; None: all users.
-    limited_to: str | None = None
-    #: The access rule of the route; None: the request is not authorized again.
-    access: Access | None = None
-    #: The caller uses a login or a pre-signed URL that Stoker created for the resource (``model.ownership``).
-    as_owner: bool = False
+    caller: Caller
+    route: Route
+    #: The objects that the request concerns, which the handler names for the audit log.
+    subject: Subject = field(default_factory=Subject)
 
     @property
     def query(self) -> QueryParams:
@@ -71,31 +62,48 @@ class RequestContext:
     @property
     def project(self) -> str:
         """The project of the token or, without one, of the path; the access rule has compared the two."""
-        return self.project_id or self.path["project"]
+        return self.caller.project or self.path["project"]
 
     @property
     def user(self) -> Principal:
         """The principal of the token. The route must require a token."""
-        assert self.principal is not None, "the route asks for no token"
-        return self.principal
+        assert self.caller.principal is not None, "the route asks for no token"
+        return self.caller.principal
 
     @property
     def token(self) -> str:
         """The token of the request, or the token that Keystone issued for its signature; empty without both."""
-        issued = self.principal.token if self.principal is not None else None
-        return issued or self.raw.headers.get("X-Auth-Token", "")
+        principal = self.caller.principal
+        return (principal.token if principal is not None else None) or self.raw.headers.get("X-Auth-Token", "")
 
     @property
     def server(self) -> str:
         """Id of the server whose agent sends the request. The route must require an agent key."""
-        assert self.agent is not None, "the route asks for no agent key"
-        return self.agent
+        assert self.caller.server is not None, "the route asks for no agent key"
+        return self.caller.server
 
     @property
     def relay(self) -> str:
         """Id of the relay that sends the request. The route must require a relay's key."""
-        assert self.relay_id is not None, "the route asks for no relay's key"
-        return self.relay_id
+        assert self.caller.relay is not None, "the route asks for no relay's key"
+        return self.caller.relay
+
+    def write(self, do: Callable[[Tx], T]) -> T:
+        """
+        Run ``do`` in a write transaction, which adds the route's action to the audit log, and return its result.
+
+        Raises as ``Store.write``.
+        """
+        if not self.route.action:
+            return self.app.store.write(do)
+
+        def do_and_record(tx: Tx) -> T:
+            audit_trail.describe_path(tx, self)
+            result = do(tx)
+            audit_trail.record(tx, self)
+            return result
+
+        return self.app.store.write(do_and_record)
 
     async def authorize_again(self) -> None:
         """
@@ -103,18 +111,12 @@ class RequestContext:
 
         Raises Unauthorized or Forbidden.
         """
-        if self.access is not None:
-            await self.access.authenticate(self.raw, self.path, self.app)
+        await self.route.access.authenticate(self.raw, self.path, self.app)
 
     def require_resource(self, resource_id: str | None) -> None:
-        """Raise Forbidden if the access rule limits the request to another resource. None: no resource is allowed."""
-        if self.only not in (None, resource_id):
+        """Raise Forbidden if the caller is limited to another resource. None: no resource is allowed."""
+        if self.caller.resource not in (None, resource_id):
             raise Forbidden("You are not authorized to complete this action.")
-
-    def require_owner(self, user_id: str) -> None:
-        """Raise Forbidden if the access rule limits the request to the objects of another user."""
-        if self.limited_to not in (None, user_id):
-            raise Forbidden("You are not authorized to perform the requested action.")
 
     def json(self) -> Any:
         """Decode the body. Raises Invalid if the body is not JSON."""
@@ -125,13 +127,12 @@ class RequestContext:
         return await threads.in_thread(do, *args, **named)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """A response. Bytes are sent unchanged, any other ``content`` as JSON; None is an empty body."""
 
     status: int
     content: Any = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     media_type: str = "application/json"
 
     def to_starlette(self) -> StarletteResponse:
@@ -169,7 +170,7 @@ class Route:
     A segment of ``path`` may be a name in braces. A literal segment takes precedence over a named segment. A last
     segment ``{name*}`` matches the rest of the path, including slashes. Example:
 
-        Route("GET", "/v1/{project}/stacks/{name}", Token(READER), show)
+        Route("GET", "/v1/{project}/stacks/{name}", ANY_TOKEN, show)
     """
 
     verb: str
@@ -177,12 +178,14 @@ class Route:
     access: Access
     handler: Handler
     #: Maximum bytes of the body, or a function that reads the maximum from the site's settings.
-    body_limit: int | Callable[[Settings], int] = BODY_LIMIT
-    #: For routes whose handler authenticates the caller. Called with the beginning of a body of more than 64 KiB, or of
-    #: more than 100 form fields, before the rest is read and parsed. Raises StokerError.
-    check_start: Callable[[Request, bytes, App], Awaitable[None]] | None = None
+    body_limit: int = BODY_LIMIT
+    #: For routes whose handler authenticates the caller. Called after the first 64 KiB of a longer body, before the
+    #: rest is read. Raises StokerError.
+    check_large: Callable[[Request, App], Awaitable[None]] | None = None
     #: The executor whose threads run a plain handler.
     executor: Executor = HANDLERS
+    #: The action in the audit log, such as ``delete server``; empty: the requests leave no entry, or another one.
+    action: str = ""
     #: Whether ``handler`` is a coroutine function; computed once, not for each request.
     is_coroutine: bool = field(init=False)
     #: Decodes the request as the handler's contract says and calls the handler.

@@ -8,12 +8,13 @@ mostly for futures that threads can wait for. Here only the event loop waits.
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import Context, copy_context
 from queue import SimpleQueue
 from typing import Any, TypeVar
+
+from stoker.background_thread import BackgroundThread
 
 T = TypeVar("T")
 
@@ -31,7 +32,7 @@ class ThreadPool:
     def __init__(self, name: str, size: int) -> None:
         self.size = size
         self._name = name
-        self._threads: list[threading.Thread] = []
+        self._threads: list[BackgroundThread] = []
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         #: Number of calls whose futures are not resolved.
         self._unfinished = 0
@@ -63,8 +64,7 @@ class ThreadPool:
             thread.join()
 
     def _start_thread(self) -> None:
-        # A daemon thread, because a call that hangs must not prevent the interpreter from exiting.
-        thread = threading.Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
+        thread = BackgroundThread(f"{self._name}_{len(self._threads)}", self._work)
         self._threads.append(thread)
         thread.start()
 

@@ -125,8 +125,9 @@ class Executor:
 HANDLERS = Executor("handlers", threads=32, share=24, waiting=2000, waiting_share=1000, spare=8)
 #: Templates are CPU-bound: few threads, so that the event loop is not delayed.
 TEMPLATES = Executor("templates", threads=4, share=2, waiting=64, waiting_share=16)
-#: Logins wait for password hashes, of which at most two are computed at a time; addresses take turns.
-LOGINS = Executor("logins", threads=4, share=2, waiting=40, waiting_share=10)
+#: Requests that hash passwords. A hash takes 16 MiB and about 50 ms of a core: few threads keep logins from using all
+#: memory and all cores. Addresses and projects take turns.
+LOGINS = Executor("logins", threads=2, share=2, waiting=40, waiting_share=10)
 
 
 async def in_thread(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
@@ -141,7 +142,7 @@ def shut_down(seconds: float) -> bool:
         for executor in (HANDLERS, TEMPLATES, LOGINS):
             executor.shut_down()
 
-    waiting = threading.Thread(target=wait, daemon=True)
+    waiting = threading.Thread(target=wait, daemon=True)  # noqa: TID251 — one call
     waiting.start()
     waiting.join(seconds)
     return not waiting.is_alive()

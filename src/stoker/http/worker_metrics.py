@@ -1,89 +1,61 @@
 """
 The metrics of all worker processes under one supervisor (``stoker serve --workers``).
 
-A request of ``/metrics`` reaches any worker, which reads the metrics of the others from their Unix sockets. The sockets
-are in the abstract namespace of Linux: they have no files, and accept processes of the same user only.
+A request of ``/metrics`` reaches any worker, which reads the metrics of the others from their Unix sockets in the state
+directory.
 """
 
 from __future__ import annotations
 
-import json
 import os
-import socket
-import struct
-import threading
-import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Client, Listener
+from pathlib import Path
 
-import structlog
 from prometheus_client import Metric
 
-_log = structlog.get_logger("stoker.http")
+from stoker.background_thread import BackgroundThread
 
-#: Seconds for which a request waits for the other workers. The metrics of those that do not answer are left out.
-_SECONDS = 2.0
-#: The process's id, user and group (``struct ucred``).
-_CREDENTIALS = struct.Struct("3i")
+#: Seconds for which a request waits for another worker. The metrics of one that does not answer are left out.
+_SECONDS = 1.0
 
 
-class WorkerSockets:
-    """The listening sockets of all workers. Create them before the workers are forked."""
-
-    def __init__(self, workers: int) -> None:
-        self._sockets = [_listen() for _ in range(workers)]
-
-    def take(self, number: int) -> WorkerMetrics:
-        """Return the metrics of worker ``number`` (from 1) in its process, which has no use for the other sockets."""
-        addresses = [sock.getsockname() for sock in self._sockets]
-        own = self._sockets[number - 1]
-        for sock in self._sockets:
-            if sock is not own:
-                sock.close()
-        return WorkerMetrics(number, own, [address for address in addresses if address != own.getsockname()])
+def open_folder(state_dir: Path) -> Path:
+    """Return a path to the folder of the sockets in this process and its children, short enough for a socket."""
+    folder = state_dir / "workers"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return Path(f"/proc/self/fd/{os.open(folder, os.O_DIRECTORY)}")
 
 
 class WorkerMetrics:
-    """Exchanges metrics with the other workers. ``others`` are their addresses."""
+    """Exchanges the metrics of worker ``number`` (from 1) with the other ``workers``."""
 
-    def __init__(self, number: int, listening: socket.socket, others: Sequence[bytes]) -> None:
+    def __init__(self, number: int, workers: int, folder: Path) -> None:
         self.number = number
-        self._listening = listening
-        self._others = others
+        self._own = folder / str(number)
+        self._others = [str(folder / str(other)) for other in range(1, workers + 1) if other != number]
 
     def start(self, collect: Callable[[], Iterable[Metric]]) -> None:
         """Start the thread that sends the metrics that ``collect`` returns to other workers."""
-        threading.Thread(target=self._serve, args=(collect,), name="stoker-metrics", daemon=True).start()
+        BackgroundThread("stoker-metrics", partial(self._serve, collect)).start()
 
     def read_others(self) -> list[Metric]:
-        """Return the metrics of the other workers. Blocks, for two seconds at most."""
-        until = time.monotonic() + _SECONDS
+        """Return the metrics of the other workers. Blocks, for a second for each that does not answer."""
         metrics: list[Metric] = []
-        with ExitStack() as stack:
-            connections = []
-            for address in self._others:
-                connection = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
-                connection.settimeout(_left(until))
-                with suppress(OSError):
-                    connection.connect(address)
-                    connections.append(connection)
-            for connection in connections:
-                with suppress(OSError, ValueError):  # ValueError: the worker ended while it sent
-                    metrics += _decode(_receive(connection, until))
+        for address in self._others:
+            with suppress(OSError, EOFError), Client(address, "AF_UNIX") as connection:
+                if connection.poll(_SECONDS):
+                    metrics += connection.recv()
         return metrics
 
     def _serve(self, collect: Callable[[], Iterable[Metric]]) -> None:
-        while True:
-            connection, _ = self._listening.accept()
-            with connection:
-                try:
-                    connection.settimeout(_SECONDS)
-                    if _is_own_user(connection):
-                        connection.sendall(_encode(collect()))
-                except OSError:
-                    pass  # the other worker has ended, or no longer waits
-                except Exception:  # the next request may succeed
-                    _log.exception("metrics.not_collected")
+        self._own.unlink(missing_ok=True)  # of a process that was killed
+        with Listener(str(self._own), "AF_UNIX", backlog=16) as listener:
+            while True:
+                with suppress(OSError), listener.accept() as connection:
+                    connection.send(list(collect()))
 
 
 def merge(metrics: Iterable[Metric]) -> list[Metric]:
@@ -94,50 +66,3 @@ def merge(metrics: Iterable[Metric]) -> list[Metric]:
         if first is not metric:
             first.samples.extend(metric.samples)
     return list(merged.values())
-
-
-def _listen() -> socket.socket:
-    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listening.bind("")  # Linux chooses an abstract address
-    listening.listen()
-    return listening
-
-
-def _is_own_user(connection: socket.socket) -> bool:
-    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user, _ = _CREDENTIALS.unpack(data)
-    return bool(user == os.geteuid())
-
-
-def _left(until: float) -> float:
-    return max(0.001, until - time.monotonic())
-
-
-def _receive(connection: socket.socket, until: float) -> bytes:
-    """Return all bytes until the end of the connection. Raises TimeoutError after ``until``."""
-    data = b""
-    while True:
-        connection.settimeout(_left(until))
-        chunk = connection.recv(1 << 16)
-        if not chunk:
-            return data
-        data += chunk
-
-
-def _encode(metrics: Iterable[Metric]) -> bytes:
-    return json.dumps(
-        [
-            [metric.name, metric.documentation, metric.type, [sample[:3] for sample in metric.samples]]
-            for metric in metrics
-        ]
-    ).encode()
-
-
-def _decode(data: bytes) -> list[Metric]:
-    metrics = []
-    for name, text, kind, samples in json.loads(data):
-        metric = Metric(name, text, kind)
-        for sample in samples:
-            metric.add_sample(*sample)
-        metrics.append(metric)
-    return metrics

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import secrets
 import uuid
-from dataclasses import replace
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.identity import passwords
 from stoker.identity.directory import DOMAIN_ID, ROLES
-from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
-from stoker.model.principal import ApplicationCredential, Ec2Credential, Principal, Project, User
-from stoker.store import application_credentials, artifacts, ec2_credentials, identity, relays, tokens
+from stoker.model.principal import ApplicationCredential, Principal, Project, User
+from stoker.store import application_credentials, artifacts, identity, relays, tokens
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
 
@@ -48,24 +48,16 @@ def delete_project(tx: Tx, id: str) -> None:
     if left := identity.in_project(tx, id):
         raise Conflict(f"The project has {', '.join(left)}: delete them first.")
     application_credentials.delete_in_project(tx, id)
-    ec2_credentials.delete_in_project(tx, id)
     artifacts.delete_in_project(tx, id)
     relays.delete_in_project(tx, id)
     identity.delete_project(tx, id)
     tx.notify(TOKENS_TOPIC)
 
 
-def create_user(tx: Tx, name: str, hashed: str, default_project_id: str | None, *, enabled: bool) -> User:
-    """Create a user. ``hashed``: the hash of its password. Raises Conflict if the name is in use."""
+def create_user(tx: Tx, *, name: str, password_hash: str, **fields: Any) -> User:
+    """Create a user with these fields of ``model.principal.User``. Raises Conflict if the name is in use."""
     _free(identity.find_user_by_name(tx, name, DOMAIN_ID), "user", name)
-    user = User(
-        id=uuid.uuid4().hex,
-        name=name,
-        domain_id=DOMAIN_ID,
-        password_hash=hashed,
-        default_project_id=default_project_id,
-        enabled=enabled,
-    )
+    user = User(id=uuid.uuid4().hex, name=name, domain_id=DOMAIN_ID, password_hash=password_hash, **fields)
     identity.add_user(tx, user)
     return user
 
@@ -84,11 +76,10 @@ def change_user(tx: Tx, id: str, **changes: Any) -> User:
 
 
 def delete_user(tx: Tx, id: str) -> None:
-    """Delete a user with its tokens, application credentials and EC2 keys. Raises EntityNotFound."""
+    """Delete a user with its tokens and application credentials. Raises EntityNotFound."""
     user(tx, id)
     tokens.drop_of_user(tx, id)
     application_credentials.delete_of_user(tx, id)
-    ec2_credentials.delete_of_user(tx, id)
     identity.delete_user(tx, id)
     tx.notify(TOKENS_TOPIC)
 
@@ -173,26 +164,6 @@ def create_credential(
     return credential
 
 
-def create_ec2_key(
-    tx: Tx, keys: Ec2Keys, requester: Principal, user_id: str, project_id: str | None
-) -> tuple[Ec2Credential, str]:
-    """
-    Create an EC2 key of a user for a project, and return the key and its secret in plain text.
-
-    A key has all roles of its user in the project, so an application credential that requests it must have them, too.
-    Raises EntityNotFound, Invalid or Forbidden.
-    """
-    user(tx, user_id)
-    roles = identity.roles(tx, user_id, project_id) if project_id is not None else frozenset[str]()
-    if project_id is None or not roles:
-        raise Invalid("tenant_id must be the id of a project that the user has a role in")
-    if requester.application_credential_id and (project_id, roles) != (requester.project_id, requester.roles):
-        raise Forbidden(
-            "An EC2 credential has all roles of its user in a project, and this application credential has not."
-        )
-    return keys.create(tx, user_id, project_id)
-
-
 def delete_credential(tx: Tx, user_id: str, id: str) -> None:
     """Delete a user's application credential. Raises EntityNotFound."""
     credential(tx, user_id, id)
@@ -228,11 +199,6 @@ def new_secret() -> tuple[str, str]:
     """Generate a secret. Returns the secret and its hash."""
     secret = secrets.token_hex(32)
     return secret, passwords.hash_password(secret)
-
-
-def create_role() -> NoReturn:
-    """Always raises Forbidden, because the set of roles is fixed."""
-    raise Forbidden(f"The roles are {', '.join(ROLES)}: there cannot be others.")
 
 
 def _check_role(role: str) -> None:

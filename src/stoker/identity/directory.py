@@ -5,10 +5,12 @@ from __future__ import annotations
 import hmac
 import secrets
 import uuid
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from stoker.identity import ec2, passwords, stack_users
+from msgspec.structs import replace
+
+from stoker.identity import passwords, stack_users
 from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.login_limits import LoginLimiter
 from stoker.identity.stack_users import StackUser, StackUsers
@@ -57,12 +59,12 @@ class Directory:
     """
     Logs users, stack users and application credentials in and issues their tokens.
 
-    ``secret`` is the site secret; ``max_login_failures`` = 0 disables the limit of failed logins.
+    ``secret`` is the site secret.
     """
 
-    def __init__(self, store: Store, token_hours: int, secret: bytes, max_login_failures: int = 0) -> None:
+    def __init__(self, store: Store, token_hours: int, secret: bytes) -> None:
         self._store = store
-        self._limiter = LoginLimiter(max_login_failures)
+        self._limiter = LoginLimiter()
         self._stack_users = StackUsers(secret)
         self.ec2 = Ec2Keys(store, self._stack_users)
         self.tokens = Tokens(store, token_hours)
@@ -109,12 +111,6 @@ class Directory:
             raise Unauthorized(_WRONG)
         request = TokenRequest(user_id=user.id, project_id=user.project.id, methods=("password",))
         return self._store.write(lambda tx: self.tokens.issue(tx, request))
-
-    def log_in_signed(self, request: ec2.Request) -> Issued:
-        """Issue a token for the owner of the EC2 key that signed the request. Raises Unauthorized."""
-        principal = self.ec2.authenticate(request)
-        token = TokenRequest(user_id=principal.user_id, project_id=principal.project_id, methods=("ec2credential",))
-        return self._store.write(lambda tx: self.tokens.issue(tx, token))
 
     def log_in_program(self, credential: Named, user: Named | None, secret: str, address: str = "") -> Issued:
         """

@@ -26,6 +26,8 @@ _log = structlog.get_logger("stoker.identity")
 _MEMORY_SECONDS = 900.0
 #: The longest wait in seconds: for a pair or an address, and for a user.
 _LONGEST, _LONGEST_FOR_USER = 900.0, 30.0
+#: Failures of one user from one address before attempts have to wait.
+_FREE = 5
 #: Free failures of one address, and of one user, as multiples of those of a pair. Many users may share one address.
 _ADDRESS_SHARE, _USER_SHARE = 10, 20
 #: Maximum number of users, addresses, pairs and known logins to remember; the least recently used are dropped first.
@@ -73,26 +75,19 @@ class _Counter:
 
 
 class LoginLimiter:
-    """
-    Limits failed logins. Thread-safe.
+    """Limits failed logins. Thread-safe."""
 
-    ``most_failures``: failures of one user from one address before attempts have to wait; 0 disables all limits.
-    """
-
-    def __init__(self, most_failures: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._is_on = most_failures > 0
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._pairs = _Counter("user at address", most_failures, _LONGEST)
-        self._addresses = _Counter("address", most_failures * _ADDRESS_SHARE, _LONGEST)
-        self._users = _Counter("user", most_failures * _USER_SHARE, _LONGEST_FOR_USER)
+        self._pairs = _Counter("user at address", _FREE, _LONGEST)
+        self._addresses = _Counter("address", _FREE * _ADDRESS_SHARE, _LONGEST)
+        self._users = _Counter("user", _FREE * _USER_SHARE, _LONGEST_FOR_USER)
         #: Pairs (user, address) of successful logins.
         self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def check(self, user: str, address: str) -> None:
         """Raises TooManyRequests while ``user`` has to wait at ``address``."""
-        if not self._is_on:
-            return
         now = self._clock()
         with self._lock:
             waits = [self._pairs.wait((user, address), now), self._addresses.wait(address, now)]
@@ -104,8 +99,6 @@ class LoginLimiter:
 
     def record_failure(self, user: str, address: str) -> None:
         """Count a failed login for the pair, the address and the user."""
-        if not self._is_on:
-            return
         now = self._clock()
         with self._lock:
             self._pairs.fail((user, address), now)

@@ -19,7 +19,7 @@ from stoker.store import identity
 from stoker.store.tx import Tx
 
 ROLE = "heat_stack_user"
-_HEX = re.compile(r"[0-9a-f]{32}")
+_ID = re.compile(r"([0-9a-f]{32})(?:-([0-9]+))?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,8 @@ class StackUser:
     resource_id: str
     #: The project of the resource's stack.
     project: Project
+    #: The number of the run whose result the user reports; None: any.
+    run: str | None = None
 
 
 class StackUsers:
@@ -54,14 +56,21 @@ def _credential(key: bytes, resource_id: str) -> str:
     return CREDENTIAL_PREFIX + hmac.new(key, resource_id.encode(), hashlib.sha256).hexdigest()[:32]
 
 
-def user_id(resource_id: str) -> str:
-    """The id of the resource's user, and also its access key."""
-    return resource_id.replace("-", "")
+def user_id(resource_id: str, run: str = "") -> str:
+    """
+    The id of the resource's user, and also its access key.
+
+    With the number of a ``run``: the id of a user that reports the result of this run only. Its password is that of the
+    resource's user.
+    """
+    id = resource_id.replace("-", "")
+    return f"{id}-{run}" if run else id
 
 
 def resource_of(user_id: str) -> str | None:
     """The id of the resource that a user with this id would belong to; None if the id has another format."""
-    return str(uuid.UUID(user_id)) if _HEX.fullmatch(user_id) else None
+    match = _ID.fullmatch(user_id)
+    return str(uuid.UUID(match[1])) if match is not None else None
 
 
 def find(tx: Tx, user_id: str) -> StackUser | None:
@@ -70,4 +79,5 @@ def find(tx: Tx, user_id: str) -> StackUser | None:
     owner = identity.owner_of(tx, resource_id) if resource_id else None
     if owner is None or resource_id is None or owner.suspended:
         return None
-    return StackUser(user_id, f"{owner.stack_name}-{owner.resource_name}", resource_id, owner.project)
+    name = f"{owner.stack_name}-{owner.resource_name}"
+    return StackUser(user_id, name, resource_id, owner.project, user_id.partition("-")[2] or None)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-import threading
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from stoker.identity import stack_users
+from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
-from stoker.model.principal import Principal, Token
+from stoker.model.principal import Principal, Project, Token
 from stoker.store import application_credentials, identity, tokens
 from stoker.store.notifier import ALL, TOKENS_TOPIC
 from stoker.store.open import Store
@@ -31,11 +31,12 @@ _INVALID = "The token is not valid, or has expired."
 
 @dataclass(frozen=True, slots=True)
 class Issued:
-    """A token, its principal and its row in the database."""
+    """A token, its principal, its row in the database and its project."""
 
     token: str
     principal: Principal
     row: Token
+    project: Project | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,9 +62,7 @@ class Tokens:
     def __init__(self, store: Store, hours: int) -> None:
         self._store = store
         self._life = timedelta(hours=hours)
-        self._lock = threading.Lock()
-        #: Hash → (end of validity by the monotonic clock, principal).
-        self._seen: dict[str, tuple[float, Principal]] = {}
+        self._seen: LruCache[str, Principal] = LruCache(_REMEMBERED)
         store.notifier.subscribe(self._on_notification)
 
     def issue(self, tx: Tx, request: TokenRequest) -> Issued:
@@ -85,7 +84,7 @@ class Tokens:
         )
         tokens.add(tx, _hash(token), row)
         tokens.drop_expired(tx, tx.now)
-        return Issued(token, _principal(tx, row), row)
+        return Issued(token, *_resolve(tx, row))
 
     def of_project(self, project_id: str) -> str | None:
         """
@@ -104,10 +103,8 @@ class Tokens:
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        entry = self._seen.get(_hash(token))
-        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= self._store.clock.now():
-            return None
-        return entry[1]
+        principal = self._seen.get(_hash(token))
+        return None if principal is None or principal.expires_at <= self._store.clock.now() else principal
 
     def validate(self, token: str) -> Principal:
         """The principal of a token. Raises Unauthorized for any invalid token."""
@@ -121,12 +118,9 @@ class Tokens:
             row = tokens.find(tx, key)
             if row is None or row.expires_at <= tx.now:
                 raise Unauthorized(_INVALID)
-            principal = _principal(tx, row)
-        with self._lock:
-            if len(self._seen) >= _REMEMBERED:
-                self._seen.clear()
-            self._seen[key] = (until, principal)
-        return Issued(token, principal, row)
+            issued = Issued(token, *_resolve(tx, row))
+        self._seen.put(key, issued.principal, until)
+        return issued
 
     def revoke(self, token: str) -> None:
         """Revoke a token and all tokens that were requested with it."""
@@ -139,14 +133,14 @@ class Tokens:
 
     def _on_notification(self, topic: str, _: int) -> None:
         if topic in (TOKENS_TOPIC, ALL):
-            with self._lock:
-                self._seen.clear()
+            self._seen.clear()
 
 
-def _principal(tx: Tx, token: Token) -> Principal:
+def _resolve(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:
+    """Return the token's principal, the token and its project. Raises Unauthorized."""
     user = identity.user(tx, token.user_id)
     if user is None:
-        return _stack_user(tx, token)
+        return _resolve_stack_user(tx, token)
     project = identity.project(tx, token.project_id) if token.project_id else None
     if not user.enabled or (token.project_id and (project is None or not project.enabled)):
         raise Unauthorized(_INVALID)
@@ -162,7 +156,7 @@ def _principal(tx: Tx, token: Token) -> Principal:
             raise Unauthorized(_INVALID)
         roles, restricted = roles & frozenset(credential.roles), not credential.unrestricted
     administers = ADMIN in roles and not restricted
-    return Principal(
+    principal = Principal(
         user_id=user.id,
         user_name=user.name,
         project_id=token.project_id,
@@ -174,21 +168,24 @@ def _principal(tx: Tx, token: Token) -> Principal:
         application_credential_id=token.application_credential_id,
         restricted=restricted,
     )
+    return principal, token, project
 
 
-def _stack_user(tx: Tx, token: Token) -> Principal:
-    """The principal of a stack user, whose token is valid only while its resource exists."""
+def _resolve_stack_user(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:
+    """The same for a stack user, whose token is valid only while its resource exists."""
     user = stack_users.find(tx, token.user_id)
     if user is None or not user.project.enabled or token.project_id != user.project.id:
         raise Unauthorized(_INVALID)
-    return Principal(
+    principal = Principal(
         user_id=user.id,
         user_name=user.name,
         project_id=user.project.id,
         roles=frozenset((stack_users.ROLE,)),
         expires_at=token.expires_at,
         resource_id=user.resource_id,
+        run=user.run,
     )
+    return principal, token, user.project
 
 
 def _hash(token: str) -> str:

@@ -1,5 +1,5 @@
 """
-The messaging service: queues, messages, claims, webhooks and signed URLs, modelled on Zaqar.
+The messaging service: queues, messages, webhooks and signed URLs, modelled on Zaqar.
 
 The rest of Stoker uses ``Messaging``; its methods act within the caller's transaction. ``SignedUrls`` signs URLs that
 give access to one queue without a token.

@@ -1,10 +1,15 @@
-"""Limits of the messaging service: Zaqar's defaults. Times are seconds, sizes bytes."""
+"""Limits of the messaging service, which are Zaqar's defaults, and checks of values. Times are seconds, sizes bytes."""
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
+from stoker.model.errors import Invalid
+
 QUEUE_NAME = 64
 METADATA_SIZE = 64 * 1024
-#: Default and maximum number of queues, messages or subscriptions in a list, and of messages in a claim or a pop.
+#: Default and maximum number of queues, messages or subscriptions in a list, and of messages in a pop.
 PAGE, LONGEST_PAGE = 10, 20
 
 POST_SIZE = 256 * 1024
@@ -13,11 +18,37 @@ MESSAGES_A_POST = 20
 MESSAGE_TTL, SHORTEST_TTL, LONGEST_TTL = 3600, 60, 1_209_600
 MESSAGE_DELAY, LONGEST_DELAY = 0, 900
 
-CLAIM_TTL, CLAIM_GRACE, SHORTEST_CLAIM, LONGEST_CLAIM = 300, 60, 60, 43_200
-
 SUBSCRIPTION_TTL, SHORTEST_SUBSCRIPTION = 3600, 60
 #: A century: every such time is still valid in date arithmetic.
 LONGEST_SUBSCRIPTION = 3_153_600_000
 SUBSCRIBER = 1024
 
 SIGNED_URL_LIFE = 86_400
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+
+
+def check_name(name: Any) -> str:
+    """Return the name of a queue. Raises Invalid."""
+    if not isinstance(name, str) or len(name) > QUEUE_NAME or not _NAME.fullmatch(name):
+        raise Invalid(
+            f"the queue: {name!r:.100} is not a valid queue name: use 1 to {QUEUE_NAME} ASCII letters, "
+            "digits, dots, underscores and dashes"
+        )
+    return name
+
+
+def check_whole(value: Any, name: str, least: int, most: int) -> int:
+    """Return an integer from ``least`` to ``most``. Raises Invalid."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Invalid(f"{name} must be a whole number, not {value!r:.100}")
+    if not least <= value <= most:
+        raise Invalid(f"{name} must be at least {least} and at most {most}, not {value!r:.100}")
+    return value
+
+
+def check_mapping(value: Any, name: str) -> dict[str, Any]:
+    """Return a JSON object. Raises Invalid."""
+    if not isinstance(value, dict):
+        raise Invalid(f"{name} must be a JSON object, not {type(value).__name__}")
+    return value

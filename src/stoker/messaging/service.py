@@ -2,28 +2,47 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
 
-from stoker.messaging import checks, claim_operations, drafts, limits, webhooks
-from stoker.messaging import metadata as reserved
-from stoker.messaging.drafts import Draft
+import msgspec
+from msgspec import Meta
+
+from stoker.messaging import limits, metadata, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
-from stoker.model.errors import EntityNotFound
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.messaging import Message, Queue
 from stoker.model.ownership import check_write
-from stoker.store import messages, queues, subscriptions
+from stoker.store import messages, queues, rows, subscriptions
 from stoker.store.tx import Tx
 from stoker.work import Work
 
-#: Arguments: the transaction, the project's id, the queue's name, the messages that are about to be stored.
-Listener = Callable[[Tx, str, str, Sequence[Message]], None]
+#: Arguments: the transaction, the project's id, the queue's name, the messages that are about to be stored. Returns
+#: False if they must not be stored.
+Listener = Callable[[Tx, str, str, Sequence[Message]], bool]
+#: Without a delay, a message is visible to every reader: a transaction that began before the post, or a process whose
+#: clock is behind, might otherwise miss the message and continue after a later one.
+_NO_DELAY = datetime.fromtimestamp(0, UTC)
+
+
+class Draft(msgspec.Struct):
+    """A message that a client posts. ``ttl`` and ``delay`` are in seconds; None: the queue's default."""
+
+    body: Any
+    ttl: Annotated[int, Meta(ge=limits.SHORTEST_TTL, le=limits.LONGEST_TTL)] | None = None
+    delay: Annotated[int, Meta(ge=0, le=limits.LONGEST_DELAY)] | None = None
 
 
 class Messaging:
     """
     Queues by project and name. Every method acts within the given transaction.
+
+    Each method raises WriteRefused if the queue belongs to a server or deployment, unless ``as_owner`` is set or an
+    ``owner`` is given, the id of the resource or server that needs the queue.
 
     ``on_posted`` is called for messages that clients post, not for Stoker's own messages. The call happens in
     the posting transaction before the queue is locked, so that the callback can take locks that precede the queue. An
@@ -36,29 +55,15 @@ class Messaging:
         self._work = work
 
     def create_queue(
-        self,
-        tx: Tx,
-        project_id: str,
-        name: str,
-        metadata: Mapping[str, Any] | None = None,
-        *,
-        owner: str | None = None,
+        self, tx: Tx, project_id: str, name: str, entries: Mapping[str, Any] | None = None, *, owner: str | None = None
     ) -> bool:
         """
         Create a queue. Returns False if the queue exists already; an existing queue stays unchanged.
 
-        ``owner`` is the id of the resource or server that needs the queue; it replaces a queue of that name that a user
-        created. Raises Invalid for an invalid name or invalid metadata, and WriteRefused if the queue belongs to a
-        server or deployment and no ``owner`` is given.
+        With an ``owner``, the new queue replaces a queue of that name that a user created. Raises Invalid for an
+        invalid name or invalid metadata.
         """
-        new = Queue(
-            id=uuid.uuid4().hex,
-            project_id=project_id,
-            name=checks.queue_name(name),
-            metadata=reserved.check_metadata({} if metadata is None else dict(metadata)),
-            owner=owner,
-            created_at=tx.now,
-        )
+        new = _new_queue(tx, project_id, name, entries or {}, owner)
         if queues.add(tx, new):
             return True
         existing = queues.find(tx, project_id, name, for_update=owner is not None)
@@ -71,23 +76,20 @@ class Messaging:
         return False
 
     def delete_queue(self, tx: Tx, project_id: str, name: str, *, as_owner: bool = False) -> None:
-        """
-        Delete a queue with its messages, claims and subscriptions; does nothing if it does not exist. Raises
-        WriteRefused.
-        """
-        queue = queues.find(tx, project_id, name, for_update=True)
+        """Delete a queue with its messages and subscriptions; does nothing if it does not exist."""
+        queue = _lock(tx, project_id, name, as_owner=as_owner)
         if queue is not None:
-            check_write(queue, as_owner=as_owner)
             queues.delete(tx, queue.id)
 
-    def patch_queue(self, tx: Tx, project_id: str, name: str, changes: Any) -> dict[str, Any]:
-        """Apply a JSON patch. Returns the new metadata. Raises EntityNotFound, Invalid, Conflict, WriteRefused."""
-        queue = queues.find(tx, project_id, name, for_update=True)
+    def update_metadata(
+        self, tx: Tx, project_id: str, name: str, values: Mapping[str, Any | msgspec.UnsetType]
+    ) -> dict[str, Any]:
+        """Set metadata by name; UNSET removes a name. Returns all metadata. Raises EntityNotFound, Invalid."""
+        queue = _lock(tx, project_id, name, as_owner=False)
         if queue is None:
-            raise EntityNotFound(f"there is no queue {name!r} in this project")
-        check_write(queue, as_owner=False)
-        changed = reserved.apply_patch(queue.metadata, changes)
-        queues.save_metadata(tx, queue.id, changed)
+            raise EntityNotFound(f"there is no queue {name!r:.100} in this project")
+        changed = {key: value for key, value in {**queue.metadata, **values}.items() if value is not msgspec.UNSET}
+        queues.save_metadata(tx, queue.id, metadata.check_metadata(changed))
         return changed
 
     def post(
@@ -103,19 +105,17 @@ class Messaging:
         """
         Post messages of Stoker's own and notify subscribers. Returns the messages' ids.
 
-        A missing queue is created for ``owner``. Raises WriteRefused if the queue belongs to a server or deployment and
-        no ``owner`` is given.
+        A missing queue is created for ``owner``.
         """
-        return self._store(
-            tx, project_id, queue, drafts.create_drafts(tx.now, bodies, ttl=ttl), owner, owner is not None
-        )
+        new = [_message(tx.now, body, ttl, 0, None) for body in bodies]
+        return self._store(tx, project_id, queue, new, owner, owner is not None)
 
     def receive(
         self,
         tx: Tx,
         project_id: str,
         queue: str,
-        posted: Sequence[Draft],
+        drafts: Sequence[Draft],
         *,
         size: int,
         client_id: str | None = None,
@@ -124,66 +124,107 @@ class Messaging:
         """
         Post messages from a client's request. Returns the messages' ids.
 
-        ``size`` is the length of the request's body in bytes. Raises Invalid, WriteRefused.
+        ``size`` is the length of the request's body in bytes. Raises Invalid if the queue does not accept this size.
         """
         existing = queues.find(tx, project_id, queue)
         if existing is not None:
             check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
-        of_queue = existing.metadata if existing else {}
-        new = drafts.read(tx.now, posted, of_queue, size=size, client_id=client_id)
-        if self._on_posted is not None:
-            self._on_posted(tx, project_id, queue, new)
+        options = metadata.add_defaults(existing.metadata if existing else {})
+        most, ttl, delay = (options[name] for name in (metadata.POST_SIZE, metadata.TTL, metadata.DELAY))
+        if size > most:
+            raise Invalid(f"the messages are too large for this queue: {size} bytes, more than the limit of {most}")
+        new = [
+            _message(
+                tx.now,
+                draft.body,
+                ttl if draft.ttl is None else draft.ttl,
+                delay if draft.delay is None else draft.delay,
+                client_id,
+            )
+            for draft in drafts
+        ]
+        if self._on_posted is not None and not self._on_posted(tx, project_id, queue, new):
+            return [message.id for message in new]
         return self._store(tx, project_id, queue, new, None, as_owner)
 
     def pop(self, tx: Tx, project_id: str, queue: str, limit: int = 1, *, as_owner: bool = False) -> list[Message]:
         """
-        Remove and return the oldest unclaimed messages; an empty list if the queue does not exist.
+        Remove and return the oldest messages; an empty list if the queue does not exist.
 
-        A queue with ``_keep_newest`` returns its newest message on each call and keeps it. Raises WriteRefused.
+        A queue with ``_keep_newest`` returns its newest message on each call and keeps it.
         """
         existing = queues.find(tx, project_id, queue)
         if existing is None:
             return []
         check_write(existing, as_owner=as_owner)
-        if existing.metadata.get(reserved.KEEP_NEWEST):
+        if existing.metadata.get(metadata.KEEP_NEWEST):
             return messages.newest(tx, existing.id)
-        oldest = claim_operations.take(tx, existing, limit)
-        messages.delete(tx, oldest)
-        return oldest
+        return messages.pop(tx, existing.id, limit)
 
     def purge(
-        self,
-        tx: Tx,
-        project_id: str,
-        queue: str,
-        kinds: Sequence[str] = ("messages",),
-        *,
-        as_owner: bool = False,
+        self, tx: Tx, project_id: str, queue: str, kinds: Sequence[str] = ("messages",), *, as_owner: bool = False
     ) -> None:
-        """Delete all messages of a queue, all subscriptions, or both. Raises WriteRefused."""
-        existing = queues.find(tx, project_id, queue, for_update=True)
+        """Delete all messages of a queue, all subscriptions, or both."""
+        existing = _lock(tx, project_id, queue, as_owner=as_owner)
         if existing is None:
             return
-        check_write(existing, as_owner=as_owner)
         if "messages" in kinds:
             messages.purge(tx, existing.id)
         if "subscriptions" in kinds:
             subscriptions.purge(tx, existing.id)
 
-    def lock_or_create(self, tx: Tx, project_id: str, name: str, owner: str | None = None) -> Queue:
+    def lock_or_create(
+        self, tx: Tx, project_id: str, name: str, owner: str | None = None, *, as_owner: bool = False
+    ) -> Queue:
         """
         Lock the queue until the transaction ends, so that messages have the order of the commits; create a missing
-        queue.
-
-        Raises WriteRefused if the queue belongs to a server or deployment and no ``owner`` is given.
+        queue. Raises Invalid for an invalid name.
         """
-        return claim_operations.lock_or_create(tx, project_id, name, owner, as_owner=owner is not None)
+        queue = queues.find(tx, project_id, name, for_update=True)
+        while queue is None:
+            new = _new_queue(tx, project_id, name, {}, owner)
+            # Another transaction may create or delete the queue in between.
+            queue = new if queues.add(tx, new) else queues.find(tx, project_id, name, for_update=True)
+        check_write(queue, as_owner=as_owner or owner is not None)
+        return queue
 
     def _store(
         self, tx: Tx, project_id: str, name: str, new: Sequence[Message], owner: str | None, as_owner: bool
     ) -> Sequence[str]:
-        queue = claim_operations.lock_or_create(tx, project_id, name, owner, as_owner=as_owner)
+        queue = self.lock_or_create(tx, project_id, name, owner, as_owner=as_owner)
         messages.trim(tx)
         messages.add(tx, queue.id, new, secret=queue.owner is not None)
         webhooks.announce(tx, self._work, queue, new, confirming=self.subscriptions.confirming)
         return [message.id for message in new]
+
+
+def _new_queue(tx: Tx, project_id: str, name: str, entries: Mapping[str, Any], owner: str | None) -> Queue:
+    return Queue(
+        id=uuid.uuid4().hex,
+        project_id=project_id,
+        name=limits.check_name(name),
+        metadata=metadata.check_metadata(entries),
+        owner=owner,
+        created_at=tx.now,
+    )
+
+
+def _lock(tx: Tx, project_id: str, name: str, *, as_owner: bool) -> Queue | None:
+    queue = queues.find(tx, project_id, name, for_update=True)
+    if queue is not None:
+        check_write(queue, as_owner=as_owner)
+    return queue
+
+
+def _message(now: datetime, body: Any, ttl: int, delay: int, client_id: str | None) -> Message:
+    digest = hashlib.md5(json.dumps(body).encode(), usedforsecurity=False).hexdigest()
+    return Message(
+        id=str(uuid.uuid4()),
+        body=rows.dump(body),
+        ttl=ttl,
+        created_at=now,
+        expires_at=now + timedelta(seconds=ttl),
+        delayed_until=now + timedelta(seconds=delay) if delay else _NO_DELAY,
+        checksum=f"MD5:{digest}",
+        client_id=client_id,
+    )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
-from stoker.messaging import checks, limits, retry_policy, webhooks
-from stoker.messaging.metadata import RETRIES
+from msgspec.structs import replace
+
+from stoker.messaging import limits, webhooks
 from stoker.messaging.signed_urls import SignedUrls
 from stoker.messaging.targets import Targets
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
@@ -39,8 +39,18 @@ class SubscriptionService:
         self._work = work
         self._signed_urls = signed_urls
         self._public_url = public_url
-        self.targets = targets
+        self._targets = targets
         self.confirming = confirming
+
+    def check(self, body: Any) -> None:
+        """
+        Check a request body, and resolve and check the name of the host. Raises Invalid.
+
+        A look-up takes time, so it must not happen in a transaction.
+        """
+        subscriber = _check_body(body, self._targets)[0]
+        if subscriber is not None:
+            self._targets.check(_host(subscriber))
 
     def subscribe(self, tx: Tx, queue: Queue, body: Any) -> str:
         """
@@ -49,7 +59,7 @@ class SubscriptionService:
         A repeated request for an unconfirmed subscription sends the request for confirmation again. Raises Invalid, and
         Conflict if the subscription exists with another ttl or other options, or is confirmed.
         """
-        subscriber, ttl, options = check_body(body, self.targets)
+        subscriber, ttl, options = _check_body(body, self._targets)
         if subscriber is None:
             raise Invalid("a subscription needs a subscriber: an http or https URL")
         ttl = limits.SUBSCRIPTION_TTL if ttl is None else ttl
@@ -76,7 +86,7 @@ class SubscriptionService:
         """
         Change a subscription. Raises EntityNotFound, Invalid, and Conflict if the queue has the new subscriber already.
         """
-        subscriber, ttl, options = check_body(body, self.targets)
+        subscriber, ttl, options = _check_body(body, self._targets)
         if subscriber is None and ttl is None and options is None:
             raise Invalid("nothing to change: give a subscriber, a ttl or options")
         old = find(tx, queue, id, for_update=True)
@@ -134,31 +144,16 @@ def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscrip
     return subscription
 
 
-def age(subscription: Subscription, now: datetime) -> int:
-    """Seconds since the subscription was created or renewed."""
-    return int((now - subscription.renewed_at).total_seconds())
-
-
-def check_body(
-    body: Any, targets: Targets, *, look_up: bool = False
-) -> tuple[str | None, int | None, dict[str, Any] | None]:
-    """
-    Read (subscriber, ttl, options) from a request body; None for each missing value. Raises Invalid.
-
-    ``look_up`` also resolves and checks the host name. A look-up takes time, so it must not happen in a transaction.
-    """
-    fields = checks.mapping(body, "a subscription")
+def _check_body(body: Any, targets: Targets) -> tuple[str | None, int | None, dict[str, Any] | None]:
+    """Read (subscriber, ttl, options) from a request body; None for each missing value. Raises Invalid."""
+    fields = limits.check_mapping(body, "a subscription")
     subscriber, ttl, options = fields.get("subscriber"), fields.get("ttl"), fields.get("options")
     if subscriber is not None:
-        host = _host(subscriber)
-        if look_up:
-            targets.check(host)
-        else:
-            targets.check_literal(host)
+        targets.check_literal(_host(subscriber))
     if ttl is not None:
-        checks.whole(ttl, "a subscription's ttl", limits.SHORTEST_SUBSCRIPTION, limits.LONGEST_SUBSCRIPTION)
+        limits.check_whole(ttl, "a subscription's ttl", limits.SHORTEST_SUBSCRIPTION, limits.LONGEST_SUBSCRIPTION)
     if options is not None:
-        _check_options(checks.mapping(options, "a subscription's options"))
+        _check_options(limits.check_mapping(options, "a subscription's options"))
     return subscriber, ttl, options
 
 
@@ -171,15 +166,13 @@ def _host(subscriber: Any) -> str:
         raise Invalid("subscribers by mail are not supported: give an http or https URL")
     if scheme in ("trust+http", "trust+https"):
         raise Invalid("subscribers with a trust are not supported: give an http or https URL")
-    # Imported late, because the import slows down the start of installations without webhooks.
-    import httpx2
-
     try:
-        plain = scheme in ("http", "https") and re.fullmatch("[!-~]+", subscriber) is not None
         # Parsed like the HTTP client does, so that the checked host is the host that is called.
-        host = httpx2.URL(subscriber).host if plain and urlsplit(subscriber).port != 0 else ""
-    except (ValueError, httpx2.InvalidURL):
-        host = ""
+        url = urlsplit(subscriber)
+        plain = scheme in ("http", "https") and re.fullmatch("[!-~]+", subscriber) is not None
+        host = url.hostname if plain and url.port != 0 else None
+    except ValueError:
+        host = None
     if not host:
         raise Invalid(f"a subscriber must be an http or https URL of ASCII characters, not {subscriber!r:.100}")
     return host
@@ -188,8 +181,7 @@ def _host(subscriber: Any) -> str:
 def _check_options(options: Mapping[str, Any]) -> None:
     if not isinstance(options.get("post_data", ""), str):
         raise Invalid("options: post_data must be a string")
-    headers = checks.mapping(options.get("post_headers", {}), "options: post_headers")
+    headers = limits.check_mapping(options.get("post_headers", {}), "options: post_headers")
     for name, value in headers.items():
         if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise Invalid(f"options: post_headers: {name!r:.100} is no header with a value of printable ASCII")
-    retry_policy.check(options.get(RETRIES), f"options: {RETRIES}")

@@ -2,7 +2,7 @@
 Durable jobs that deliver messages to subscribers, at least once while a subscription exists.
 
 A post defers one job, however many subscribers there are; this job defers one job for each subscriber. A failed webhook
-is retried by a job of its own, as its retry policy says. Deliveries have threads of their own, and at most two per
+is retried by a job of its own. Deliveries have threads of their own, and at most two per
 project at a time, so that webhooks that hang delay neither stacks nor other projects. After a slow failure a webhook is
 paused: deliveries during the pause are deferred without a call.
 """
@@ -14,21 +14,19 @@ import time
 import zlib
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import structlog
 
-from stoker.messaging import metadata, retry_policy
+from stoker.lru_cache import LruCache
 from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import WebhookClient, WebhookFailed
 from stoker.model.messaging import Message, Queue, Subscription
 from stoker.store import rows, subscriptions
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
-
-if TYPE_CHECKING:
-    from stoker.messaging.webhook_client import WebhookClient
 
 ANNOUNCE, DELIVER = "messaging-announce", "messaging-deliver"
 #: Subscribers for which one transaction defers jobs.
@@ -39,6 +37,8 @@ _THREADS, _LANES = 16, 2
 _PATIENCE = 5.0
 #: Seconds that make a failure a slow one; seconds of the pause after it; maximum number of paused webhooks to remember.
 _SLOW, _REST, _REMEMBERED = 1.0, 10.0, 10_000
+#: Seconds before each repetition of a failed call, as Zaqar's default; afterwards the message is abandoned.
+_PAUSES = (0.0, 0.0, 0.0, 5.0, 5.0, 5.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 30.0, 30.0)
 _PLACE = '"$zaqar_message$"'
 _log = structlog.get_logger("stoker.messaging")
 
@@ -82,35 +82,26 @@ class _Webhooks:
         self._work = work
         self._targets = targets
         self._confirming = confirming
-        self._context: ssl.SSLContext | None = None
+        self._client: WebhookClient | None = None
         #: Subscription id → end of the pause on the monotonic clock.
-        self._resting: dict[str, float] = {}
+        self._resting: LruCache[str, float] = LruCache(_REMEMBERED)
 
     def announce(self, args: Mapping[str, Any]) -> None:
         self._store.write(lambda tx: self._spread(tx, args))
 
     def deliver(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
-            row = subscriptions.with_queue(tx, args["subscription"])
+            row = subscriptions.with_project(tx, args["subscription"])
         if row is None:
             return
-        subscription, project_id, _, of_queue = row
+        subscription, project_id = row
         if self._confirming and not subscription.confirmed and not args.get("anyway"):
             return
-        rest = self._resting.get(subscription.id, 0.0) - time.monotonic()
+        rest = (self._resting.get(subscription.id) or 0.0) - time.monotonic()
         if rest > 0:
             self._later(args, project_id, rows.load(args["messages"]), args["failures"], rest)
             return
-        # Imported late, because the import slows down the start of installations without webhooks.
-        from stoker.messaging.webhook_client import WebhookClient, client_context
-
-        if self._context is None:
-            self._context = client_context()
-        client = WebhookClient(self._targets, _PATIENCE, self._context)
-        try:
-            self._tell(client, subscription, project_id, of_queue, args)
-        finally:
-            client.close()
+        self._deliver_all(subscription, project_id, args)
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
         page = subscriptions.ids(
@@ -127,27 +118,18 @@ class _Webhooks:
         if len(page) == _AT_ONCE:
             self._work.defer(tx, ANNOUNCE, args["queue"], {**args, "after": page[-1][0]})
 
-    def _tell(
-        self,
-        client: WebhookClient,
-        to: Subscription,
-        project_id: str,
-        of_queue: Mapping[str, Any],
-        args: Mapping[str, Any],
-    ) -> None:
+    def _deliver_all(self, to: Subscription, project_id: str, args: Mapping[str, Any]) -> None:
         left: list[Any] = rows.load(args["messages"])
         failures: int = args["failures"]
-        policy = retry_policy.select_policy(of_queue.get(metadata.RETRIES), to.options.get(metadata.RETRIES))
         until = time.monotonic() + _PATIENCE
         while left and time.monotonic() < until:
-            problem = self._post(client, to, left[0])
+            problem = self._post(to, left[0])
             if problem is None:
                 left, failures = left[1:], 0
                 continue
             failures += 1
-            wait = retry_policy.pause(policy, failures)
-            if wait is not None:
-                self._later(args, project_id, left, failures, wait)
+            if failures <= len(_PAUSES):
+                self._later(args, project_id, left, failures, _PAUSES[failures - 1])
                 return
             _log.warning("webhook.abandoned", subscription_id=to.id, failures=failures, error=problem)
             left, failures = left[1:], 0
@@ -165,14 +147,15 @@ class _Webhooks:
 
         self._store.write(do)
 
-    def _post(self, client: WebhookClient, to: Subscription, message: Mapping[str, Any]) -> str | None:
+    def _post(self, to: Subscription, message: Mapping[str, Any]) -> str | None:
         """Deliver one message. Returns the problem; None if the webhook accepted or permanently refused the message."""
-        from stoker.messaging.webhook_client import WebhookFailed
-
+        if self._client is None:
+            # Created late, because loading the certificate authorities takes time.
+            self._client = WebhookClient(self._targets, _PATIENCE, ssl.create_default_context())
         headers = {"Content-Type": "application/json", **to.options.get("post_headers", {})}
         begin = time.monotonic()
         try:
-            status = client.post(to.subscriber, _text(to, message), headers)
+            status = self._client.post(to.subscriber, _text(to, message), headers)
         except WebhookFailed as error:
             if time.monotonic() - begin > _SLOW:
                 self._rest(to.id)
@@ -180,9 +163,7 @@ class _Webhooks:
         return None if status < 500 else f"it answered {status}"
 
     def _rest(self, subscription_id: str) -> None:
-        if len(self._resting) >= _REMEMBERED:
-            self._resting.clear()
-        self._resting[subscription_id] = time.monotonic() + _REST
+        self._resting.put(subscription_id, time.monotonic() + _REST)
 
 
 def _lane(project_id: str, subscription_id: str) -> str:

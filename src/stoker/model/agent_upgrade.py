@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 
 class UpgradeStatus(StrEnum):
@@ -29,8 +30,7 @@ class UpgradeStatus(StrEnum):
         return self in (UpgradeStatus.REQUESTED, UpgradeStatus.IN_PROGRESS)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentUpgrade:
+class AgentUpgrade(Struct, frozen=True, kw_only=True):
     """The last upgrade of one agent. Upgrades with the same ``rollout_id`` were requested together."""
 
     server_id: str

@@ -1,10 +1,11 @@
-"""Artifacts: immutable, versioned content that users store for later use: hooks and catalogue entries."""
+"""Artifacts: immutable, versioned content that users store for later use: hooks and catalog entries."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
 
 #: ``Artifact.project_id`` of artifacts that every project of the site can read.
 SITE = ""
@@ -17,8 +18,7 @@ class ArtifactKind(StrEnum):
     ENTRY = "catalog_entry"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Artifact:
+class Artifact(Struct, frozen=True, kw_only=True):
     """An artifact without its content. Nothing changes an artifact; a change is a new version."""
 
     id: str

@@ -1,10 +1,15 @@
-"""Entries of the audit log: decisions of policies, changes of policies, and rejected writes."""
+"""Entries of the audit log: what users did, what ran on servers, and what was refused."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+
+from msgspec import Struct
+
+#: The project of entries that concern no project.
+SITE = ""
 
 
 class Outcome(StrEnum):
@@ -14,9 +19,13 @@ class Outcome(StrEnum):
     REFUSED = "REFUSED"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """One audited action. ``project_id`` is the project of the server, container or queue that the action concerns."""
+class Decision(Struct, frozen=True, kw_only=True):
+    """
+    One audited action.
+
+    ``project_id`` is the project of the object that the action concerns; SITE for users, projects and failed logins.
+    The names remain when the objects are gone.
+    """
 
     project_id: str
     actor: str | None
@@ -27,6 +36,24 @@ class Decision:
     server_id: str | None = None
     deployment_id: str | None = None
     stack_id: str | None = None
+    server_name: str | None = None
+    stack_name: str | None = None
+    resource_name: str | None = None
+    config_name: str | None = None
+
+
+@dataclass(slots=True)
+class Subject:
+    """The objects that a request concerns, in the terms of the audit log. ``detail`` describes any other object."""
+
+    detail: str = ""
+    server_id: str | None = None
+    server_name: str | None = None
+    deployment_id: str | None = None
+    stack_id: str | None = None
+    stack_name: str | None = None
+    resource_name: str | None = None
+    config_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

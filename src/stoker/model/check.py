@@ -8,6 +8,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from stoker.model.errors import Invalid
 
 #: Names of the options of a config, and of the properties of a deployment.
@@ -24,6 +26,8 @@ class CheckState(StrEnum):
     IN_SYNC = "IN_SYNC"
     DRIFTED = "DRIFTED"
     UNKNOWN = "UNKNOWN"
+    #: The config has no check, or its hook supports none.
+    UNSUPPORTED = "UNSUPPORTED"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +63,7 @@ class CheckSettings:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
+class Check(Struct, frozen=True, kw_only=True):
     """The checks of one deployment: their settings, and the last result."""
 
     deployment_id: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
+
+from msgspec import Struct, field
 
 #: Heat's group for a config that names none. No hook runs this group.
 UNGROUPED = "Heat::Ungrouped"
@@ -17,8 +18,7 @@ _DERIVED = "deploy_server_id"
 CREDENTIALS = frozenset(("deploy_password", "deploy_signal_id", "deploy_url_signature"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Config:
+class Config(Struct, frozen=True, kw_only=True):
     """
     A software config. ``inputs`` and ``outputs`` are Heat's entries in stored form (``deployments.schema``), and the
     API returns them unchanged.

@@ -12,6 +12,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct
+
 from stoker.model.status import Status
 
 #: A run without a heartbeat for this time is UNRESPONSIVE. Agents send three heartbeats in this time.
@@ -25,9 +27,17 @@ PREVIEW, UNDO = "preview", "undo"
 #: server, it must not run any more, or the machine that ran it was replaced.
 WINDOW, CANCELLED, INTERRUPTED = "WINDOW", "CANCELLED", "INTERRUPTED"
 
+#: Values of a result that are stored in the log, or as columns of the run.
+LOGGED = ("deploy_stdout", "deploy_stderr", "deploy_run_seconds")
+#: The fields of a run that its deployment has, too.
+_OF_RUN = (
+    *("config_id", "action", "mode", "state", "percent", "message", "last_heartbeat_at", "sent_at", "channel"),
+    *("started_at", "ended_at", "status", "status_code", "requested_by", "input_values", "changed", "changes"),
+    *("stdout_bytes", "stderr_bytes"),
+)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Deployment:
+
+class Deployment(Struct, frozen=True, kw_only=True):
     """
     A config joined with a server and input values. ``action`` and ``status`` are free text in Heat's API, so they are
     not enums.
@@ -66,6 +76,32 @@ class Deployment:
     changed: bool | None = None
     #: The number of items that the last run changed; 0 if its hook does not list them.
     changed_items: int = 0
+    #: What the last run changed: maps with ``item``, ``outcome`` and ``diff``.
+    changes: tuple[Mapping[str, Any], ...] = ()
+    #: The current run, from the request to the result. Earlier runs are history (``Run``).
+    run_number: int = 1
+    #: The stored state. UNRESPONSIVE is never stored: ``Run.state_at`` computes it from the time.
+    state: str = "QUEUED"
+    queued_at: datetime | None = None
+    #: When a document with this run was sent or published. The agent may have started the run since then.
+    sent_at: datetime | None = None
+    #: The transport that delivered the run.
+    channel: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    #: The agent's last report of progress; ``last_heartbeat_at`` is the time of its last sign of life.
+    percent: int | None = None
+    message: str | None = None
+    last_heartbeat_at: datetime | None = None
+    status_code: str | None = None
+    #: None: the action of a stack started the run.
+    requested_by: str | None = None
+    #: Bytes of output that the run has written, stored or not.
+    stdout_bytes: int = 0
+    stderr_bytes: int = 0
+    #: The last bytes of each stream that may be the beginning of a secret: no chunk contains them yet.
+    stdout_held: bytes | None = None
+    stderr_held: bytes | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -73,6 +109,20 @@ class Deployment:
         Whether the status is COMPLETE or FAILED. A deployment without a status never started, so it has not ended.
         """
         return self.status in (Status.COMPLETE, Status.FAILED)
+
+    @property
+    def run(self) -> Run:
+        """The current run. Until it ends, it has no result: the deployment still has that of the previous run."""
+        is_over = self.ended_at is not None
+        outputs = {name: value for name, value in self.output_values.items() if name not in LOGGED} if is_over else {}
+        return Run(
+            deployment_id=self.id,
+            number=self.run_number,
+            queued_at=self.queued_at or self.created_at,
+            status_reason=self.status_reason if is_over else None,
+            output_values=outputs,
+            **{name: getattr(self, name) for name in _OF_RUN},
+        )
 
     @property
     def change_summary(self) -> str | None:
@@ -117,8 +167,7 @@ class RunState(StrEnum):
     DONE = "DONE"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class Run(Struct, frozen=True, kw_only=True):
     """One execution of a deployment, from the request to the result."""
 
     deployment_id: str

@@ -202,9 +202,13 @@ class Unprocessable(StokerError):
 
 
 class Unavailable(StokerError):
-    """A dependency is down; the same call may succeed later (503)."""
+    """A dependency is down (503). ``retry_after`` is the number of seconds after which the same call may succeed."""
 
     kind = "unavailable"
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class TooManyRequests(StokerError):

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
+
 #: The member for facts of the site, whose names Stoker does not know.
 CUSTOM = "custom"
+#: Why the agent can start no run, for example because its disk is full; absent if it can.
+PROBLEM = "problem"
 #: The server's labels. Stoker adds them to the facts that it shows: an agent cannot choose its labels.
 LABELS = "labels"
 #: Names of facts. A selector that names anything else means a label.
 NAMES = frozenset(
     (
         *("os", "kernel", "arch", "cpus", "memory_mb", "hostname", "fqdn", "address", "networks", "cloud"),
-        *("virtualization", "container", "python", "agent", "hooks", "tools", CUSTOM, LABELS),
+        *("virtualization", "container", "python", "agent", "hooks", "tools", PROBLEM, CUSTOM, LABELS),
     )
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FactsSummary:
+class FactsSummary(Struct, frozen=True, kw_only=True):
     """What lists show of the newest facts of a server."""
 
     server_id: str
@@ -29,11 +31,12 @@ class FactsSummary:
     os: str | None
     #: The address with which the machine reaches other networks.
     address: str | None
+    #: Why the agent can start no run, for people.
+    problem: str | None
     reported_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ServerFacts(FactsSummary):
+class ServerFacts(FactsSummary, frozen=True, kw_only=True):
     """The newest facts of a server."""
 
     facts: Mapping[str, Any]

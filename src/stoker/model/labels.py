@@ -44,7 +44,7 @@ def _key(key: Any, what: str) -> str:
     prefix, slash, name = key.rpartition("/") if isinstance(key, str) else ("", "", "")
     if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
         shown = repr(key)[:80]
-        raise Invalid(f"{what}: {shown} is no label's name: {_SYNTAX}; a DNS name and '/' may go before it")
+        raise Invalid(f"{what}: invalid label name {shown}: {_SYNTAX}, with an optional prefix DNS-NAME/")
     return str(key)
 
 

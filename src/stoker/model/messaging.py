@@ -1,15 +1,15 @@
-"""Queues, messages, claims and subscriptions, as in Zaqar."""
+"""Queues, messages and subscriptions, as in Zaqar."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Queue:
+
+class Queue(Struct, frozen=True, kw_only=True):
     """A message queue of a project."""
 
     id: str
@@ -22,8 +22,7 @@ class Queue:
     created_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """A message of a queue."""
 
     id: str
@@ -38,38 +37,19 @@ class Message:
     checksum: str
     #: The Client-ID of the poster; None: Stoker posted the message.
     client_id: str | None = None
-    #: The claim that currently contains the message.
-    claim_id: str | None = None
-    #: The number of times that the message was claimed.
-    claim_count: int = 0
     #: The position in the queue; None until the message is stored.
     seq: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claim:
-    """A claim: messages of a queue that one worker has reserved for a time."""
+class Stats(Struct, frozen=True, kw_only=True):
+    """The number of messages in a queue, with its oldest and newest message."""
 
-    id: str
-    queue_id: str
-    #: Seconds.
-    ttl: int
-    renewed_at: datetime
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stats:
-    """Numbers of messages in a queue, with its oldest and newest message."""
-
-    claimed: int
     total: int
     oldest: Message | None
     newest: Message | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class Subscription(Struct, frozen=True, kw_only=True):
     """A subscription: the service posts each message of a queue to a webhook."""
 
     id: str

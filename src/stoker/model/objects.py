@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 #: Swift counts time in units of 10 µs, so timestamps are multiples of this number of microseconds.
 TICK = 10
-
-#: The content type of a version that marks the deletion of its object, as in Swift.
-DELETE_MARKER = "application/x-deleted;swift_versions_deleted=1"
 
 
 def timestamp(moment: int) -> str:
@@ -18,8 +16,7 @@ def timestamp(moment: int) -> str:
     return f"{seconds:010}.{rest // TICK:05}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Account:
+class Account(Struct, frozen=True, kw_only=True):
     """An account. ``created_at`` is in microseconds."""
 
     id: str
@@ -28,8 +25,7 @@ class Account:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Totals:
+class Totals(Struct, frozen=True, kw_only=True):
     """Numbers of containers, objects and bytes of an account."""
 
     containers: int
@@ -37,71 +33,38 @@ class Totals:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Container:
+class Container(Struct, frozen=True, kw_only=True):
     """A container. ``created_at`` is in microseconds."""
 
     account: str
     name: str
     #: The id of the resource or server that Stoker created the container for. None: a user created it.
     owner: str | None = None
-    #: Stored headers by their lower-case names: metadata and the settings of versioning.
+    #: ``x-container-meta-…`` headers by their lower-case names.
     headers: Mapping[str, str] = field(default_factory=dict)
-    #: Current objects, bytes of all rows, and rows that only a listing of versions contains.
+    #: The numbers of objects and of their bytes.
     objects: int = 0
     bytes: int = 0
-    kept: int = 0
     created_at: int
 
-    @property
-    def versions(self) -> bool | None:
-        """Whether replaced objects are kept as versions; None: versioning was never configured."""
-        enabled = self.headers.get("x-versions-enabled")
-        return None if enabled is None else enabled == "true"
 
-    @property
-    def archive(self) -> str | None:
-        """The container that replaced objects are moved to."""
-        return self.headers.get("x-versions-location") or self.headers.get("x-history-location")
+class Stored(Struct, frozen=True, kw_only=True):
+    """An object without its data. ``modified_at`` is in microseconds."""
 
-    @property
-    def keeps_history(self) -> bool:
-        """Whether the archive also records deletions, so that a deletion does not restore an older object."""
-        return "x-history-location" in self.headers
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
-    """An object, or one version of an object, without its data. Times are in microseconds."""
-
-    seq: int
     account: str
     container: str
     name: str
-    #: None: written while the container did not keep versions.
-    version: str | None
     etag: str
     size: int
     content_type: str
     #: Stored headers by their lower-case names, including ``x-object-meta-…``.
     headers: Mapping[str, str]
     modified_at: int
-    #: When the object expires: microseconds, a whole second.
-    delete_at: int | None
-    #: When a newer version replaced this one; None: this version is the current one.
-    replaced_at: int | None
-    #: The version marks a deletion: the object does not exist from here on.
-    marker: bool = False
     #: The database contains the object's data encrypted.
     encrypted: bool = False
 
-    def has_expired(self, now: int) -> bool:
-        """Return whether the object has expired at the time ``now``, in microseconds."""
-        return self.delete_at is not None and self.delete_at <= now
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(Struct, frozen=True, kw_only=True):
     """A line of a listing. If ``folder`` is set, the line represents all names with the prefix ``name``."""
 
     name: str
@@ -112,22 +75,12 @@ class Entry:
     modified_at: int = 0
     #: Only in listings of containers.
     objects: int = 0
-    #: Only in listings of versions.
-    version: str | None = None
-    latest: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(Struct, frozen=True, kw_only=True):
     """The requested part of a listing."""
 
     limit: int
     marker: str = ""
-    end_marker: str = ""
     prefix: str = ""
     delimiter: str = ""
-    #: Swift's older way to list folders: only the names directly below this path. None: not requested.
-    path: str | None = None
-    reverse: bool = False
-    #: Together with ``marker``: the version after which the page begins.
-    version_marker: str = ""

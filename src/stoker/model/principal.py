@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+
+class User(Struct, frozen=True, kw_only=True):
     """A user of the embedded identity service."""
 
     id: str
@@ -16,10 +17,11 @@ class User:
     password_hash: str
     default_project_id: str | None
     enabled: bool = True
+    description: str | None = None
+    email: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
+class Project(Struct, frozen=True, kw_only=True):
     """A project of the embedded identity service."""
 
     id: str
@@ -29,8 +31,7 @@ class Project:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApplicationCredential:
+class ApplicationCredential(Struct, frozen=True, kw_only=True):
     """A secret with which a program acts as its user in one project."""
 
     id: str
@@ -45,8 +46,7 @@ class ApplicationCredential:
     expires_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Token:
+class Token(Struct, frozen=True, kw_only=True):
     """The row of a token. The database contains only a hash of the token itself."""
 
     user_id: str
@@ -81,17 +81,9 @@ class Principal:
     restricted: bool = False
     #: The one resource that a stack user represents, and may see and signal.
     resource_id: str | None = None
+    #: The number of the run whose result a stack user reports; None: any.
+    run: str | None = None
     #: Of a stack user with a login at a Keystone: the project there.
     login_project_id: str | None = None
     #: The token that Keystone issued for a signed request; None: the request contains its token.
     token: str | None = field(default=None, repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ec2Credential:
-    """A key with which a user signs requests in a project. The secret is stored encrypted."""
-
-    access: str
-    secret: str = field(repr=False)
-    user_id: str
-    project_id: str

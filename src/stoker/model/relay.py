@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
+
+class Relay(Struct, frozen=True, kw_only=True):
     """A relay, as a user of the project has created it."""
 
     id: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 #: Replaces a secret, as in Heat.
@@ -23,6 +23,7 @@ SHORTEST_LINE = 8
 
 #: Prefix of every password and key that Stoker derives itself, so that copies of them are found everywhere.
 CREDENTIAL_PREFIX = "stk_"
+_DERIVED = re.compile(CREDENTIAL_PREFIX + "[0-9a-f]{32,64}")
 _CREDENTIAL = re.compile(
     rb"stk_[0-9a-f]{32,64}"
     rb"|signal\.[0-9a-f-]{36}\.[0-9a-f]{64}"
@@ -46,40 +47,103 @@ def texts_of(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def contains_secret(value: Any, secrets: Collection[str]) -> bool:
-    """Return whether a value is a secret or contains a secret that is too long to be there by chance."""
-    if not secrets or value is None:
-        return False
-    if isinstance(value, Mapping | list | tuple):
-        parts = value.values() if isinstance(value, Mapping) else value
-        return any(contains_secret(part, secrets) for part in parts)
-    text = value if isinstance(value, str) else str(value)
-    return any(text == secret or (len(secret) >= SHORTEST and secret in text) for secret in secrets)
+class SecretSet:
+    """
+    A growing set of secrets, and their search in texts::
+
+        found = SecretSet(["S3CR3T"])
+        found.redact({"command": "login S3CR3T"}) == {"command": "login ******"}
+
+    Its cost per text is linear in the number of secrets that people chose, and does not depend on the number of
+    credentials that Stoker derived: the operation of one large stack knows thousands of them.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        #: The secrets, oldest first.
+        self.texts: dict[str, None] = {}
+        self._needles = Needles()
+        for text in texts:
+            self.add(text)
+
+    def add(self, text: str) -> None:
+        """Add a secret."""
+        if text not in self.texts:
+            self.texts[text] = None
+            for form in variants(text):
+                if len(form) >= SHORTEST:
+                    self._needles.add(form, text)
+
+    def contain(self, value: Any) -> bool:
+        """Return whether a value is a secret or contains a secret that is too long to be there by chance."""
+        if not self.texts or value is None:
+            return False
+        if isinstance(value, Mapping | list | tuple):
+            return any(self.contain(part) for part in (value.values() if isinstance(value, Mapping) else value))
+        text = value if isinstance(value, str) else str(value)
+        return text in self.texts or bool(self._needles.within(text))
+
+    def redact(self, value: Any) -> Any:
+        """Return the value with every secret in it replaced by REDACTED. Sequences become lists."""
+        return self._redact(value) if self.texts else value
+
+    def _redact(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return REDACTED if value in self.texts else self._redact_within(value)
+        if isinstance(value, Mapping):
+            return {
+                self._redact_within(name) if isinstance(name, str) else name: self._redact(part)
+                for name, part in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self._redact(part) for part in value]
+        if value is None or isinstance(value, bool):
+            return value
+        return REDACTED if self.contain(value) else value
+
+    def _redact_within(self, text: str) -> str:
+        forms = self._needles.within(text)
+        if not forms:
+            return text
+        # The longest is first, because one may be part of another.
+        return re.sub("|".join(map(re.escape, sorted(forms, key=len, reverse=True))), REDACTED, text)
 
 
-def redact(value: Any, secrets: Collection[str]) -> Any:
-    """Return the value with every secret in it replaced by REDACTED. Sequences become lists."""
-    return _redact(value, secrets, _expression(secrets)) if secrets else value
+class Needles:
+    """Texts to search for in other texts, each with the secret that it reveals."""
+
+    def __init__(self) -> None:
+        self._chosen: dict[str, str] = {}
+        self._derived: dict[str, str] = {}
+        self._lengths: set[int] = set()
+
+    def add(self, needle: str, secret: str) -> None:
+        """Add a text to search for."""
+        if _DERIVED.fullmatch(needle):
+            self._derived[needle] = secret
+            self._lengths.add(len(needle))
+        else:
+            self._chosen[needle] = secret
+
+    def within(self, text: str) -> dict[str, str]:
+        """Return the needles in a text, each with its secret."""
+        present = {needle: secret for needle, secret in self._chosen.items() if needle in text}
+        if self._derived and CREDENTIAL_PREFIX in text:
+            for match in _DERIVED.findall(text):
+                for needle in (match[:length] for length in self._lengths):
+                    if needle in self._derived:
+                        present[needle] = self._derived[needle]
+        return present
 
 
-def redact_text(text: str, secrets: Collection[str]) -> str:
+def redact(value: Any, secrets: Iterable[str]) -> Any:
+    """Return the value with these secrets replaced by REDACTED, as ``SecretSet.redact`` does."""
+    return SecretSet(secrets).redact(value)
+
+
+def redact_text(text: str, secrets: Iterable[str]) -> str:
     """Redact a sentence, such as the reason of a failure."""
     redacted: str = redact(text, secrets)
     return redacted
-
-
-def _redact(value: Any, secrets: Collection[str], within: re.Pattern[str] | None) -> Any:
-    if isinstance(value, str):
-        if value in secrets:
-            return REDACTED
-        return within.sub(REDACTED, value) if within else value
-    if isinstance(value, Mapping):
-        return {_redact(name, (), within): _redact(part, secrets, within) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_redact(part, secrets, within) for part in value]
-    if value is None or isinstance(value, bool):
-        return value
-    return REDACTED if contains_secret(value, secrets) else value
 
 
 def variants(secret: str) -> Iterator[str]:
@@ -91,14 +155,6 @@ def variants(secret: str) -> Iterator[str]:
     lines = secret.splitlines()
     if len(lines) > 1:
         yield from (line for line in lines if len(line) >= SHORTEST_LINE)
-
-
-def _expression(secrets: Iterable[str]) -> re.Pattern[str] | None:
-    """
-    Return an expression that finds the secrets in texts. The longest is first, because one may be part of another.
-    """
-    texts = {text for secret in secrets for text in variants(secret) if len(text) >= SHORTEST}
-    return re.compile("|".join(map(re.escape, sorted(texts, key=len, reverse=True)))) if texts else None
 
 
 def may_hold_credential(text: str) -> bool:

@@ -8,6 +8,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 #: The value of a server's ``agent`` for Stoker's own agent.
 OWN_AGENT = "stoker"
 #: The maximum length of a server's id, in characters.
@@ -46,8 +49,7 @@ class Owner:
     resource_name: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class Server(Struct, frozen=True, kw_only=True):
     """A server, which runs configs."""
 
     id: str
@@ -73,11 +75,13 @@ class Server:
     #: The modes of runs that the agent knows besides applying a config (``model.deployment``).
     modes: tuple[str, ...] = ()
     hostname: str | None = None
-    labels: Mapping[str, str] = field(default_factory=dict)
+    #: The machine chose the name itself: no stack uses the name until a user approves the server by it.
+    is_self_named: bool = False
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     #: In the form that ``deployments.policy`` reads; None: the default policy of the site.
     policy: Mapping[str, Any] | None = None
     #: Of an enrolled server: the resources that represent it, each by its id with the id of the root stack of its tree.
-    stands_for: Mapping[str, str] = field(default_factory=dict)
+    stands_for: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def has_channel(self) -> bool:
@@ -108,8 +112,7 @@ class Server:
         return "ENROLLING" if self.kind is Kind.ENROLLED and not self.key_generation else "NEVER_SEEN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Enrollment:
+class Enrollment(Struct, frozen=True, kw_only=True):
     """A token that agents exchange for keys: for one server, or for a server of each machine."""
 
     id: str
@@ -125,8 +128,10 @@ class Enrollment:
     uses: int = 0
     #: Where the names of new servers come from.
     name_from: NameSource = NameSource.HOSTNAME
+    #: Stacks may use the names of new servers that match this pattern of the shell; None: no name.
+    names: str | None = None
     #: The labels of new servers.
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     #: The keys of new servers are of no use until a user approves the servers.
     needs_approval: bool = False
     #: The machine runs again what its server has completed.
@@ -146,3 +151,5 @@ class Machine:
     machine: str = ""
     hostname: str = ""
     cloud_id: str = ""
+    #: The key that the agent has already; empty: none.
+    key: str = field(default="", repr=False)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from msgspec import Struct, field
+
 from stoker.model.status import Action, Status
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class Source(Struct, frozen=True, kw_only=True):
     """The input from the user: sufficient to create the stack again, or to restore it."""
 
     template: Mapping[str, Any]
@@ -32,8 +32,7 @@ class Phase(StrEnum):
     IDLE = "idle"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class Stack(Struct, frozen=True, kw_only=True):
     """The small columns of a stack. Template, files and environment are read separately (``Source``)."""
 
     id: str
@@ -57,7 +56,7 @@ class Stack:
     created_at: datetime
     updated_at: datetime | None = None
     deleted_at: datetime | None = None
-    #: Changes with every operation. Work of an older operation detects by it that it is superseded.
+    #: The id of the operation, also of its first event. Work of an older operation detects by it that it is superseded.
     traversal: str
     phase: Phase
     #: Steps of the current phase that have not ended yet.
@@ -75,8 +74,11 @@ class Stack:
     depth: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resource:
+#: Key of the data of a deployment's resource: the number of its runs, which is the number of the current one.
+RUN_COUNT = "runs"
+
+
+class Resource(Struct, frozen=True, kw_only=True):
     """One incarnation of a template's resource. A replacement is a new incarnation; both exist until clean-up."""
 
     id: str
@@ -102,6 +104,8 @@ class Resource:
     current: bool = True
     #: The breakpoint that the resource waits at, such as ``pre-create``.
     hook: str | None = None
+    #: The operation of the stack whose step ends with the action in progress (``Stack.traversal``).
+    operation: str | None = None
     created_at: datetime
     updated_at: datetime | None = None
 
@@ -111,8 +115,7 @@ class Resource:
         return self.definition.get("mapped_from") or self.type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True, kw_only=True):
     """A snapshot of a stack. ``data`` is the content of an export, with the ``Source`` to restore under ``source``."""
 
     id: str
@@ -125,16 +128,17 @@ class Snapshot:
 
 
 class StepState(StrEnum):
-    """Whether a step waits for other steps or runs."""
+    """Whether a step waits for other steps, or for a breakpoint to be cleared."""
 
     WAITING = "waiting"
-    RUNNING = "running"
+    PAUSED = "paused"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class Step(Struct, frozen=True, kw_only=True):
     """
-    One node of the current plan. ``key`` is a resource name in the APPLY phase and a resource id in the CLEANUP phase.
+    One node of the current plan that has not started.
+
+    ``key`` is the name of a resource that gets a definition, or the id of a resource.
     """
 
     stack_id: str
@@ -145,8 +149,7 @@ class Step:
     definition: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Struct, frozen=True, kw_only=True):
     """
     An event of a stack. ``seq`` increases with each event. Events of the stack itself have the name and id of the
     stack.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
+
+from msgspec import Struct
 
 
 class TriggerStatus(StrEnum):
@@ -44,8 +45,7 @@ class Mode(StrEnum):
     PREVIEW = "PREVIEW"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Struct, frozen=True, kw_only=True):
     """How a trigger runs its targets, and whether it was stopped."""
 
     mode: Mode = Mode.APPLY
@@ -65,10 +65,12 @@ class Options:
     stopped_by: str | None = None
     #: The trigger ends without waiting for its running targets.
     forced: bool = False
+    #: If servers have several targets, which run one after the other: the position from which on no server has begun.
+    #: None: each server has one target.
+    next_position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
+class Content(Struct, frozen=True, kw_only=True):
     """The copy of the config at the time of the trigger. Targets that start later run the same content."""
 
     name: str | None
@@ -85,8 +87,7 @@ class Content:
     facts: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger:
+class Trigger(Struct, frozen=True, kw_only=True):
     """A trigger, with the numbers of its targets by status."""
 
     id: str
@@ -119,9 +120,8 @@ class Trigger:
     ended_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """One server of a trigger."""
+class Target(Struct, frozen=True, kw_only=True):
+    """One deployment of a trigger on one server."""
 
     trigger_id: str
     position: int
@@ -129,6 +129,8 @@ class Target:
     server_name: str
     #: The name of the target's deployment.
     name: str
+    #: The path of the resource whose deployment the target repeats, such as ``group/web1``; None: there is none.
+    resource_name: str | None = None
     #: The values before the trigger's own values override them.
     input_values: Mapping[str, Any]
     status: str = TargetStatus.QUEUED
@@ -148,8 +150,16 @@ class MisfirePolicy(StrEnum):
     SKIP = "SKIP"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class OverlapPolicy(StrEnum):
+    """What happens to the runs of earlier times that no agent has started when the next time comes."""
+
+    #: The run of the next time takes their place, so that a server that was offline runs once.
+    REPLACE = "REPLACE"
+    #: All of them run, one after the other.
+    QUEUE = "QUEUE"
+
+
+class Schedule(Struct, frozen=True, kw_only=True):
     """Creates triggers, once (``at``) or repeatedly (``cron``)."""
 
     id: str
@@ -165,6 +175,7 @@ class Schedule:
     timezone: str = "UTC"
     require_window: bool = False
     misfire_policy: str = MisfirePolicy.RUN
+    overlap_policy: str = OverlapPolicy.REPLACE
     enabled: bool = True
     requested_by: str | None = None
     next_at: datetime | None = None

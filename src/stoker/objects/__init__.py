@@ -10,14 +10,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stoker.model.objects import Stored
-from stoker.objects import container_operations, expiry, object_operations, tempurl
-from stoker.objects.port import OnWriting, OnWritten, Port
+from stoker.objects import container_operations, object_operations, tempurl
+from stoker.objects.object_operations import OnWriting, OnWritten, Port
 from stoker.store import containers
-from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work import Work
 
-__all__ = ["Objects", "OnWriting", "OnWritten", "Port", "tempurl"]
+__all__ = ["Objects", "tempurl"]
+
+#: A port without callbacks, for objects that Stoker itself writes.
+_SILENT = Port()
 
 
 class Objects:
@@ -32,13 +33,8 @@ class Objects:
     container, name, data)`` is called after the write, in the same transaction.
     """
 
-    def __init__(
-        self, store: Store, work: Work, on_writing: OnWriting | None = None, on_written: OnWritten | None = None
-    ) -> None:
-        self.port = Port(work, on_writing, on_written)
-        #: A port without callbacks, for objects that Stoker itself writes.
-        self._silent = Port(work)
-        expiry.register(store, self.port)
+    def __init__(self, on_writing: OnWriting | None = None, on_written: OnWritten | None = None) -> None:
+        self.port = Port(on_writing, on_written)
 
     def put(
         self,
@@ -67,7 +63,7 @@ class Objects:
             headers=headers or {},
             secret=secret,
         )
-        return object_operations.put(tx, self._silent, new, as_owner=True)
+        return object_operations.put(tx, _SILENT, new, as_owner=True)
 
     def get(self, tx: Tx, account: str, container: str, name: str) -> bytes:
         """The bytes of an object. Raises EntityNotFound."""
@@ -75,7 +71,7 @@ class Objects:
 
     def delete(self, tx: Tx, account: str, container: str, name: str) -> bool:
         """Delete an object. Returns whether it existed. Raises EntityNotFound for the container."""
-        return object_operations.delete(tx, account, container, name, as_owner=True).existed
+        return object_operations.delete(tx, account, container, name, as_owner=True)
 
     def create_container(
         self,

@@ -7,22 +7,22 @@ from collections.abc import Mapping
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.model.objects import Account, Container
 from stoker.model.ownership import check_write
-from stoker.objects import expiry, limits, metadata
+from stoker.objects import limits, metadata
 from stoker.objects.object_operations import lock
 from stoker.objects.tempurl import KEY_HEADERS
-from stoker.store import accounts, containers, objects, rows
+from stoker.store import containers, objects, rows
 from stoker.store.tx import Tx
 
 
 def account(tx: Tx, account: str) -> Account:
     """The account; an empty one if nothing is stored for it, because every account exists."""
-    return accounts.find(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
+    return containers.find_account(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
 
 
 def change_account(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
     """Change the account's metadata. The header names in ``headers`` are lower case. Raises Invalid."""
-    old = accounts.lock(tx, account)
-    accounts.change(tx, account, metadata.merge(old.headers, headers, metadata.ACCOUNT))
+    old = containers.lock_account(tx, account)
+    containers.change_account(tx, account, metadata.merge(old.headers, headers, metadata.ACCOUNT))
 
 
 def keys(account: Account | None, container: Container | None) -> list[str]:
@@ -46,7 +46,7 @@ def create_container(
     """
     limits.container_name(name)
     changes = headers or {}
-    fresh = metadata.of_container({}, changes)
+    fresh = metadata.merge({}, changes, metadata.CONTAINER)
     if containers.add(tx, account, name, fresh, owner):
         return True
     existing = containers.find(tx, account, name)
@@ -67,7 +67,7 @@ def change_container(tx: Tx, account: str, name: str, headers: Mapping[str, str]
     Raises EntityNotFound, Invalid, WriteRefused.
     """
     old = lock(tx, account, name, as_owner=as_owner)
-    changed = metadata.of_container(old.headers, headers)
+    changed = metadata.merge(old.headers, headers, metadata.CONTAINER)
     if changed != old.headers:
         containers.change(tx, account, name, changed)
 
@@ -82,10 +82,9 @@ def container(tx: Tx, account: str, name: str) -> Container:
 
 def delete_container(tx: Tx, account: str, name: str) -> None:
     """Delete an empty container. Raises EntityNotFound, and Conflict if the container is not empty."""
-    expiry.sweep(tx, lock(tx, account, name))
-    left = container(tx, account, name)
-    if left.objects or left.kept:
-        raise Conflict(f"the container {name} is not empty: {left.objects} objects, {left.kept} versions of others")
+    count = lock(tx, account, name).objects
+    if count:
+        raise Conflict(f"the container {name} is not empty: {count} objects")
     containers.delete(tx, account, name)
 
 

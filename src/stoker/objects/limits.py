@@ -1,4 +1,4 @@
-"""Limits for names and metadata: Swift's defaults."""
+"""Limits for objects, names and metadata: Swift's defaults, but for the size of an object."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from stoker.model.errors import Invalid
 
 CONTAINER_NAME = 256
+#: Bytes of an object.
+OBJECT = 16 * 1024 * 1024
 OBJECT_NAME = 1024
 META_NAME = 128
 META_VALUE = 256

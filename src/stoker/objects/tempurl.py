@@ -91,7 +91,7 @@ def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: I
     """
     Whether one of ``keys`` signed the URL for this method and object, and the URL has not expired.
 
-    ``paths``: the accepted paths of the object's container, with a trailing slash. ``from_allowed_place`` checks the
+    ``paths``: the accepted paths of the object's container, with a trailing slash. ``is_address_allowed`` checks the
     client's address.
     """
     if signed.expires < now or method not in METHODS:
@@ -109,12 +109,12 @@ def allows(signed: Signed, method: str, name: str, paths: Iterable[str], keys: I
     return allowed
 
 
-def from_allowed_place(signed: Signed, address: str | None) -> bool:
+def is_address_allowed(signed: Signed, address: str) -> bool:
     """Whether the client's address is in the URL's address range, if the URL has one."""
     if signed.ip_range is None:
         return True
     try:
-        return ipaddress.ip_address(address or "") in ipaddress.ip_network(signed.ip_range)
+        return ipaddress.ip_address(address) in ipaddress.ip_network(signed.ip_range)
     except ValueError:
         return False
 

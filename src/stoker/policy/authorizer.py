@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
@@ -20,7 +21,7 @@ from stoker.model.server import OWN_AGENT
 from stoker.policy import holds, rules, windows
 from stoker.policy.holds import load_policy
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.store import audit, configs, server_policies, stacks
+from stoker.store import audit, server_policies, stacks
 from stoker.store.open import Store
 from stoker.store.server_policies import Governed
 from stoker.store.tx import Tx
@@ -38,9 +39,8 @@ class AuthorizationRequest:
     #: Empty if the deployment does not exist yet.
     deployment_id: str
     action: str | None
-    #: Group of the config; None: the group of the config with ``config_id``.
+    #: Group of the config.
     group: str | None = None
-    config_id: str | None = None
     #: The hook that the agent has to fetch; None: the hook is installed.
     hook: DeliveredHook | None = None
     stack_id: str | None = None
@@ -49,6 +49,10 @@ class AuthorizationRequest:
     is_preview: bool = False
     #: Name of the user; None: an action of a stack starts the run.
     actor: str | None = None
+    #: Names for the audit log.
+    config_name: str | None = None
+    stack_name: str | None = None
+    resource_name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +81,13 @@ class DeploymentAuthorizer:
         """
         Return the conditions on which a run starts.
 
-        Raises DeploymentRefused if the server's policy denies the run. The decision is in the audit log of this
-        transaction. Only one query runs if the server is unknown, or if neither the server nor the site has a policy.
+        Raises DeploymentRefused if the server's policy denies the run. The transaction adds the run to the audit log.
+        Only one query runs if the server is unknown, or if neither the server nor the site has a policy.
         """
         server = server_policies.server(tx, request.server_id, staying=True)
-        if server is None:
-            return _without_server(request)
-        is_own = server.project_id == request.project_id
-        if server.policy is None and self.site.allow == PROJECT and request.hook is None:
+        is_own = server is not None and server.project_id == request.project_id
+        if server is None or (server.policy is None and self.site.allow == PROJECT and request.hook is None):
+            _record_free(tx, request, server.name if server is not None and is_own else None)
             return _FREE if is_own else _without_server(request)
         policy = load_policy(server.policy)
         stack = self._decide_and_record(tx, server, policy, request)
@@ -100,6 +103,8 @@ class DeploymentAuthorizer:
         No policy denies this run, but maintenance windows apply.
         """
         server = server_policies.server(tx, request.server_id, staying=True)
+        is_own = server is not None and server.project_id == request.project_id
+        _record_free(tx, request, server.name if server is not None and is_own else None)
         if server is None or server.policy is None:
             return _FREE if not admitted else Admission(admitted=True)
         return self._check_windows(tx, server, load_policy(server.policy), request, admitted=admitted)
@@ -143,7 +148,9 @@ class DeploymentAuthorizer:
                 outcome=Outcome.REFUSED,
                 reason=reason,
                 server_id=server_id,
+                server_name=server.name,
                 stack_id=stack.id,
+                stack_name=stack.name,
             )
             raise DeploymentRefused(reason, decision)
 
@@ -168,10 +175,6 @@ class DeploymentAuthorizer:
     def _decision(
         self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
     ) -> tuple[Decision, Tree | None]:
-        group = request.group
-        if group is None and policy.groups is not None and request.config_id is not None:
-            config = configs.find(tx, request.config_id)
-            group = config.group if config else None
         stack, actor = _requester(tx, request)
         target = _target(request.server_id, server, tx)
         reason = rules.decide(
@@ -179,19 +182,16 @@ class DeploymentAuthorizer:
             target,
             project_id=request.project_id,
             stack=stack,
-            group=group or UNGROUPED,
+            group=request.group or UNGROUPED,
             hook=request.hook,
             site=self.site,
         )
-        decision = Decision(
+        decision = replace(
+            _admitted(request, server.name),
             project_id=server.project_id,
             actor=actor,
-            action=f"run {request.action or ''}".strip(),
             outcome=Outcome.ALLOWED if reason is None else Outcome.REFUSED,
             reason=reason or "The server's policy lets it in.",
-            server_id=request.server_id,
-            deployment_id=request.deployment_id or None,
-            stack_id=request.stack_id,
         )
         return decision, stack
 
@@ -218,8 +218,34 @@ def _without_server(request: AuthorizationRequest) -> Admission:
     return Admission(reason=f"Waiting for an agent: this project has no server with the id {clip(request.server_id)}")
 
 
+def _admitted(request: AuthorizationRequest, server_name: str | None) -> Decision:
+    return Decision(
+        project_id=request.project_id,
+        actor=request.actor or (f"the stack {request.stack_name}" if request.stack_name else None),
+        action=f"run {request.action or ''}".strip(),
+        outcome=Outcome.ALLOWED,
+        reason="",
+        server_id=request.server_id,
+        deployment_id=request.deployment_id or None,
+        stack_id=request.stack_id,
+        server_name=server_name,
+        stack_name=request.stack_name,
+        resource_name=request.resource_name,
+        config_name=request.config_name,
+    )
+
+
+def _record_free(tx: Tx, request: AuthorizationRequest, server_name: str | None) -> None:
+    """Add a run that no policy concerns to the audit log. Previews change nothing, and may be frequent."""
+    if not request.is_preview:
+        audit.add(tx, _admitted(request, server_name))
+
+
 def record(tx: Tx, decision: Decision) -> None:
-    """Write a decision to the audit log and, after the commit, to the server's log."""
+    """Write a decision to the audit log, with the server's name, and after the commit to the server's log."""
+    server_id = decision.server_id
+    if server_id is not None and decision.server_name is None and (server := server_policies.server(tx, server_id)):
+        decision = replace(decision, server_name=server.name)
     audit.add(tx, decision)
     tx.after_commit(
         lambda: _log.info(

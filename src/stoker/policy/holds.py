@@ -2,7 +2,7 @@
 Runs that wait for the maintenance window of their server.
 
 A run is held until the window opens. It is held again if the window closes before the agent has received the run.
-``deployments.held_runs`` holds and releases the runs.
+``deployments.server_runs`` holds and releases the runs.
 """
 
 from __future__ import annotations

@@ -8,8 +8,11 @@ Under any policy, the stack that owns a server may deploy to it. If no stack own
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stoker.hot.words import clip
 from stoker.model.delivered_hook import DeliveredHook, is_digest
@@ -33,16 +36,14 @@ _KEYS = ("allow", "groups", "hooks", "max_concurrent_runs", "maintenance_windows
 _WINDOW_KEYS = ("cron", "minutes", "timezone")
 
 
-@dataclass(frozen=True, slots=True)
-class Allowed:
+class Allowed(Struct, frozen=True):
     """An entry of ``allow``: either a stack, by its name or id, or a project, by its id."""
 
     stack: str | None = None
     project: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(Struct, frozen=True, kw_only=True):
     """The rules of one server."""
 
     #: STACK, PROJECT, or the stacks and projects that are admitted in addition; None: the site's default.

@@ -1,24 +1,36 @@
 """
 The registry of resource types.
 
-Each type is a module of this package with a value ``TYPE``, an entry of a module's ``TYPES``, or an object that an
-installed package names as an entry point in the group ``stoker.resources``.
+Each type is a module of this package with a value ``TYPE``, or an entry of a module's ``TYPES``. An installed package
+names a type, or a package of such modules, as an entry point in the group ``stoker.resources``; its types replace those
+of the same name.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
+from types import ModuleType
 
 from stoker.resources.base import ResourceType
 
 
 def load() -> Mapping[str, ResourceType]:
     """Import all resource types; return them by name and by alias."""
-    modules = [importlib.import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
-    types = [module.TYPE for module in modules if hasattr(module, "TYPE")]  # modules without types are shared helpers
-    types += [resource_type for module in modules for resource_type in getattr(module, "TYPES", ())]
-    types += [point.load() for point in entry_points(group="stoker.resources")]
+    types = [*types_of(sys.modules[__name__])]
+    for point in entry_points(group="stoker.resources"):
+        named = point.load()
+        types += types_of(named) if isinstance(named, ModuleType) else [named]
     return {name: resource_type for resource_type in types for name in (resource_type.name, *resource_type.aliases)}
+
+
+def types_of(package: ModuleType) -> Iterator[ResourceType]:
+    """Yield the types of a package's modules. Modules without types are shared helpers."""
+    for info in pkgutil.iter_modules(package.__path__):
+        module = importlib.import_module(f"{package.__name__}.{info.name}")
+        if hasattr(module, "TYPE"):
+            yield module.TYPE
+        yield from getattr(module, "TYPES", ())

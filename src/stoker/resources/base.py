@@ -28,15 +28,20 @@ from __future__ import annotations
 
 from base64 import b32encode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from msgspec import Struct, field
+
+from stoker.hot import Definition
 from stoker.model.deployment import Deployment
 from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
+from stoker.resources import properties as schemas
 from stoker.resources.env import Nested, NestedSpec, ResourceEnv
+from stoker.resources.implicit_dependencies import Rule
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
@@ -88,8 +93,7 @@ class NoSuchAttribute(Exception):
     """The type has no such attribute."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(Struct, frozen=True):
     """The transaction, the platform and the stack for one call of a resource type's function."""
 
     tx: Tx
@@ -105,8 +109,7 @@ class Context:
     changed: Deployment | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """
     The result of an action.
 
@@ -193,6 +196,29 @@ def _never_stale(_context: Context, _resource: Resource) -> bool:
     return False
 
 
+def _as_they_are(_context: Context, properties: Properties) -> Properties:
+    return properties
+
+
+def _in_place(_context: Context, _resource: Resource, _properties: Properties) -> bool:
+    return False
+
+
+def is_created(resource: Resource) -> bool:
+    """Return whether a CREATE of the resource has completed, as far as its own status shows."""
+    if resource.action in (Action.CREATE, Action.ADOPT):
+        return resource.status is Status.COMPLETE
+    return resource.action not in (Action.INIT, Action.DELETE)
+
+
+def _until_created(_context: Context, resource: Resource, _properties: Properties) -> Action:
+    return Action.UPDATE if is_created(resource) else Action.CREATE
+
+
+def _no_predecessors(_context: Context, _definition: Definition, _properties: Properties) -> Iterable[str]:
+    return ()
+
+
 def _adopt(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
     return Outcome(physical_id=resource.physical_id, data=resource.data)
 
@@ -201,8 +227,8 @@ def _valid(_properties: Properties) -> None:
     return None
 
 
-def _any_policy(_said: Any, _properties: Properties) -> None:
-    return None
+def _no_policy(policy: Any, _properties: Properties) -> None:
+    schemas.check({}, policy)
 
 
 def _prepare_replacement(_context: Context, resource: Resource) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -213,8 +239,7 @@ def _may_return(_resource: Resource, _replacement: Resource) -> bool:
     return True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceType:
+class ResourceType(Struct, frozen=True, kw_only=True):
     """
     A resource type: its schema, and the functions that perform the actions on its resources.
 
@@ -247,7 +272,7 @@ class ResourceType:
     #: Raises Invalid for properties that contradict each other. Values may be UNKNOWN.
     validate: Callable[[Properties], None] = _valid
     #: Raises PropertyError for an ``update_policy`` that the type does not support. Values may be UNKNOWN.
-    check_policy: Callable[[Any, Properties], None] = _any_policy
+    check_policy: Callable[[Any, Properties], None] = _no_policy
     #: Applies a signal; None: the type does not accept signals.
     signal: Callable[[Context, Resource, Mapping[str, Any]], Signalled] | None = None
     #: Returns the ids of the resources whose ``check`` is called after a signal to this resource.
@@ -292,8 +317,23 @@ class ResourceType:
         """Whether the type computes metadata at run time."""
         return self.live_metadata is not _nothing_to_show
 
-    #: If True, the next update retries a failed resource in place; otherwise, it replaces the resource.
+    #: If True, the next update repeats in place what failed: it calls ``create``, or ``retry`` if ``next_action``
+    #: returns UPDATE. If False, the next update replaces a failed resource.
     retries: bool = False
+    #: Repeats an UPDATE that failed. None: the type repeats ``create`` only.
+    retry: Callable[[Context, Resource, Properties], Outcome] | None = None
+    #: Returns the action, CREATE or UPDATE, that brings an existing resource with ``retry`` to the properties.
+    next_action: Callable[[Context, Resource, Properties], Action] = _until_created
+    #: True for nested stacks, whose own steps repeat what failed inside, and resume what is suspended.
+    repeats_inside: bool = False
+    #: Replaces names in the properties by the ids that they mean at present, so that only a change of meaning counts.
+    normalize: Callable[[Context, Properties], Properties] = _as_they_are
+    #: Returns whether an update to the properties has to replace the resource, in addition to ``update_allowed``.
+    #: Values may be UNKNOWN.
+    must_replace: Callable[[Context, Resource, Properties], bool] = _in_place
+    #: Returns the ids of the stack's resources that have to be gone, if they go, before a resource of this name is
+    #: created with the properties, because their removal would take away what the creation brings.
+    predecessors: Callable[[Context, Definition, Properties], Iterable[str]] = _no_predecessors
     #: Returns (name, type, properties) of the members that a resource with these properties creates, for validation.
     #: One representative of equal members is enough.
     members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
@@ -305,11 +345,14 @@ class ResourceType:
     #: Returns the nested stack that a group with these properties has after its roll-out, for previews; None: the type
     #: is no group of other resources.
     group_spec: Callable[[Context, Resource, Properties], NestedSpec] | None = None
-    #: Whether the type exists only on a site with a cloud or with local servers.
-    needs_cloud: bool = False
+    #: Why a site without a cloud and without local servers lacks the type; empty: every site has it. The
+    #: objects of such a type exist outside of Stoker.
+    needs_provider: str = ""
+    #: Returns the resources of a template that a resource needs in addition to those that the template states.
+    implied: Rule | None = None
     #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
     id_constraint: str = ""
-    #: Whether jobs of the type act for the owner of the stack, besides those at a cloud.
+    #: Whether jobs of the type act for the owner of the stack, besides those of a type that needs a provider.
     acts_for_owner: bool = False
     #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
     agents_transport: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.deployments.server_removal import release_server
+from stoker.deployments.server_runs import release_server
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources import server_base, server_policy
@@ -15,13 +15,18 @@ from stoker.store import documents, servers
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat."""
+    """
+    Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat.
+
+    Raises Conflict if a machine gave itself the name.
+    """
     name = properties["name"] or physical_name(context, resource)
     if enrolled := servers.find_enrolled(context.tx, name, context.project_id):
         had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
         server_policy.represent(context, resource, enrolled.id)
         policy_data = server_policy.apply(context, resource, properties, enrolled.id)
         return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **policy_data})
+    servers.refuse_self_named(context.tx, name, context.project_id)
     servers.add(
         context.tx,
         Server(
@@ -48,10 +53,27 @@ def reached_by(context: Context, resource: Resource, properties: Properties) -> 
     return server_base.reached_by(context, properties, enrolled=enrolled)
 
 
+def must_replace(context: Context, resource: Resource, properties: Properties) -> bool:
+    """Return whether the name means another machine than before."""
+    named = properties["name"]
+    if not resource.physical_id or not isinstance(named, str):
+        return False
+    enrolled = servers.find_enrolled(context.tx, named, context.project_id)
+    represented = resource.physical_id if resource.data.get("enrolled") else None
+    return (enrolled.id if enrolled else None) != represented
+
+
+def is_stale(context: Context, resource: Resource) -> bool:
+    """Return whether the machine that the resource represents was removed, and another one has its name."""
+    if not resource.data.get("enrolled") or servers.find(context.tx, resource.physical_id or "") is not None:
+        return False
+    return servers.find_enrolled(context.tx, str(resource.data.get("name")), context.project_id) is not None
+
+
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
     name = properties["name"] or physical_name(context, resource)
     if resource.physical_id and not resource.data.get("enrolled"):
-        servers.rename(context.tx, resource.physical_id, name)
+        servers.change(context.tx, resource.physical_id, name=name)
     is_enrolled = bool(resource.data.get("enrolled"))
     had = server_base.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=is_enrolled)
     policy_data = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
@@ -100,6 +122,8 @@ TYPE = ResourceType(
     retain=server_base.retain,
     adopt=server_base.adopt,
     exists=server_base.exists,
+    is_stale=is_stale,
+    must_replace=must_replace,
     attribute=attribute,
     validate=server_policy.validate,
     live_metadata=server_base.live_metadata,

@@ -5,18 +5,22 @@ results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from stoker.deployments import representation, run_end, runs, service
-from stoker.deployments.derive import derived_inputs, must_replace
+from msgspec.structs import replace
+
+from stoker.deployments import checks, representation, run_end, runs, service
+from stoker.deployments.derive import derived_inputs, replaces_deployment
 from stoker.deployments.signals import RUN
 from stoker.deployments.undo import describe_failure
+from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
 from stoker.model.server import LONGEST_ID
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
+from stoker.model.trigger import Content
 from stoker.resources import deployment_runs
 from stoker.resources.base import (
     DONE,
@@ -25,13 +29,13 @@ from stoker.resources.base import (
     NoSuchAttribute,
     Outcome,
     Properties,
-    Replace,
     ResourceFailure,
     ResourceType,
     Signalled,
+    is_created,
 )
 from stoker.resources.properties import Property
-from stoker.store import configs, deployments
+from stoker.store import configs, deployments, resources, servers
 
 PROPERTIES: Mapping[str, Property] = {
     "config": Property(kind="string", update_allowed=True, description="Id of the config to run."),
@@ -53,7 +57,8 @@ PROPERTIES: Mapping[str, Property] = {
         kind="string",
         longest=255,
         update_allowed=True,
-        description="Name of the derived config: a server runs in order of names.",
+        is_setting=True,
+        description="Name of the derived config. Runs on a server start in the order of these names.",
     ),
     "signal_transport": Property(kind="string", description="How the server reports the result."),
     "timeout": Property(
@@ -61,6 +66,7 @@ PROPERTIES: Mapping[str, Property] = {
         minimum=1,
         maximum=LONGEST_WAIT,
         update_allowed=True,
+        is_setting=True,
         description="Seconds after which the run is ended and has failed (Stoker's own).",
     ),
     INTERVAL: Property(
@@ -68,17 +74,20 @@ PROPERTIES: Mapping[str, Property] = {
         minimum=SHORTEST_INTERVAL,
         maximum=LONGEST_INTERVAL,
         update_allowed=True,
+        is_setting=True,
         description="Seconds between two checks for drift; default: the config's option (Stoker's own).",
     ),
     ENFORCE: Property(
         kind="boolean",
         update_allowed=True,
+        is_setting=True,
         description="Whether drift runs the config again; default: the config's option (Stoker's own).",
     ),
     "on_interrupt": Property(
         kind="string",
         allowed=("FAIL", "RERUN"),
         update_allowed=True,
+        is_setting=True,
         description="What an agent that was killed during the run does with it when it is back (Stoker's own).",
     ),
 }
@@ -90,31 +99,72 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 
 
+#: Properties whose change runs nothing.
+SETTINGS = frozenset(name for name, schema in PROPERTIES.items() if schema.is_setting)
+#: Most characters of the line of standard error in the reason of a failure.
+_LONGEST_LINE = 500
+#: Entry of a resource's data: whether a CREATE run of the deployment has completed on its server.
+CREATED = "created"
+
+
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Start the first run, or another run of the same deployment if an earlier create failed."""
-    return _run(context, resource, properties, Action.CREATE)
+    """Start the first run, or another run of the same deployment if no CREATE has completed yet."""
+    outcome = _run(context, resource, properties, Action.CREATE)
+    if outcome is DONE:
+        return Outcome(data={**resource.data, CREATED: False})
+    return replace(outcome, data={**(outcome.data or {}), CREATED: outcome.done})
+
+
+def next_action(context: Context, resource: Resource, properties: Properties) -> Action:
+    """
+    Return CREATE until a CREATE run of the deployment has completed on its server, and UPDATE from then on.
+
+    After a DELETE that has failed, the deployment has to be created again.
+    """
+    return choose_action(resource, deployment_runs.content_for(context, properties), properties)
+
+
+def choose_action(resource: Resource, content: Content | None, properties: Properties) -> Action:
+    """Return the action of ``next_action`` for a content, which is None as long as it is not known."""
+    if resource.action is not Action.DELETE and resource.data.get(CREATED, is_created(resource)):
+        return Action.UPDATE
+    is_triggered = content is None or deployment_runs.is_triggered(content, properties, Action.CREATE)
+    return Action.CREATE if is_triggered else Action.UPDATE
 
 
 def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """
-    Start another run of the deployment, unless only the settings of its checks changed.
-
-    Raises Replace if an input with ``replace_on_change`` changed.
-    """
-    content = deployment_runs.content_for(context, properties)
+    """Start another run of the deployment, unless only settings changed, which apply to its next run."""
     changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
-    if changed and changed <= {INTERVAL, ENFORCE}:
+    if changed and changed <= SETTINGS:
+        content = deployment_runs.content_for(context, properties)
         deployment_runs.configure_checks(context, resource, properties, content)
         return DONE
-    if not deployment_runs.is_triggered(content, properties, Action.UPDATE):
-        return DONE
+    return retry(context, resource, properties)
+
+
+def retry(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Start an UPDATE run of the deployment."""
+    return _run(context, resource, properties, Action.UPDATE)
+
+
+def must_replace(context: Context, resource: Resource, properties: Properties) -> bool:
+    """Return whether an input with ``replace_on_change`` changes, as far as its value is known."""
     deployment = deployment_runs.find_deployment(context, resource)
     before = configs.find(context.tx, deployment.config_id) if deployment else None
-    if before is not None:
-        inputs = derived_inputs(content.inputs, properties["input_values"] or {}, {})
-        if name := must_replace(before.inputs, inputs):
-            raise Replace(f"input {name} changed")
-    return deployment_runs.start(context, resource, properties, Action.UPDATE, content)
+    after = configs.find(context.tx, properties["config"]) if isinstance(properties["config"], str) else None
+    values = properties["input_values"] or {}
+    if before is None or not isinstance(values, Mapping):
+        return False
+    unknown = {name for name, value in values.items() if value is UNKNOWN}
+    inputs = derived_inputs((after or before).inputs, values, {})
+    return replaces_deployment(before.inputs, [entry for entry in inputs if entry["name"] not in unknown])
+
+
+def normalize(context: Context, properties: Properties) -> Properties:
+    """Return the properties with the server's id in place of its name."""
+    if not isinstance(properties["server"], str):
+        return properties
+    return {**properties, "server": deployment_runs.server_id_of(context, properties)}
 
 
 def delete(context: Context, resource: Resource) -> Outcome:
@@ -122,8 +172,7 @@ def delete(context: Context, resource: Resource) -> Outcome:
     deployment = deployment_runs.find_deployment(context, resource)
     if deployment is None:
         return _remove(context, resource, None)
-    if deployment_runs.deletes_on_server(context, deployment, resource.properties):
-        content = deployment_runs.content_for(context, resource.properties)
+    if content := deployment_runs.find_deletion(context, deployment, resource.properties):
         outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
     elif undo := deployment_runs.find_resource_undo(context, resource, deployment):
         outcome = deployment_runs.start_undo(context, resource, undo)
@@ -140,11 +189,28 @@ def check(context: Context, resource: Resource) -> Outcome:
     if deployment is not None and deployment.status == Status.FAILED:
         is_deletion = resource.action is Action.DELETE
         reason = describe_failure(context.tx, deployment) if is_deletion else deployment.status_reason
-        raise ResourceFailure(f"Deployment to server failed: {reason}")
+        raise ResourceFailure(f"Deployment to server failed: {_locate(context, deployment, reason or '')}")
     if resource.action is Action.DELETE:
         return _remove(context, resource, deployment)
     reported = context.changed  # only the run that has just ended explains this action
-    return Outcome(reason=(reported.change_summary if reported is not None else None) or "")
+    reason = (reported.change_summary if reported is not None else None) or ""
+    data = deployment_runs.drop_applied(resource)
+    if resource.action is Action.CREATE and deployment is not None:
+        data = {**(resource.data if data is None else data), CREATED: True}
+    return Outcome(data=data, reason=reason)
+
+
+def _locate(context: Context, deployment: Deployment, reason: str) -> str:
+    """
+    Return ``reason`` with the name of the server and the last line of standard error.
+
+    The events of the stack keep both, after a rollback has run the deployment again or removed it.
+    """
+    server = servers.find(context.tx, deployment.server_id)
+    lines = str(deployment.output_values.get("deploy_stderr") or "").split("\n")
+    line = next((line.strip()[:_LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
+    where = f"{reason} on {server.name}" if server is not None else reason
+    return where if not line or line in reason else f"{where}: {line}"
 
 
 def _run(context: Context, resource: Resource, properties: Properties, action: Action) -> Outcome:
@@ -188,6 +254,7 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
         return Signalled("no deployment to signal")
     # With every transport, Stoker's agent names the run that it reports.
     if details.get(RUN, deployment.config_id) != deployment.config_id:
+        runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
         return Signalled(f"deployment {deployment.id}: late, of an earlier run")
     values = {name: value for name, value in details.items() if name != RUN}
     changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
@@ -200,12 +267,24 @@ def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> 
 
 
 def _action(action: Action) -> Callable[[Context, Resource], Outcome]:
-    """Return the handler of SUSPEND or RESUME, which runs the config if the deployment's ``actions`` contain it."""
+    """
+    Return the handler of SUSPEND or RESUME, which runs the config if the deployment's ``actions`` contain it.
+
+    A suspended deployment is not remediated: SUSPEND ends a remediation in progress, RESUME continues with what drifts.
+    """
 
     def do(context: Context, resource: Resource) -> Outcome:
         if not resource.properties:
             return DONE  # the resource was never created
-        return _run(context, resource, resource.properties, action)
+        outcome = _run(context, resource, resource.properties, action)
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None or not outcome.done:
+            return outcome
+        if action is Action.RESUME:
+            checks.resume(context.tx, context.env.work, deployment)
+        elif deployment.status == Status.IN_PROGRESS:
+            run_end.cancel(context.tx, context.env.work, deployment, "Cancelled: the stack is suspended")
+        return outcome
 
     return do
 
@@ -218,7 +297,9 @@ def adopt(context: Context, resource: Resource, _properties: Properties) -> Outc
     """
     deployment = deployment_runs.find_deployment(context, resource)
     if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
-        raise ResourceFailure(f"The deployment ({resource.physical_id}) is not there to be adopted.")
+        raise ResourceFailure(
+            f"The deployment ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
+        )
     deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
     return check(context, resource)
 
@@ -240,6 +321,25 @@ def may_return(resource: Resource, replacement: Resource) -> bool:
     return bool(resource.properties.get("server") != replacement.properties.get("server"))
 
 
+def predecessors(context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+    """
+    Yield the ids of the stack's resources whose removal runs something on the same server, if they have the same name
+    or the same config.
+    """
+    content = deployment_runs.content_for(context, properties)
+    for deployment in deployments.of_stack_on_server(context.tx, context.stack_id, properties["server"]):
+        resource = resources.find(context.tx, deployment.resource_id or "")
+        if (
+            resource is not None
+            and deployment_runs.acts_at_removal(context, resource)
+            and (
+                resource.name == definition.name
+                or deployment_runs.runs_same_config(context, resource.properties, content)
+            )
+        ):
+            yield resource.id
+
+
 def deployment_type(name: str, description: str, properties: Mapping[str, Property] | None = None) -> ResourceType:
     """Return the type of a deployment. ``properties``: its own, in addition to those of all deployments."""
     return ResourceType(
@@ -259,6 +359,11 @@ def deployment_type(name: str, description: str, properties: Mapping[str, Proper
         adopt=adopt,
         exists=exists,
         retries=True,
+        retry=retry,
+        next_action=next_action,
+        normalize=normalize,
+        must_replace=must_replace,
+        predecessors=predecessors,
         may_return=may_return,
         agents_transport="signal_transport",
         reached_by=deployment_runs.reached_by,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from stoker.hot import UNKNOWN, select
+from stoker.hot import UNKNOWN, Definition, select
 from stoker.model.stack import Resource
-from stoker.resources import label_groups, nested_base, update_policy
+from stoker.resources import deployment_runs, label_groups, nested_base, rollout
 from stoker.resources.base import Context, Outcome, Properties, ResourceType
-from stoker.resources.group_base import Group
+from stoker.resources.group_base import ACTIONS, Group
 from stoker.resources.properties import Property, PropertyError
-from stoker.resources.rollout import Members, clash
-from stoker.resources.update_policy import CAREFUL
+from stoker.resources.rollout import CAREFUL, Members, clash
+from stoker.store import resources, servers
 
 _WHICH: Mapping[str, Property] = {
     "servers": Property(
@@ -57,7 +57,7 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
             for server, id in label_groups.members(resource, properties).items()
         }
 
-    many = _Many(Group(members, update_policy.schema(CAREFUL, CAREFUL)))
+    many = _Many(Group(members, rollout.schema(CAREFUL, CAREFUL)))
     return ResourceType(
         name=name,
         properties={**shared, **_WHICH},
@@ -71,12 +71,15 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
         exists=nested_base.exists,
         cancel=nested_base.cancel,
         is_stale=nested_base.is_stale,
-        actions=nested_base.ACTIONS,
+        actions=ACTIONS,
         attribute_at=_attribute,
         members=_foreseen(one, shared, 1),
         every_member=_foreseen(one, shared),
         validate=label_groups.validate,
+        predecessors=_predecessors,
         retries=True,
+        retry=many.create,
+        repeats_inside=True,
         may_return=_never,  # the replacement may have run on the same servers
         aliases=(alias,),
         description=description,
@@ -85,6 +88,36 @@ def group_of(one: ResourceType, name: str, alias: str, description: str) -> Reso
 
 def _never(_resource: Resource, _replacement: Resource) -> bool:
     return False
+
+
+def _predecessors(context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+    """
+    Yield the ids of the stack's groups that run something on the same servers at their removal, if they have the same
+    name or the same config.
+    """
+    content = deployment_runs.content_for(context, properties)
+    for resource in resources.of_stack(context.tx, context.stack_id):
+        if (
+            _WHICH.keys() <= resource.properties.keys()
+            and deployment_runs.acts_at_removal(context, resource)
+            and (
+                resource.name == definition.name
+                or deployment_runs.runs_same_config(context, resource.properties, content)
+            )
+            and _may_share_servers(context, resource, properties)
+        ):
+            yield resource.id
+
+
+def _may_share_servers(context: Context, resource: Resource, properties: Properties) -> bool:
+    """Return whether a group with these properties may have a server of ``resource``. A selector finds any server."""
+    if label_groups.selector_of(properties) is not None or label_groups.selector_of(resource.properties) is not None:
+        return True
+    ids = [
+        {servers.resolve_id(context.tx, context.project_id, str(id)) for id in (group["servers"] or {}).values()}
+        for group in (properties, resource.properties)
+    ]
+    return bool(ids[0] & ids[1])
 
 
 @dataclass(frozen=True, slots=True)

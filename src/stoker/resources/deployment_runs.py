@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker.deployments import checks, service
-from stoker.deployments.configs import content_of
+from stoker.deployments.configs import content_of, source_inputs
 from stoker.deployments.owners import StackResource
 from stoker.deployments.run_plan import RunRequest
-from stoker.deployments.undo import Undo, find_undo
+from stoker.deployments.undo import Undo, find_undo, requests_undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import UserParameterMissing
-from stoker.model.stack import Resource
-from stoker.model.status import Action
+from stoker.model.stack import RUN_COUNT, Resource
+from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
-from stoker.store import configs, deployments, resources, servers
+from stoker.store import configs, deployments, servers
 from stoker.transports import selection
-from stoker.transports.base import NeedsProvisioning, PresignedQueue, SignalTransport
+from stoker.transports.base import SignalTransport, has_presigned_queue, needs_provisioning
 from stoker.transports.selection import AUTO
 
+#: Key of ``Resource.data`` while a run has not succeeded: the properties with which an earlier run did.
+_APPLIED = "applied"
+#: The properties that decide what runs.
+_CONTENT = ("config", "input_values", "input_key", "input_values_validate")
 #: Of a deployment without a config.
 EMPTY = Content(name=None, group=UNGROUPED, config="", options={}, facts={})
 
@@ -55,6 +60,12 @@ def is_triggered(content: Content, properties: Properties, action: Action) -> bo
     return action in properties["actions"]
 
 
+def check_content(content: Content) -> None:
+    """Raise ResourceFailure for a component that has no configs with their actions."""
+    if content.group == COMPONENT:
+        _components(content)
+
+
 def _components(content: Content) -> list[Mapping[str, Any]]:
     """
     Return a component's configs with their actions.
@@ -71,14 +82,32 @@ def _components(content: Content) -> list[Mapping[str, Any]]:
     return entries
 
 
-def deletes_on_server(context: Context, deployment: Deployment, properties: Properties) -> bool:
-    """Return whether a DELETE run has to precede the removal. False if the server or the config no longer exists."""
-    config = configs.find(context.tx, properties["config"]) if properties.get("config") else None
-    if properties.get("config") and config is None:
-        return False
-    if not is_triggered(content_of(config) if config else EMPTY, properties, Action.DELETE):
-        return False
-    return servers.find(context.tx, deployment.server_id) is not None
+def find_deletion(context: Context, deployment: Deployment, properties: Properties) -> Content | None:
+    """
+    Return what a DELETE run has to execute before a deployment is removed.
+
+    Returns None if the config does not run for DELETE, or if the server no longer exists.
+    """
+    content = _find_content(context, deployment, properties)
+    if content is None or not is_triggered(content, properties, Action.DELETE):
+        return None
+    return content if servers.find(context.tx, deployment.server_id) is not None else None
+
+
+def _find_content(context: Context, deployment: Deployment | None, properties: Properties) -> Content | None:
+    """
+    Return the content that the deployment runs.
+
+    If the config was deleted, the derived config of the last run has the content. None: there was no run.
+    """
+    try:
+        return content_for(context, properties)
+    except ResourceFailure:
+        derived = configs.find(context.tx, deployment.config_id) if deployment is not None else None
+    if derived is None:
+        return None
+    inputs, _ = source_inputs(derived.inputs)
+    return as_structured(replace(content_of(derived), inputs=inputs), properties)
 
 
 def _transport(context: Context, resource: Resource, properties: Properties) -> SignalTransport:
@@ -86,9 +115,21 @@ def _transport(context: Context, resource: Resource, properties: Properties) -> 
     transports = context.env.transports
     name = resource.data.get("signal_transport") or properties["signal_transport"] or transports.default_signal
     if name == AUTO:
-        server = servers.find(context.tx, _server_id(context, properties))
+        server = servers.find(context.tx, server_id_of(context, properties))
         name = selection.select_signal(context.env.platform, own_agent=server is not None and server.has_channel)
     return transports.signal_transports[name]
+
+
+def _reporting(context: Context, properties: Properties, chosen: SignalTransport) -> SignalTransport:
+    """
+    Return the transport of a DELETE, whose end Stoker's agent reports also for ``NO_SIGNAL``.
+
+    A deployment that is removed at once takes its DELETE from the agent before the agent has read it.
+    """
+    server = None if chosen.awaits_signal else servers.find(context.tx, server_id_of(context, properties))
+    if server is None or not server.has_channel:
+        return chosen
+    return context.env.transports.signal_transports[selection.select_signal(context.env.platform, own_agent=True)]
 
 
 def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
@@ -97,34 +138,81 @@ def reached_by(context: Context, resource: Resource, properties: Properties) -> 
 
 
 def _has_own_agent(context: Context, properties: Properties) -> bool:
-    server = servers.find(context.tx, _server_id(context, properties))
+    server = servers.find(context.tx, server_id_of(context, properties))
     return server is not None and server.has_own_agent
 
 
-def _server_id(context: Context, properties: Properties) -> str:
+def server_id_of(context: Context, properties: Properties) -> str:
     """Return the id of the deployment's server, which the template may call by its name."""
     return servers.resolve_id(context.tx, context.project_id, properties["server"])
 
 
-def find_resource_undo(context: Context, resource: Resource, deployment: Deployment) -> Undo | None:
-    """
-    Return what undoes the deployment of a resource that is deleted, or None. Raises Invalid.
+def runs_same_config(context: Context, properties: Properties, content: Content) -> bool:
+    """Return whether a deployment with these properties runs the same config as ``content``."""
+    try:
+        other = content_for(context, properties)
+    except ResourceFailure:
+        return False  # the config no longer exists
+    return (other.group, other.config) == (content.group, content.config)
 
-    A replacement on the same server takes over what the deployment made: hooks remember it by stack and resource name,
-    and an undo after the replacement's run would destroy that run's work.
-    """
-    current = resources.find_by_name(context.tx, context.stack_id, resource.name)
-    if current is not None and current.id != resource.id and current.physical_id:
-        replacement = deployments.find(context.tx, current.physical_id)
-        if replacement is not None and replacement.server_id == deployment.server_id:
+
+def acts_at_removal(context: Context, resource: Resource) -> bool:
+    """Return whether the removal of a deployment, or of a group of deployments, may run something on its servers."""
+    return find_removal(context, resource) is not None
+
+
+def find_removal(context: Context, resource: Resource) -> Content | None:
+    """Return what the removal of a deployment, or of a group of deployments, may run or undo; None: nothing."""
+    if not resource.properties or resource.definition.get("deletion_policy") == "Retain":
+        return None
+    content = _find_content(context, find_deployment(context, resource), resource.properties)
+    try:
+        if content is None or not (is_triggered(content, resource.properties, Action.DELETE) or requests_undo(content)):
             return None
+    except ResourceFailure:
+        return None  # a component that is none has never run
+    return content
+
+
+def find_resource_undo(context: Context, resource: Resource, deployment: Deployment) -> Undo | None:
+    """Return what undoes the deployment of a resource that is deleted, or None. Raises Invalid."""
     return find_undo(context.tx, deployment, resource.properties["timeout"])
 
 
 def start_undo(context: Context, resource: Resource, undo: Undo) -> Outcome:
     """Start the run that undoes the deployment. Raises ResourceFailure."""
     properties = {**resource.properties, "input_values": undo.input_values, "timeout": undo.timeout}
-    return start(context, resource, properties, Action.DELETE, undo.content, mode=undo.mode)
+    return start(context, resource, properties, Action.DELETE, undo.content, mode=undo.mode, is_undo=True)
+
+
+def applied_properties(resource: Resource) -> Properties:
+    """
+    Return the properties with which the deployment last succeeded on its server; the present ones if it never did.
+
+    They differ from the present ones while an update has not succeeded.
+    """
+    return {**resource.properties, **(resource.data.get(_APPLIED) or {})}
+
+
+def drop_applied(resource: Resource) -> Mapping[str, Any] | None:
+    """Return the resource's data after a run that succeeded; None: the data does not change."""
+    if _APPLIED not in resource.data:
+        return None
+    return {name: value for name, value in resource.data.items() if name != _APPLIED}
+
+
+def _keep_applied(
+    context: Context, resource: Resource, properties: Properties, before: Deployment | None
+) -> Mapping[str, Any]:
+    """
+    Return the entry of the resource's data that keeps the properties of the last success during a run with others.
+    """
+    present = {name: resource.properties[name] for name in _CONTENT if name in resource.properties}
+    if before is None or _APPLIED in resource.data or all(properties.get(name) == present[name] for name in present):
+        return {}
+    # A remediation may have failed since the success, so the status of the deployment is not enough.
+    has_succeeded = before.status == Status.COMPLETE or deployments.has_completed(context.tx, before.id)
+    return {_APPLIED: present} if has_succeeded else {}
 
 
 def start(
@@ -135,32 +223,31 @@ def start(
     content: Content,
     *,
     mode: str | None = None,
+    is_undo: bool = False,
 ) -> Outcome:
     """
     Start the deployment's first run, or another run of the same deployment. ``mode``: see ``RunRequest``.
 
+    ``is_undo``: the timeout includes the wait for the agent, because a lost server must not block a deletion for ever.
     Raises DeploymentRefused, and ResourceFailure if the content needs a value that the deployment does not have.
     """
-    transport = _transport(context, resource, properties)
-    number = int(resource.data.get("runs") or 0) + 1
-    own_agent = isinstance(transport, PresignedQueue) and _has_own_agent(context, properties)
-    owner = StackResource(
-        resource=replace(target_of(context, resource), run=str(number), own_agent=own_agent),
-        has_transport="signal_transport" in resource.data,
-    )
-    facts = {"deploy_stack_id": f"{context.stack_name}/{context.stack_id}", "deploy_resource_name": resource.name}
-    if properties["on_interrupt"] is not None:
-        facts["deploy_on_interrupt"] = properties["on_interrupt"]
+    chosen = _transport(context, resource, properties)
+    transport = _reporting(context, properties, chosen) if action is Action.DELETE else chosen
+    number = int(resource.data.get(RUN_COUNT) or 0) + 1
+    own_agent = has_presigned_queue(transport) and _has_own_agent(context, properties)
+    owner = StackResource(resource=replace(target_of(context, resource), run=str(number), own_agent=own_agent))
     request = RunRequest(
-        content=replace(content, facts=facts),
+        content=replace(content, facts=_facts(context, resource, properties)),
         action=action.value,
         name=properties["name"] or content.name or physical_name(context, resource),
         input_values=properties["input_values"] or {},
         signal_transport=transport.signal_name,
         timeout=properties["timeout"],
+        limits_queue=is_undo,
         mode=mode,
         checks=CheckSettings.of(properties),
     )
+    before = find_deployment(context, resource)
     try:
         deployment = service.start_run(
             context.tx,
@@ -168,14 +255,23 @@ def start(
             owner,
             request,
             project_id=context.project_id,
-            server_id=_server_id(context, properties),
+            server_id=server_id_of(context, properties),
             deployment_id=resource.physical_id,
-            before=find_deployment(context, resource),
+            before=before,
         )
     except UserParameterMissing as error:
         raise ResourceFailure(error.message) from None
-    data = {**resource.data, "signal_transport": transport.signal_name, "runs": number}
+    data = {**resource.data, "signal_transport": chosen.signal_name, RUN_COUNT: number}
+    if transport.awaits_signal:
+        data |= _keep_applied(context, resource, properties, before)
     return Outcome(done=not transport.awaits_signal, physical_id=deployment.id, data=data)
+
+
+def _facts(context: Context, resource: Resource, properties: Properties) -> dict[str, str]:
+    facts = {"deploy_stack_id": f"{context.stack_name}/{context.stack_id}", "deploy_resource_name": resource.name}
+    if properties["on_interrupt"] is not None:
+        facts["deploy_on_interrupt"] = properties["on_interrupt"]
+    return facts
 
 
 def configure_checks(context: Context, resource: Resource, properties: Properties, content: Content) -> None:
@@ -194,7 +290,9 @@ def find_deployment(context: Context, resource: Resource) -> Deployment | None:
 
 
 def close(context: Context, resource: Resource) -> None:
-    """Delete the object or queue that the transport provides for results."""
+    """Delete the objects or queues that the transport provides for results."""
     transport = context.env.transports.signal_transports.get(resource.data.get("signal_transport") or "")
-    if isinstance(transport, NeedsProvisioning):
-        transport.close(context.tx, context.env.platform, target_of(context, resource))
+    if needs_provisioning(transport):
+        target = target_of(context, resource)
+        for run in (str(resource.data.get(RUN_COUNT) or ""), ""):
+            transport.close(context.tx, context.env.platform, replace(target, run=run))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from stoker.deployments.env import RunListeners
+import msgspec
+from msgspec import Struct
+
 from stoker.identity.project_lookup import ProjectLookup
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.authorizer import DeploymentAuthorizer
-from stoker.resources.cloud import Cloud
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from stoker.resources.base import Context
 
 
-@dataclass(frozen=True, slots=True)
-class NestedSpec:
+class NestedSpec(Struct, frozen=True):
     """The desired state of a nested stack: the template, as text or decoded, and values for its parameters."""
 
     template: Any
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = msgspec.field(default_factory=dict)
     #: Abandoned resources that the nested stack takes over, as in Heat's ``adopt_stack_data``.
     adopt: Mapping[str, Any] | None = None
     #: Names of members that this operation neither creates nor changes, whatever their state.
@@ -126,10 +126,41 @@ class StackUsers(Protocol):
 
 
 class Delegations(Protocol):
-    """Trusts and application credentials by which Stoker acts for the owners of stacks at a cloud."""
+    """The permissions by which Stoker acts for the owners of stacks at a cloud. A delegation is opaque to callers."""
+
+    def delegate(self, token: str, project_id: str, root_id: str) -> Any:
+        """
+        Create a delegation for a stack with the token of its owner; None if the stack has one.
+
+        Must not be called in a transaction. ``confirm`` makes the result active. Raises Forbidden, Unauthorized and
+        Unavailable.
+        """
+
+    def confirm(self, tx: Tx, new: Any) -> None:
+        """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
+
+    def discard(self, new: Any) -> None:
+        """Revoke a delegation that was not confirmed."""
+
+    def is_needed(self, tx: Tx, root_id: str) -> bool:
+        """Return whether a tree of stacks has objects at the cloud."""
+        ...
 
     def drop_stack(self, tx: Tx, stack: Stack) -> None:
         """Request that the delegation of a deleted root stack is revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedObject:
+    """An object of a cloud that belongs to a resource."""
+
+    external_id: str
+    resource_id: str
+    project_id: str
+
+
+def _no_owners(_tx: Tx, _ids: Collection[str]) -> Iterable[OwnedObject]:
+    return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,11 +211,16 @@ class ResourceEnv:
     keys: Keys
     #: Every run of a deployment passes the authorizer.
     authorizer: DeploymentAuthorizer
-    #: None if no cloud is configured; the cloud of one machine if local servers are enabled.
-    cloud: Cloud | None = None
+    #: What the provider offers to its types, by interface; empty without a provider.
+    provided: Mapping[type[Any], Any] = field(default_factory=dict)
+    #: Returns the objects with these external ids that belong to resources already.
+    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = _no_owners
     #: None if users are Stoker's own.
     stack_users: StackUsers | None = None
     #: None unless Stoker acts for the owners of stacks.
     delegations: Delegations | None = None
-    #: Receives the ends of runs.
-    listeners: RunListeners = field(default_factory=RunListeners)
+
+    @property
+    def has_provider(self) -> bool:
+        """Whether the site has a cloud or local servers."""
+        return self.compute is not None or bool(self.provided)

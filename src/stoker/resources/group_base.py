@@ -8,23 +8,29 @@ next stage. The state of the roll-out is stored in the resource's data (see ``ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.hot import literal
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
-from stoker.resources import nested_base, nested_sources, update_policy
+from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.env import NestedSpec
 from stoker.resources.properties import Property
 from stoker.resources.rollout import (
+    CHANGING,
+    CREATING,
     Members,
     MembersPlan,
     Rollout,
     Stage,
+    UpdatePolicy,
     broken,
     clash,
     health_of,
@@ -32,11 +38,26 @@ from stoker.resources.rollout import (
     plan_members,
     without,
 )
-from stoker.resources.update_policy import CHANGING, CREATING, UpdatePolicy
 
 _AT_ONCE = UpdatePolicy()
 #: Limit of the names in one message.
 _FEW = 10
+
+
+def _tolerate(context: Context, resource: Resource, act: Callable[[Context, Resource], Outcome]) -> Outcome:
+    """Return the outcome of an action on the nested stack, which may fail for members that the roll-out tolerates."""
+    try:
+        return act(context, resource)
+    except NestedFailure:
+        tolerated = resource.data.get("failed") or {}
+        failed = {
+            member.name.removesuffix(health_of(""))
+            for member in nested_base.members(context, resource)
+            if member.current and member.status is Status.FAILED
+        }
+        if resource.action is Action.DELETE or not failed or not failed <= set(tolerated):
+            raise
+        return Outcome(reason=f"members that had failed before are left as they are: {_few(sorted(failed))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +88,7 @@ class Group:
         """Continue the roll-out when a stage has ended or a pause is over."""
         rollout = Rollout.of(resource)
         if rollout is None or resource.action not in (Action.CREATE, Action.UPDATE):
-            return nested_base.check(context, resource)
+            return _tolerate(context, resource, nested_base.check)
         return self._go_on(context, resource, rollout)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -76,7 +97,7 @@ class Group:
         adopted = resource.data.get("adopt") or {}
         id = context.nested.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
-        return nested_base.began_status(context, id, {**kept, "made_from": nested_sources.fingerprint(context)})
+        return nested_base.began_status(context, id, {**kept, "made_from": nested_base.fingerprint(context)})
 
     def spec(self, _context: Context, resource: Resource, properties: Properties) -> NestedSpec:
         """Return the nested stack with all members, as it is after the last batch."""
@@ -84,7 +105,7 @@ class Group:
 
     def check_policy(self, policy: Any, _properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
-        update_policy.check(self.policies, policy)
+        rollout.check(self.policies, policy)
 
     def _begin(self, context: Context, resource: Resource, properties: Properties, name: str) -> Outcome:
         asked = replace(resource, properties=properties)
@@ -144,7 +165,7 @@ class Group:
             context.nested.update(context, resource, inner)
         else:
             id = context.nested.create(context, resource, inner)
-        data = rollout.into({**resource.data, "made_from": nested_sources.fingerprint(context)})
+        data = rollout.into({**resource.data, "made_from": nested_base.fingerprint(context)})
         return replace(resource, physical_id=id, data=data)
 
     def _after(self, context: Context, resource: Resource, rollout: Rollout) -> Rollout:
@@ -171,7 +192,7 @@ class Group:
         status = context.nested.status(context, resource.physical_id)
         if status is None:
             raise ResourceFailure("the nested stack is gone")
-        inside = nested_sources.members(context, resource) if status.status is Status.FAILED else ()
+        inside = nested_base.members(context, resource) if status.status is Status.FAILED else ()
         by_name = {member.name: member for member in inside if member.current}
         if rollout.stage is Stage.BACK:
             raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
@@ -241,7 +262,13 @@ class Group:
         return checks
 
     def _policy(self, resource: Resource, name: str) -> UpdatePolicy:
-        return update_policy.of_resource(self.policies, resource.definition.get("update_policy"), name)
+        return rollout.of_resource(self.policies, resource.definition.get("update_policy"), name)
+
+
+#: The functions for SUSPEND, RESUME and CHECK. Members whose failure the last roll-out tolerated stay failed.
+ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
+    action: partial(_tolerate, act=act) for action, act in nested_base.ACTIONS.items()
+}
 
 
 def _is_busy(context: Context, resource: Resource) -> bool:
@@ -254,7 +281,7 @@ def _present(context: Context, resource: Resource) -> Members:
     nested_status = context.nested.status(context, resource.physical_id)
     if nested_status is None or nested_status.deleted:
         return {}
-    members: Members = nested_sources.template(context, resource).get("resources") or {}
+    members: Members = nested_base.template(context, resource).get("resources") or {}
     return members
 
 
@@ -265,7 +292,7 @@ def _changing(
     Return the members to change: members that differ from their definition or are not complete, and members
     whose last health check failed or did not finish.
     """
-    inside = {member.name: member for member in nested_sources.members(context, resource) if member.current}
+    inside = {member.name: member for member in nested_base.members(context, resource) if member.current}
     before = Rollout.of(resource)
     unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
     ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))

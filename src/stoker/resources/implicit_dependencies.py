@@ -1,14 +1,13 @@
 """
-Dependencies between resources of a cloud that no function of the template states, as Heat adds them. Pure functions.
+Dependencies between resources that no function of the template states, as Heat adds them. Pure functions.
 
-A port gets its address from any subnet of its network, and a floating IP needs the router between its network and the
-port's. The templates of Heat's users rely on these orders.
+The types state them (``ResourceType.implied``): the address of a port, for example, needs a subnet of its network.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +15,6 @@ from stoker.hot import UNKNOWN
 
 #: A resource reference in a form that can be compared: the known value, or the function in JSON.
 Ref = str
-_NETWORK, _SUBNET, _PORT = "OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port"
-_ROUTER, _INTERFACE = "OS::Neutron::Router", "OS::Neutron::RouterInterface"
-_FLOATING_IP, _ASSOCIATION = "OS::Neutron::FloatingIP", "OS::Neutron::FloatingIPAssociation"
-_GATEWAY, _ROUTES = "OS::Neutron::RouterGateway", "OS::Neutron::ExtraRouteSet"
-_FORWARDING, _SERVER = "OS::Neutron::FloatingIPPortForward", "OS::Nova::Server"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +46,19 @@ class PlannedResource:
                 yield PlannedResource("", written, value)
 
 
-def find(resources: Mapping[str, PlannedResource]) -> dict[str, set[str]]:
-    """Return the names of the resources that each resource needs in addition to those that the template states."""
+#: Returns the names of the other resources that a resource needs.
+Rule = Callable[[PlannedResource, Mapping[str, PlannedResource]], Iterable[str]]
+
+
+def find(resources: Mapping[str, PlannedResource], rules: Mapping[str, Rule]) -> dict[str, set[str]]:
+    """
+    Return the names of the resources that each resource needs in addition to those that the template states.
+
+    ``rules``: by the name of the type.
+    """
     needed: dict[str, set[str]] = {}
     for name, resource in resources.items():
-        rule = _RULES.get(resource.type)
+        rule = rules.get(resource.type)
         if rule is not None:
             needed[name] = {other for other in rule(resource, resources) if other != name}
     return {name: others for name, others in needed.items() if others}
@@ -86,91 +88,5 @@ def _reaches(needs: Mapping[str, set[str]], start: str, end: str) -> bool:
     return False
 
 
-def _subnets_of(resources: Mapping[str, PlannedResource], networks: set[Ref]) -> Iterator[str]:
-    for name, resource in resources.items():
-        if resource.type == _SUBNET and resource.ref("network", "network_id") in networks:
-            yield name
-
-
-def _of_port(port: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the subnets of the port's network: the port may get its address from any of them."""
-    network = port.ref("network", "network_id")
-    return _subnets_of(resources, {network} if network is not None else set())
-
-
-def _of_server(server: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the subnets of the server's networks; without networks, all networks and subnets of the template."""
-    if server.values.get("networks") is None:
-        yield from (name for name, resource in resources.items() if resource.type in (_NETWORK, _SUBNET))
-        return
-    networks = {entry.ref("network", "uuid") for entry in server.entries("networks")} - {None}
-    yield from _subnets_of(resources, {network for network in networks if network is not None})
-
-
-def _of_router(router: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the subnets of the router's external network."""
-    gateway = _gateway_of(router)
-    return _subnets_of(resources, {gateway} if gateway is not None else set())
-
-
-def _of_floating_ip(floating_ip: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the routers and gateways to the floating IP's network, interfaces, and the subnets of that network."""
-    network = floating_ip.ref("floating_network", "floating_network_id")
-    if network is None:
-        return
-    yield from _subnets_of(resources, {network})
-    for name, resource in resources.items():
-        if resource.type == _ROUTER and _gateway_of(resource) == network:
-            yield name
-        if resource.type == _GATEWAY and resource.ref("network", "network_id") == network:
-            yield name
-    if floating_ip.ref("port_id") is not None:
-        yield from _interfaces(resources)
-
-
-def _of_association(_: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield all interfaces of routers: one of them leads to the port."""
-    return _interfaces(resources)
-
-
-def _of_routes(routes: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the interfaces of the router: the next hops are in their subnets."""
-    return _interfaces(resources, routes.ref("router"))
-
-
-def _of_gateway(gateway: PlannedResource, resources: Mapping[str, PlannedResource]) -> Iterator[str]:
-    """Yield the interfaces of the router, and the subnets of its external network."""
-    yield from _interfaces(resources, gateway.ref("router_id"))
-    network = gateway.ref("network", "network_id")
-    yield from _subnets_of(resources, {network} if network is not None else set())
-
-
-def _interfaces(resources: Mapping[str, PlannedResource], router: Ref | None = None) -> Iterator[str]:
-    """Yield the interfaces of one router, or of all (None)."""
-    for name, resource in resources.items():
-        if resource.type == _INTERFACE and router in (None, resource.ref("router", "router_id")):
-            yield name
-
-
-def _gateway_of(router: PlannedResource) -> Ref | None:
-    gateway = router.values.get("external_gateway_info")
-    if not isinstance(gateway, Mapping):
-        return None
-    source = router.source.get("external_gateway_info") if isinstance(router.source, Mapping) else None
-    return PlannedResource("", source, gateway).ref("network")
-
-
 def _to_ref(value: Any) -> Ref | None:
     return None if value is None else json.dumps(value, sort_keys=True, default=str)
-
-
-_RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], Iterator[str]]] = {
-    _PORT: _of_port,
-    _SERVER: _of_server,
-    _ROUTER: _of_router,
-    _FLOATING_IP: _of_floating_ip,
-    _ASSOCIATION: _of_association,
-    _FORWARDING: _of_association,
-    _ROUTES: _of_routes,
-    _GATEWAY: _of_gateway,
-}

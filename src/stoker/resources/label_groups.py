@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN, weigh
 from stoker.model import labels
@@ -15,7 +16,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.rollout import is_of_health
-from stoker.store import selectors, server_lists
+from stoker.store import selectors, server_lists, servers
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -72,6 +73,16 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
     selectors.put(context.tx, resource.id, context.project_id, selector)
     selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
     return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
+
+
+def foresee(context: Context, resource: Resource | None, properties: Properties) -> Mapping[str, str]:
+    """Return the server ids by member name that a group would have with these properties."""
+    selector = selector_of(properties)
+    if selector is None:
+        named = properties.get("servers") or {}
+        return {name: servers.resolve_id(context.tx, context.project_id, str(id)) for name, id in named.items()}
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
+    return _named(selected, (resource.data.get(_KEY) if resource else None) or {})
 
 
 def reselect(context: Context, resource: Resource) -> None:

@@ -1,15 +1,19 @@
-"""Shared functions of resource types whose resources are nested stacks."""
+"""Shared functions of resource types whose resources are nested stacks, and what is stored of these stacks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from stoker.catalog.entry import SCHEME
-from stoker.model.stack import Resource
+from stoker.hot import Definition
+from stoker.model.stack import Resource, Source
 from stoker.model.status import Action, Status
-from stoker.resources import nested_sources
+from stoker.resources import deployment_runs
 from stoker.resources.base import (
     DONE,
     Context,
@@ -22,14 +26,91 @@ from stoker.resources.base import (
     ResourceType,
 )
 from stoker.resources.env import NestedSpec
+from stoker.store import resources, rows, stacks
 
+T = TypeVar("T")
+
+
+def find_root(context: Context) -> Source:
+    """Return the source of the root stack, which has the files and the environment of the stack tree."""
+    return _derive_from_root(context, _itself)
+
+
+def file(context: Context, name: str) -> str:
+    """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
+    files = find_root(context).files
+    if name not in files:
+        raise ResourceFailure(missing(name))
+    return files[name]
+
+
+def missing(name: str) -> str:
+    """Return the error for a template that no file of the request provides."""
+    return f"the template {name} is not among the files of the stack: send its text in `files` under this name"
+
+
+def fingerprint(context: Context) -> str:
+    """Return a digest of the files and the environment of the stack tree."""
+    return _derive_from_root(context, _fingerprint)
+
+
+def _derive_from_root(context: Context, derive: Callable[[Source], T]) -> T:
+    # A transaction may create thousands of nested stacks, and each of them needs the root's source.
+    return stacks.derive_from_source(context.tx, stacks.get(context.tx, context.stack_id).root_id, derive)
+
+
+def _itself(source: Source) -> Source:
+    return source
+
+
+def _fingerprint(root: Source) -> str:
+    environment = root.environment
+    content = rows.dump([root.files, environment.get("parameter_defaults"), environment.get("resource_registry")])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def template(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
+    stack = stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
+    return {} if stack is None else stacks.source(context.tx, stack.id).template
+
+
+def members(context: Context, resource: Resource) -> Sequence[Resource]:
+    """Return all resources inside, replaced ones included; empty if there is no nested stack."""
+    stack = stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
+    return () if stack is None else resources.of_stack(context.tx, stack.id)
+
+
+def predecessors(context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+    """Yield the ids of the nested stacks whose place a new one takes, if their removal runs something on servers."""
+    for resource in resources.of_stack(context.tx, context.stack_id):
+        if takes_place(definition.name, definition.type, properties, resource) and _acts_at_removal(context, resource):
+            yield resource.id
+
+
+def takes_place(name: str, type: str, properties: Properties, resource: Resource) -> bool:
+    """Return whether a new nested stack takes the place of ``resource``, under its name or under another one."""
+    return resource.name == name or (resource.type == type and resource.properties == properties)
+
+
+def _acts_at_removal(context: Context, resource: Resource) -> bool:
+    return any(
+        deployment_runs.acts_at_removal(context, member)
+        if member.properties.keys() >= _OF_DEPLOYMENT
+        else _acts_at_removal(context, member)
+        for member in members(context, resource)
+    )
+
+
+#: Properties that only deployments and groups of deployments have.
+_OF_DEPLOYMENT = {"config", "actions", "signal_transport"}
 #: Suffixes of type names that denote a template file.
 TEMPLATE_ENDINGS = (".yaml", ".template")
 _INSIDE = "resource."
 
 
 def is_template_name(type_name: str) -> bool:
-    """Return whether a type is a template: a file, or an entry of the catalogue."""
+    """Return whether a type is a template: a file, or an entry of the catalog."""
     return type_name.endswith(TEMPLATE_ENDINGS) or type_name.startswith(SCHEME)
 
 
@@ -48,13 +129,13 @@ class NestedBase:
             return self.update(context, resource, properties)  # a failed stack is retried in place
         inner = self.spec(context, resource, properties)
         id = context.nested.create(context, resource, inner)
-        return began_status(context, id, {**resource.data, "made_from": nested_sources.fingerprint(context)})
+        return began_status(context, id, {**resource.data, "made_from": fingerprint(context)})
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the nested stack from abandoned resources."""
         inner = replace(self.spec(context, resource, properties), adopt=resource.data.get("adopt") or {})
         id = context.nested.create(context, resource, inner)
-        return began_status(context, id, {"made_from": nested_sources.fingerprint(context)})
+        return began_status(context, id, {"made_from": fingerprint(context)})
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Update the nested stack. Raises Replace if it does not exist."""
@@ -63,7 +144,7 @@ class NestedBase:
         assert resource.physical_id is not None
         context.nested.update(context, resource, self.spec(context, resource, properties))
         done = _current_status(context, resource.physical_id)
-        return Outcome(done, data={**resource.data, "made_from": nested_sources.fingerprint(context)})
+        return Outcome(done, data={**resource.data, "made_from": fingerprint(context)})
 
 
 def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
@@ -127,7 +208,7 @@ def exists(context: Context, id: str) -> bool:
 
 def is_stale(context: Context, resource: Resource) -> bool:
     """Return whether the tree's files or environment changed since the nested stack's last create or update."""
-    return bool(resource.data.get("made_from") != nested_sources.fingerprint(context))
+    return bool(resource.data.get("made_from") != fingerprint(context))
 
 
 def cancel(context: Context, resource: Resource) -> None:
@@ -150,7 +231,7 @@ def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...
 
 
 def _provided_attribute(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
-    return NestedSpec(nested_sources.file(context, resource.type), properties)
+    return NestedSpec(file(context, resource.type), properties)
 
 
 def reference(context: Context, resource: Resource) -> Any:
@@ -180,9 +261,12 @@ TEMPLATE = ResourceType(
     check=check,
     cancel=cancel,
     is_stale=is_stale,
+    predecessors=predecessors,
     actions=ACTIONS,
     attribute_at=_output,
     reference=reference,
     retries=True,
+    retry=_PROVIDED.create,
+    repeats_inside=True,
     description="A nested stack of a template of one's own.",
 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
+
+from msgspec import Struct
 
 from stoker.hot import UNKNOWN
 from stoker.hot.parameters import values
@@ -13,9 +14,6 @@ from stoker.hot.words import clip, did_you_mean
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "any"]
 Path = tuple[str | int, ...]
-
-_TRUE = frozenset(("t", "true", "on", "y", "yes", "1"))
-_FALSE = frozenset(("f", "false", "off", "n", "no", "0"))
 
 
 class PropertyError(Exception):
@@ -31,8 +29,7 @@ class PropertyError(Exception):
         self.problem = clip(problem)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Property:
+class Property(Struct, frozen=True, kw_only=True):
     """The schema of a property. ``schema`` describes the entries of a map, ``each`` the items of a list."""
 
     kind: Kind
@@ -40,6 +37,8 @@ class Property:
     default: Any = None
     #: True if a change can be applied in place; otherwise, a change replaces the resource.
     update_allowed: bool = False
+    #: True if the property only says how something runs: a change of it alone applies from the next run on.
+    is_setting: bool = False
     allowed: Sequence[Any] = ()
     minimum: float | None = None
     maximum: float | None = None
@@ -170,11 +169,13 @@ def _number(_: Property, value: Any, at: Path) -> int | float:
 
 
 def _boolean(_: Property, value: Any, at: Path) -> bool:
-    word = str(value).lower()
-    if word not in _TRUE and word not in _FALSE:
+    if isinstance(value, bool):
+        return value
+    word = value.lower() if isinstance(value, str) else None
+    if word not in ("true", "false"):  # as in Heat, where only parameters accept "yes", "on" and 1
         shown = value if isinstance(value, str | int | float) else _what(value)
         raise PropertyError(at, f'"{shown}" is not a valid boolean')
-    return word in _TRUE
+    return word == "true"
 
 
 def _list(wanted: Property, value: Any, at: Path) -> list[Any]:

@@ -41,12 +41,14 @@ def generate(properties: Properties) -> str:
 def _alphabets(properties: Properties) -> list[tuple[str, int]]:
     alphabets = [(CLASSES[entry["class"]], entry["min"]) for entry in properties["character_classes"] or ()]
     alphabets += [(entry["sequence"], entry["min"]) for entry in properties["character_sequences"] or ()]
+    if properties.get("sequence"):
+        alphabets.append((CLASSES[properties["sequence"]], 1))
     return alphabets or [(CLASSES["lettersdigits"], 1)]
 
 
 def validate(properties: Properties) -> None:
     entries = [*_listed(properties["character_classes"]), *_listed(properties["character_sequences"])]
-    least = [entry["min"] for entry in entries]
+    least = [*(entry["min"] for entry in entries), 1 if properties["sequence"] else 0]
     if any(number is UNKNOWN for number in (*least, properties["length"])):
         return
     if sum(least) > properties["length"]:
@@ -92,6 +94,11 @@ TYPE = ResourceType(
             kind="list",
             each=Property(kind="map", schema={"sequence": Property(kind="string", required=True), "min": _LEAST}),
             description="Further characters to take from.",
+        ),
+        "sequence": Property(
+            kind="string",
+            allowed=tuple(CLASSES),
+            description="Obsolete: a kind of characters, as in character_classes.",
         ),
         "salt": Property(kind="string", description="Another salt makes another string."),
     },

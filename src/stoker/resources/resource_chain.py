@@ -7,12 +7,11 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
-from stoker.resources import nested_base, update_policy
+from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, Properties, ResourceType
-from stoker.resources.group_base import Group
+from stoker.resources.group_base import ACTIONS, Group
 from stoker.resources.properties import Property
-from stoker.resources.rollout import Members
-from stoker.resources.update_policy import BATCHES
+from stoker.resources.rollout import BATCHES, Members
 
 
 def _members(_resource: Resource, properties: Properties) -> Members:
@@ -37,7 +36,9 @@ def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, 
             return None  # the path names the attribute
         wanted, *rest = path
         return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}
-    return nested_base.inside(context, resource, name, path)
+    if name.startswith("resource."):
+        return nested_base.inside(context, resource, name, path)
+    return [look.attribute(member, name, path) for member in members]
 
 
 def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
@@ -48,7 +49,7 @@ def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
     return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
 
 
-_GROUP = Group(_members, update_policy.schema(BATCHES, BATCHES))
+_GROUP = Group(_members, rollout.schema(BATCHES, BATCHES))
 
 TYPE = ResourceType(
     name="OS::Heat::ResourceChain",
@@ -63,7 +64,7 @@ TYPE = ResourceType(
         "concurrent": Property(kind="boolean", default=False, description="All at once instead of one by one."),
         "resource_properties": Property(kind="map", description="Properties for each of them."),
     },
-    attributes={"refs": "References of all members.", "attributes": "An attribute of all members, by name."},
+    attributes=None,
     create=_GROUP.create,
     update=_GROUP.update,
     delete=nested_base.delete,
@@ -73,10 +74,13 @@ TYPE = ResourceType(
     exists=nested_base.exists,
     cancel=nested_base.cancel,
     is_stale=nested_base.is_stale,
-    actions=nested_base.ACTIONS,
+    predecessors=nested_base.predecessors,
+    actions=ACTIONS,
     attribute_at=attribute,
     members=members,
     group_spec=_GROUP.spec,
     retries=True,
+    retry=_GROUP.create,
+    repeats_inside=True,
     description="Resources of several types with the same properties, in a row.",
 )

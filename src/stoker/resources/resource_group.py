@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import nested_base, update_policy
+from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
 from stoker.resources.env import NestedSpec, NestedView
-from stoker.resources.group_base import Group
+from stoker.resources.group_base import ACTIONS, Group
 from stoker.resources.properties import Property
-from stoker.resources.rollout import Members
-from stoker.resources.update_policy import BATCHES, MIN_IN_SERVICE
+from stoker.resources.rollout import BATCHES, MIN_IN_SERVICE, Members
 
 #: Limit of a group's members, so that one request cannot exhaust memory or time.
 MOST = 10_000
@@ -92,7 +92,7 @@ def validate(properties: Properties) -> None:
         raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
-_GROUP = Group(_members, update_policy.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
+_GROUP = Group(_members, rollout.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
 
 
 def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -205,12 +205,15 @@ TYPE = ResourceType(
     exists=nested_base.exists,
     cancel=nested_base.cancel,
     is_stale=nested_base.is_stale,
-    actions=nested_base.ACTIONS,
+    predecessors=nested_base.predecessors,
+    actions=ACTIONS,
     attribute_at=attribute,
     members=members,
     every_member=every_member,
     group_spec=group_spec,
     validate=validate,
     retries=True,
+    retry=create,
+    repeats_inside=True,
     description="A number of resources of one definition.",
 )

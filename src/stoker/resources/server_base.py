@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.model.facts import with_labels
 from stoker.model.server import OWN_AGENT, Kind, Server
@@ -14,9 +15,9 @@ from stoker.resources import server_policy
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, target_of
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
-from stoker.store import configs, deployments, documents, rows, server_facts, servers
+from stoker.store import configs, deployments, documents, rows, servers
 from stoker.transports import selection
-from stoker.transports.base import NeedsProvisioning, PublishingTransport
+from stoker.transports.base import PublishingTransport, needs_provisioning
 from stoker.transports.selection import AUTO
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -60,7 +61,7 @@ FACT_ATTRIBUTES: Mapping[str, str] = {
 def fact_attribute(context: Context, resource: Resource, name: str) -> Any:
     """Return an attribute of ``FACT_ATTRIBUTES``."""
     server_id = resource.physical_id or resource.id
-    facts = server_facts.load_facts(context.tx, server_id)
+    facts = servers.load_facts(context.tx, server_id)
     if name == "facts":
         server = servers.find(context.tx, server_id) if facts else None
         return with_labels(facts, server.labels) if server else None
@@ -86,11 +87,15 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     enrolled = bool(resource.data.get("enrolled"))
     right = server is not None and server.project_id == context.project_id and server.stack_id is None
     if server is None or not right or enrolled is not (server.kind is Kind.ENROLLED):
-        raise ResourceFailure(f"The server ({resource.physical_id}) is not there to be adopted.")
+        raise ResourceFailure(
+            f"The server ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
+        )
     if enrolled:
         server_policy.represent(context, resource, server.id)
         return DONE
-    servers.relink(context.tx, server.id, context.stack_id, resource.id, resource.name)
+    servers.change(
+        context.tx, server.id, stack_id=context.stack_id, resource_id=resource.id, resource_name=resource.name
+    )
     if "transports" in resource.data:
         return DONE
     transports = begin(context, resource, properties, server.id, own_agent=False)
@@ -178,7 +183,7 @@ def begin(
     had = all_transports(resource)
     agent = properties.get("agent")
     if agent != (resource.properties.get("agent") if had else None):
-        servers.set_agent(context.tx, server_id, agent)
+        servers.change(context.tx, server_id, agent=agent)
     names = open_transports(context, resource, properties, own_agent=own_agent)
     if names != had:
         start_publishing(context, server_id, resource.id, names)
@@ -202,7 +207,7 @@ def open_transports(context: Context, resource: Resource, properties: Properties
     if had and had[0] == name:
         return had
     now = context.env.transports.metadata_transports[name]
-    if isinstance(now, NeedsProvisioning) and name not in had:
+    if needs_provisioning(now) and name not in had:
         now.open(context.tx, context.env.platform, target_of(context, resource))
     return [name, *(transport for transport in had if transport != name)]
 
@@ -220,7 +225,7 @@ def end(context: Context, resource: Resource) -> None:
     by_name = context.env.transports.metadata_transports
     context.env.work.cancel(context.tx, PUBLISH, resource.physical_id or resource.id)
     for transport in (by_name[name] for name in all_transports(resource) if name in by_name):
-        if isinstance(transport, NeedsProvisioning):
+        if needs_provisioning(transport):
             transport.close(context.tx, context.env.platform, target_of(context, resource))
 
 

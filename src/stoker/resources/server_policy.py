@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from stoker import hot
-from stoker.deployments import held_runs
+from stoker.deployments import server_runs
 from stoker.model import labels
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.server import Kind, Server
@@ -79,7 +79,7 @@ def represent(context: Context, resource: Resource, server_id: str) -> None:
     stack = stacks.find(context.tx, context.stack_id)
     if server is not None and stack is not None:
         others = _others(context, server, resource)
-        servers.set_stands_for(context.tx, server_id, {**others, resource.id: stack.root_id})
+        servers.change(context.tx, server_id, stands_for={**others, resource.id: stack.root_id})
 
 
 def end(context: Context, resource: Resource, server_id: str) -> None:
@@ -92,7 +92,7 @@ def end(context: Context, resource: Resource, server_id: str) -> None:
     if server is None or server.kind is not Kind.ENROLLED:
         return
     others = _others(context, server, resource)
-    servers.set_stands_for(context.tx, server_id, others)
+    servers.change(context.tx, server_id, stands_for=others)
     if not others:
         _label(context, server, resource, None)
         _govern(context, server, resource, None)
@@ -121,7 +121,7 @@ def _label(
     before = {name: now[name] for name in wanted or () if name in now}
     now |= wanted or {}
     if now != server.labels:
-        servers.set_labels(context.tx, server.id, now)
+        servers.change(context.tx, server.id, labels=now)
     return {"set": dict(wanted), "before": before} if wanted else None
 
 
@@ -135,8 +135,8 @@ def _govern(
         before = kept["before"] if server.policy == kept["set"] else server.policy
     now = before if wanted is None else wanted
     if now != server.policy:
-        servers.set_policy(context.tx, server.id, now)
-        held_runs.reevaluate(context.tx, context.env.work, server.id)
+        servers.change(context.tx, server.id, policy=now)
+        server_runs.reevaluate(context.tx, context.env.work, server.id)
     return None if wanted is None else {"set": wanted, "before": before}
 
 

@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments import representation, schema
-from stoker.deployments.configs import expand_entry, new_config
+from stoker.deployments.configs import check_option, check_options, expand_entry, new_config
 from stoker.deployments.hook_check import DELIVERED
-from stoker.deployments.hook_delivery import check_option
-from stoker.deployments.run_options import check_options
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
@@ -71,7 +69,9 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
 def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
     """Verify that the config exists. Raises ResourceFailure if it does not."""
     if not configs.exists(context.tx, resource.physical_id or "", context.project_id):
-        raise ResourceFailure(f"The software config ({resource.physical_id}) is not there to be adopted.")
+        raise ResourceFailure(
+            f"The software config ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
+        )
     return DONE
 
 
@@ -120,7 +120,7 @@ def _has_unknown(value: Any) -> bool:
 
 def expand(properties: Properties) -> Properties:
     """
-    Return the properties with those of the catalogue entry that the config's text is, if it is one.
+    Return the properties with those of the catalog entry that the config's text is, if it is one.
 
     Properties that are not known yet stay as they are. Raises Invalid.
     """

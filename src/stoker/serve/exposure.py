@@ -11,16 +11,9 @@ def check_exposure(settings: Settings) -> None:
     """
     Raises Invalid for settings that expose secrets.
 
-    These are local servers without ``local_servers_unsafe``, and a listener beyond loopback that either has local
-    servers or would transmit secrets unencrypted.
+    This is a listener beyond loopback that either has local servers or would transmit secrets unencrypted.
     """
     host = settings.host
-    if settings.local_servers and not settings.local_servers_unsafe:
-        raise Invalid(
-            "scripts on local servers run as the user that serves, who can read the site's secret and the"
-            " administrator's password: for development with templates that you trust give --local-servers-unsafe in"
-            " place of --local-servers, else enroll machines"
-        )
     if is_loopback(host):
         return
     if settings.local_servers_unsafe:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import ctypes
 import gc
 import logging
 import os
@@ -10,7 +12,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from types import FrameType
 from typing import Any, cast
@@ -18,22 +20,23 @@ from typing import Any, cast
 import structlog
 import uvicorn
 import uvloop
+from starlette.types import ASGIApp
 
 from stoker.http import threads
 from stoker.http.app import App
+from stoker.http.hold import Waiters
 from stoker.http.metrics import collect_process
-from stoker.http.waiters import Waiters
 from stoker.model.errors import Unavailable
-from stoker.serve.app_factory import Application
-from stoker.serve.connections import ConnectionTable, HttpLimits, connection_limit, raise_descriptor_limit
-from stoker.serve.http_protocol import LimitedHttpProtocol
-from stoker.serve.memory import return_large_blocks
+from stoker.serve.protocol import ConnectionTable, LimitedProtocol
+from stoker.serve.site import create_asgi
 from stoker.settings import Settings
 
 _log = structlog.get_logger("stoker.serve")
 
 #: Seconds that requests in progress get after the signal to stop.
 _LAST_REQUESTS = 2
+#: Seconds that cancelled requests get after that to send their 503.
+_LAST_ANSWERS = 1
 #: Seconds that handlers on threads get after that; their clients have received a 503 already.
 _LAST_CALLS = 3
 #: Seconds after which a thread that computes yields to a waiting one. With Python's default of 5 ms, several such waits
@@ -42,6 +45,8 @@ _SWITCH_SECONDS = 0.001
 #: New objects between two garbage collections. With Python's default of 700, ten thousand requests in progress cause so
 #: many collections, each of all these objects, that they take a sixth of the CPU.
 _NEW_OBJECTS = 20_000
+#: glibc's option, from <malloc.h>, and the size from which a block gets a memory mapping of its own.
+_M_MMAP_THRESHOLD, _LARGE = -3, 128 * 1024
 #: Connections that are checked for deadlines in one second. To check 10,000 took a twentieth of the CPU of idle agents.
 _CHECKED_CONNECTIONS = 4000
 
@@ -75,7 +80,7 @@ def _bind(settings: Settings, *, shared: bool) -> socket.socket:
 
 class _Server(uvicorn.Server):
     """
-    Expires overdue connections, and ends long polls before uvicorn waits for requests in progress.
+    Expires overdue connections, and ends long polls and later all connections when the server stops.
 
     Connections are checked once a second, thousands of them every few seconds.
     """
@@ -88,16 +93,37 @@ class _Server(uvicorn.Server):
         """uvicorn calls this method ten times a second."""
         if counter % (10 * (1 + len(self.server_state.connections) // _CHECKED_CONNECTIONS)) == 0:
             now = asyncio.get_running_loop().time()
-            for connection in [protocol for protocol in self._limited() if protocol.timer.deadline < now]:
+            for connection in [protocol for protocol in self._limited() if protocol.deadline < now]:
                 connection.expire()
         return await super().on_tick(counter)
 
-    def _limited(self) -> set[LimitedHttpProtocol]:
-        return cast(set[LimitedHttpProtocol], self.server_state.connections)
+    def _limited(self) -> set[LimitedProtocol]:
+        return cast(set[LimitedProtocol], self.server_state.connections)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._waiters.close()
+        ending = asyncio.ensure_future(self._end_connections())
         await super().shutdown(sockets)
+        ending.cancel()
+
+    async def _end_connections(self) -> None:
+        """
+        End what is left of requests and connections after the grace period.
+
+        uvicorn would log an error, also if only idle TLS connections are left: these stay open until their clients
+        confirm the end.
+        """
+        await asyncio.sleep(_LAST_REQUESTS)
+        if tasks := list(self.server_state.tasks):
+            _log.warning("server.requests_cancelled", count=len(tasks))
+            logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # a cancelled task is an error to uvicorn
+            for connection in self._limited():
+                connection.end_unanswered()
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks, timeout=_LAST_ANSWERS)
+        for connection in list(self._limited()):
+            connection.transport.abort()
 
 
 class _Loop(uvloop.Loop):
@@ -115,56 +141,84 @@ class _Loop(uvloop.Loop):
         return await super().create_server(*args, ssl=ssl, **more)
 
 
-def run(
-    application: Application, listening: socket.socket, ready: Callable[[], None], *, tls: ssl.SSLContext | None = None
+def run(app: App, listening: socket.socket, ready: Callable[[], None], *, tls: ssl.SSLContext | None = None) -> None:
+    """Do what ``serve`` does for a site, and stop all of its components afterwards, in order."""
+    _start(app)
+    try:
+        serve(create_asgi(app), app.settings, app.waiters, listening, ready, tls=tls)
+    finally:
+        _stop(app)
+
+
+def serve(
+    asgi_app: ASGIApp,
+    settings: Settings,
+    waiters: Waiters,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    *,
+    tls: ssl.SSLContext | None = None,
+    background: Callable[[], Coroutine[Any, Any, None]] | None = None,
 ) -> None:
     """
-    Serve until SIGTERM or SIGINT, then stop all components in order.
+    Serve an ASGI application until SIGTERM or SIGINT.
 
-    ``listening`` is the socket of ``listen``; ``ready`` is called once before the first request is accepted. ``tls`` is
-    the context for HTTPS; None serves HTTP.
+    ``waiters`` are closed first at the stop. ``listening`` is the socket of ``listen``; ``ready`` is called once before
+    the first request is accepted. ``tls`` is the context for HTTPS; None serves HTTP. ``background`` runs on the event
+    loop beside the server, until it is cancelled at the end.
     """
-    return_large_blocks()
-    app = application.app
+    _return_large_blocks()
     config = uvicorn.Config(
-        application.asgi_app,
-        http=_protocol(app.settings),
+        asgi_app,
+        http=_protocol(settings),
         lifespan="off",
         ws="none",
         access_log=False,
         log_config=None,
         server_header=False,
         proxy_headers=False,  # links derive from public_url, whatever proxy is in front
-        timeout_graceful_shutdown=_LAST_REQUESTS,
+        timeout_graceful_shutdown=_LAST_REQUESTS + 2 * _LAST_ANSWERS,
         backlog=4096,
         ssl_context_factory=None if tls is None else lambda *_: tls,
     )
-    server = _Server(config, app.waiters)
-    _start(application)
+    server = _Server(config, waiters)
+
+    def stop(_: int, __: FrameType | None) -> None:
+        """Stop before uvicorn handles signals. It raises a signal once more after it has stopped the server."""
+        server.should_exit = True
+
     for sign in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(sign, _already_stopping)
+        signal.signal(sign, stop)
     sys.setswitchinterval(_SWITCH_SECONDS)
+    ready()
+    # Objects of the start-up live as long as the process: exclude them from later garbage collections.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS)
+    with asyncio.Runner(loop_factory=lambda: _Loop(settings.client_timeout)) as runner:
+        runner.run(_serve(server, listening, background))
+
+
+async def _serve(
+    server: _Server, listening: socket.socket, background: Callable[[], Coroutine[Any, Any, None]] | None
+) -> None:
+    task = None if background is None else asyncio.ensure_future(background())
     try:
-        ready()
-        # Objects of the start-up live as long as the process: exclude them from later garbage collections.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(_NEW_OBJECTS)
-        with asyncio.Runner(loop_factory=lambda: _Loop(app.settings.head_timeout)) as runner:
-            runner.run(server.serve(sockets=[listening]))
+        await server.serve(sockets=[listening])
     finally:
-        _stop(app)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
 
 
-def _start(application: Application) -> None:
-    app = application.app
+def _start(app: App) -> None:
     app.store.start_listener()
     app.work.start()
     app.health.start()
     app.servers.last_seen.start()
     if app.worker:
         app.worker.start(partial(collect_process, app))
-    application.retention.begin()
+    app.retention.begin()
     if app.servers.compute:
         app.servers.compute.resume()
 
@@ -186,16 +240,15 @@ def _stop(app: App) -> None:
 
 
 def _protocol(settings: Settings) -> type[asyncio.Protocol]:
-    limits = HttpLimits(
-        head_bytes=settings.max_request_head,
-        head_seconds=settings.head_timeout,
-        body_seconds=settings.body_timeout,
-        keep_alive_seconds=settings.keep_alive_timeout,
-    )
-    table = ConnectionTable(settings, connection_limit(settings, raise_descriptor_limit()))
     # uvicorn only calls the value, so a partial can replace the class.
-    return cast(type[asyncio.Protocol], partial(LimitedHttpProtocol, limits, table))
+    return cast(type[asyncio.Protocol], partial(LimitedProtocol, settings.client_timeout, ConnectionTable(settings)))
 
 
-def _already_stopping(_: int, __: FrameType | None) -> None:
-    """Ignore the signal: uvicorn raises it again after it has already stopped the server."""
+def _return_large_blocks() -> None:
+    """
+    Have glibc unmap large blocks as soon as they are freed: 16 MB less for 5,000 agents.
+
+    Otherwise glibc keeps such blocks in the arena of each thread. Without glibc, this function has no effect.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, _LARGE)

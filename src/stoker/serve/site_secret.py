@@ -14,8 +14,9 @@ from pathlib import Path
 
 from stoker import private_file
 from stoker.model.errors import Conflict
+from stoker.serve.state_dir import admin_file
 from stoker.settings import Settings, check_secret
-from stoker.store import site_properties
+from stoker.store import site
 from stoker.store.open import Store
 
 _FINGERPRINT = "secret_fingerprint"
@@ -31,11 +32,17 @@ def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: b
     Return the secret from the settings or the state directory, or generate and store one for a new database.
 
     With ``replace_fingerprint``, the database accepts this secret, or a generated one, in place of its earlier secret.
-    Raises Conflict if the database belongs to another secret, Invalid if the secret is too short.
+    Raises Conflict if the database belongs to another secret, or is empty although the state directory has the login of
+    a site. Raises Invalid if the secret is too short.
     """
     path = key_file(settings)
     secret = read_site_secret(settings)
     stored = None if replace_fingerprint else _stored_fingerprint(store)
+    if stored is None and not replace_fingerprint and admin_file(settings.state_dir).exists():
+        raise Conflict(
+            f"this database is empty, but {settings.state_dir} has the login of a site: restore the database from the"
+            " backup, or correct the setting database; for a new site, choose an empty --state-dir"
+        )
     if secret is not None:
         _claim(store, secret, stored, _name(settings, path), replace=replace_fingerprint)
         return secret
@@ -71,17 +78,17 @@ def fingerprint(secret: bytes) -> str:
 
 def _stored_fingerprint(store: Store) -> str | None:
     with store.read() as tx:
-        return site_properties.get(tx, _FINGERPRINT)
+        return site.get_property(tx, _FINGERPRINT)
 
 
 def _claim(store: Store, secret: bytes, stored: str | None, where: str, *, replace: bool) -> None:
     """Ensure that the database belongs to ``secret``. Raises Conflict."""
     own = fingerprint(secret)
     if replace:
-        store.write(lambda tx: site_properties.replace(tx, _FINGERPRINT, own))
+        store.write(lambda tx: site.replace_property(tx, _FINGERPRINT, own))
         return
     if stored is None:
-        stored = store.write(lambda tx: site_properties.add(tx, _FINGERPRINT, own))
+        stored = store.write(lambda tx: site.add_property(tx, _FINGERPRINT, own))
     if not hmac.compare_digest(stored, own):
         raise _other_secret(f"{where} is another one")
 
@@ -90,7 +97,7 @@ def _other_secret(problem: str) -> Conflict:
     return Conflict(
         f"this database was set up with another site secret: {problem}. Either this is a second process with a state"
         " directory of its own, or the database was restored without the directory keys. Give the site's secret with"
-        " --secret-key-file FILE (or STOKER_SECRET_KEY, or --secret-key): it is in the file keys/site.key of the state"
+        " --secret-key-file FILE (or STOKER_SECRET_KEY): it is in the file keys/site.key of the state"
         " directory that served this database first, or of its backup"
     )
 

@@ -56,6 +56,8 @@ class Certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(["http/1.1"])
+        for path in (self._chain, self._key):
+            path.read_bytes()  # OpenSSL's errors do not name the file
         context.load_cert_chain(self._chain, self._key, password=_refuse_encrypted)
         return context
 

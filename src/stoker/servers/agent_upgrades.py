@@ -1,27 +1,25 @@
 """
 Upgrades of agents to the program of this server's version.
 
-A request stores one row per server. The document of each agent then offers the program, signed with the key that signs
-documents. The agent replaces itself and reports the outcome, which removes the offer. If a rollout has canaries, the
-other servers wait until all canaries have ended.
+A request stores one row per server. The document of each agent then offers the program by its digest. The agent
+replaces itself and reports the outcome, which removes the offer. If a rollout has canaries, the other servers wait
+until all canaries have ended.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.errors import Conflict
 from stoker.model.server import Kind, Server
 from stoker.servers.agent_bundle import AgentBundle
-from stoker.servers.keys import Keys
-from stoker.servers.signatures import sign_program
 from stoker.store import agent_upgrades, servers
 from stoker.store.tx import Tx
 
@@ -36,9 +34,8 @@ AUTOMATIC = "the setting agent_update"
 class AgentUpgrades:
     """Requests upgrades, offers programs to agents and records the outcomes."""
 
-    def __init__(self, bundle: AgentBundle, keys: Keys, *, is_automatic: bool = False) -> None:
+    def __init__(self, bundle: AgentBundle, *, is_automatic: bool = False) -> None:
         self._bundle = bundle
-        self._keys = keys
         self._is_automatic = is_automatic
 
     def request(
@@ -91,24 +88,36 @@ class AgentUpgrades:
     def offer(self, tx: Tx, server_id: str) -> Mapping[str, Any] | None:
         """Return the member ``agent`` of the server's document, or None if no upgrade is due."""
         upgrade = agent_upgrades.find(tx, server_id)
-        server = servers.find(tx, server_id) if upgrade is not None and upgrade.status.is_offered else None
-        if upgrade is None or server is None:
+        if upgrade is None or not upgrade.status.is_offered:
             return None
-        program = {
+        return {
             "id": upgrade.rollout_id,
             "version": upgrade.version,
             "sha256": upgrade.sha256,
             "seconds": CONTACT_SECONDS,
         }
-        key = self._keys.present(server_id, server.key_generation)
-        return {**program, "signature": sign_program(program, agent_key=key, server_id=server_id)}
 
-    def record(self, tx: Tx, server_id: str, rollout_id: str, status: UpgradeStatus, reason: str | None) -> None:
-        """Record what an agent reports about its upgrade. A report about a replaced upgrade changes nothing."""
+    def record(
+        self,
+        tx: Tx,
+        server_id: str,
+        rollout_id: str,
+        status: UpgradeStatus,
+        reason: str | None,
+        *,
+        sha256: str | None = None,
+    ) -> None:
+        """
+        Record what an agent reports about its upgrade. A report about a replaced upgrade changes nothing.
+
+        ``sha256`` is the digest of the program that reports; an upgrade is not complete if that is another one.
+        """
         tx.advisory_lock(f"agent upgrades {rollout_id}")
         upgrade = agent_upgrades.find(tx, server_id, for_update=True)
         if upgrade is None or upgrade.rollout_id != rollout_id or not upgrade.status.is_offered:
             return
+        if status is UpgradeStatus.COMPLETE and sha256 not in (None, upgrade.sha256):
+            status, reason = UpgradeStatus.FAILED, "the agent runs another program than the offered one"
         agent_upgrades.save(tx, replace(upgrade, status=status, reason=reason))
         if status.is_offered:
             return

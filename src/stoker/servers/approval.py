@@ -1,8 +1,8 @@
-"""Approval of servers that enrolled with a token for many machines."""
+"""Approval of servers that enrolled with a token for many machines, and of names that they chose."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from stoker.model.errors import Conflict
 from stoker.model.server import AgentAccess, Server
@@ -17,9 +17,21 @@ def require_pending(server: Server) -> None:
         raise Conflict(f"Server {server.name!r} does not wait for approval.")
 
 
-def approve(tx: Tx, server: Server) -> Server:
-    """Let the server's agent use its key. Return the server. Raises Conflict."""
-    require_pending(server)
-    servers.set_agent_access(tx, server, AgentAccess.ALLOWED)
-    tx.notify(key_topic(server.id))  # wakes the agent, which waits for this
-    return replace(server, agent_access=AgentAccess.ALLOWED)
+def approve(tx: Tx, server: Server, ref: str) -> Server:
+    """
+    Let the server's agent use its key. Return the server.
+
+    ``ref`` is how the user refers to the server. If it is the server's name, stacks may use the name from now on.
+    Raises Conflict if there is nothing to approve.
+    """
+    confirms = server.is_self_named and ref == server.name
+    if not confirms:
+        require_pending(server)
+    if confirms:
+        servers.change(tx, server.id, is_self_named=False)
+        server = replace(server, is_self_named=False)
+    if server.agent_access is AgentAccess.PENDING_APPROVAL:
+        servers.change(tx, server.id, agent_access=AgentAccess.ALLOWED)
+        tx.notify(key_topic(server.id))  # wakes the agent, which waits for this
+        server = replace(server, agent_access=AgentAccess.ALLOWED)
+    return server

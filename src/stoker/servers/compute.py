@@ -12,18 +12,19 @@ class Compute(Protocol):
     """
     A provider that creates servers for ``OS::Nova::Server``.
 
-    It reports each server that has started or failed with the callbacks ``server_started`` and ``server_failed``
-    (``serve.callbacks``). Calls inside a transaction perform no I/O: an effect outside the database is a job.
+    It wakes the resource, which has the server's id, of each server that has started, or has failed for a reason:
+    ``tx.wake(Owner.resource(server_id), Settled(reason))``. Calls inside a transaction perform no I/O: an effect
+    outside the database is a job.
 
     Example of a provider for a list of existing machines. Its servers need no job, because they already run::
 
         class Pool:
-            def __init__(self, addresses, on_started):
-                self._free, self._used, self._on_started = list(addresses), {}, on_started
+            def __init__(self, addresses):
+                self._free, self._used = list(addresses), {}
 
             def create(self, tx, *, server_id, project_id, name, owner):
                 self._used[server_id] = self._free.pop()
-                tx.after_commit(lambda: self._on_started(server_id))
+                tx.wake(wake.Owner.resource(server_id))
 
             def delete(self, tx, server_id):
                 self._free.append(self._used.pop(server_id))

@@ -10,10 +10,10 @@ from typing import Any
 from uuid import uuid4
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
-from stoker.model.server import AgentAccess, Enrollment, Kind, NameSource, Server
+from stoker.model.server import AgentAccess, Enrollment, Kind, Server
 from stoker.servers.agent_upgrades import withdraw
 from stoker.servers.keys import key_topic
-from stoker.store import documents, enrollments, servers
+from stoker.store import documents, enrollments, resources, servers, stacks
 from stoker.store.tx import Tx
 
 TOKEN_LIFE = timedelta(hours=24)
@@ -53,13 +53,15 @@ def enroll_many(
     limit: int,
     lifetime: timedelta = TOKEN_LIFE,
     created_by: str | None = None,
-    name_from: NameSource = NameSource.HOSTNAME,
     labels: Mapping[str, str],
-    needs_approval: bool = False,
+    **terms: Any,
 ) -> tuple[Enrollment, str]:
-    """Create an enrollment with which up to ``limit`` machines become servers. Return it, and the token."""
-    values = {"limit": limit, "name_from": name_from, "labels": labels, "needs_approval": needs_approval}
-    return _issue(tx, project_id, created_by, lifetime, **values)
+    """
+    Create an enrollment with which up to ``limit`` machines become servers. Return it, and the token.
+
+    ``terms`` are further fields of ``Enrollment``: ``name_from``, ``names``, ``needs_approval``.
+    """
+    return _issue(tx, project_id, created_by, lifetime, limit=limit, labels=labels, **terms)
 
 
 def hash_token(token: str) -> str:
@@ -81,9 +83,18 @@ def find(tx: Tx, project_id: str, named: str) -> Server:
 
 
 def remove(tx: Tx, server: Server) -> None:
-    """Delete the server and revoke its keys. Raises Conflict if the server belongs to a stack."""
+    """Delete the server and revoke its keys. Raises Conflict if a stack owns or represents the server."""
     if server.stack_id is not None:
         raise Conflict(f"Server {server.name!r} belongs to stack {server.stack_id}: delete it there.")
+    for id in server.stands_for:
+        resource = resources.find(tx, id)
+        stack = stacks.find(tx, resource.stack_id) if resource is not None else None
+        if resource is not None and stack is not None:
+            raise Conflict(
+                f"The resource {resource.name} of stack {stack.name} represents server {server.name!r}: remove the"
+                " resource from the stack first, or enroll another machine in the server's place"
+                f" (`stoker server enroll {server.name} --again`)."
+            )
     forget(tx, server.id)
 
 
@@ -99,7 +110,7 @@ def leave(tx: Tx, server: Server) -> bool:
     if server.stack_id is None and not server.stands_for:
         forget(tx, server.id)
         return True
-    servers.set_agent_access(tx, server, AgentAccess.LEFT)
+    servers.change(tx, server.id, agent_access=AgentAccess.LEFT)
     tx.notify(key_topic(server.id))
     return False
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.model.errors import Invalid, Unauthorized
-from stoker.store import server_facts, servers
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 #: Maximum levels of maps and lists.
@@ -25,14 +25,14 @@ def store_facts(tx: Tx, server_id: str, facts: Mapping[str, Any]) -> None:
     server = servers.find(tx, server_id, for_update=True)
     if server is None:
         raise Unauthorized("This key is not valid, or has been revoked.")
-    before = server_facts.find(tx, server_id)
+    before = servers.find_facts(tx, server_id)
     if before is not None and before.facts == facts:
         return
-    server_facts.put(tx, server, before, facts)
+    servers.put_facts(tx, server, before, facts)
     hooks = tuple(facts.get("hooks") or ())
     if hooks and hooks != server.hooks:
         # A run may have installed a hook: the next poll reports it only at the next heartbeat.
-        servers.set_hooks(tx, server_id, hooks)
+        servers.change(tx, server_id, hooks=hooks)
 
 
 def _check(facts: Mapping[str, Any]) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from stoker.lru_cache import LruCache
 from stoker.model.errors import ApprovalPending, Unauthorized
 from stoker.model.server import AgentAccess, Server
 from stoker.store import documents, servers
@@ -63,7 +64,7 @@ class Keys:
         self._site_secret = site_secret
         self._lock = threading.Lock()
         #: Server id → the valid key, for validated servers.
-        self._valid: dict[str, str] = {}
+        self._valid: LruCache[str, str] = LruCache(_REMEMBERED)
         #: Number of notifications. A key that was read before a notification must not be cached after it.
         self._notified = 0
         #: The current minute, and the servers whose refused keys were logged in it.
@@ -80,7 +81,7 @@ class Keys:
         if server is None:
             raise Unauthorized(_WRONG)
         generation = server.key_generation + 1
-        servers.set_key_generation(tx, server_id, generation)
+        servers.change(tx, server_id, key_generation=generation)
         tx.notify(key_topic(server_id))
         if documents.revision(tx, server_id):
             tx.bump_document(server_id)  # published documents are signed with the key
@@ -94,6 +95,11 @@ class Keys:
         with it and are not enrolled.
         """
         return self._key(server_id, generation)
+
+    def is_present(self, server: Server, key: str) -> bool:
+        """Return whether this is the server's present key, which proves that its holder is the server's machine."""
+        present = self._key(server.id, server.key_generation)
+        return server.key_generation > 0 and hmac.compare_digest(present.encode(), _bytes(key))
 
     def get_cached(self, key: str) -> str | None:
         """Return the server's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
@@ -131,20 +137,15 @@ class Keys:
         return results
 
     def _check(self, request: KeyRequest, server: Server | None, notified: int) -> str:
-        if server is None or not server.key_generation or server.agent_access is AgentAccess.LEFT:
-            raise Unauthorized(_WRONG)
-        valid = self._key(server.id, server.key_generation)
-        if not hmac.compare_digest(valid.encode(), _bytes(request.key)):
+        if server is None or server.agent_access is AgentAccess.LEFT or not self.is_present(server, request.key):
             raise Unauthorized(_WRONG)
         if server.agent_access is AgentAccess.PENDING_APPROVAL:
             if request.before_approval:
                 return server.id
             raise ApprovalPending(f"Server {server.name!r} waits for approval: `stoker server approve {server.name}`.")
         with self._lock:
-            if len(self._valid) >= _REMEMBERED:
-                self._valid.clear()
             if notified == self._notified:
-                self._valid[server.id] = valid
+                self._valid.put(server.id, request.key)
         return server.id
 
     def _log_refusal(self, server_id: str, address: str) -> None:
@@ -169,7 +170,7 @@ class Keys:
                 self._valid.clear()
             elif topic.startswith("k/"):
                 self._notified += 1
-                self._valid.pop(topic[2:], None)
+                self._valid.drop(topic[2:])
 
 
 def _bytes(key: str) -> bytes:

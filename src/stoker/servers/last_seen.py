@@ -7,6 +7,7 @@ database's work. Each process also logs the agents that it loses, and those that
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import time
@@ -16,6 +17,7 @@ from functools import lru_cache, partial
 
 import structlog
 
+from stoker.background_thread import BackgroundThread
 from stoker.model.errors import Unavailable
 from stoker.model.server import Server
 from stoker.store import servers
@@ -33,6 +35,8 @@ _CHANGED_SECONDS = 1.0
 _COLLECT_SECONDS = 1.0
 _COLLECTED = 1000
 _LONGEST = 4096
+#: Agents of which a process remembers the last write. Of more, it writes every poll of those that it has forgotten.
+_REMEMBERED = 100_000
 #: Agents that one check reads from the database at most, so that its transaction is short.
 _CHECKED = 1000
 #: Lost agents that one check logs each on a line of its own; further ones are counted.
@@ -66,7 +70,7 @@ class LastSeen:
         #: Server id → the agent's header, of agents without news whose heartbeats are to be written.
         self._collected: dict[str, str] = {}
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="stoker-last-seen", daemon=True)
+        self._thread = BackgroundThread("stoker-last-seen", self._run)
 
     def start(self) -> None:
         """Start the thread that writes collected heartbeats and logs lost agents."""
@@ -103,16 +107,9 @@ class LastSeen:
     def write_all(self, seen: Sequence[tuple[str, str]]) -> None:
         """Write the heartbeats of several agents, each with its server's id and its header, in one transaction."""
         now = time.monotonic()
-        may_be_back: set[str] = set()
-        with self._lock:
-            if len(self._written) > 100_000:
-                self._written.clear()
-            for server_id, header in seen:
-                # All agents are new to a process that has just begun, and none of them was lost.
-                if server_id not in self._written and now - self._began >= self._offline_after.total_seconds():
-                    may_be_back.add(server_id)
-                self._written[server_id] = (now, header[:_LONGEST])
-                self._collected.pop(server_id, None)
+        # All agents are new to a process that has just begun, and none of them was lost.
+        has_just_begun = now - self._began < self._offline_after.total_seconds()
+        may_be_back = set() if has_just_begun else {id for id, _ in seen if id not in self._written}
 
         def record(tx: Tx) -> None:
             for server_id, header in sorted(seen):  # two processes lock the rows in the same order
@@ -123,6 +120,14 @@ class LastSeen:
                 self._on_seen(tx, server_id, version)
 
         self._store.write(record)
+        # Only now: what the header says must be written again if this write failed.
+        with self._lock:
+            for server_id, header in seen:
+                self._written.pop(server_id, None)
+                self._written[server_id] = (now, header[:_LONGEST])
+                self._collected.pop(server_id, None)
+            for server_id in list(itertools.islice(self._written, max(0, len(self._written) - _REMEMBERED))):
+                del self._written[server_id]
 
     def write_collected(self) -> None:
         """
@@ -178,7 +183,7 @@ class LastSeen:
                 if time.monotonic() >= checked_at + self._heartbeat:
                     checked_at = time.monotonic()
                     self.log_lost()
-            except Exception as error:  # the database is unavailable, which the health check reports
+            except Unavailable as error:  # which the health check reports
                 _log.debug("agents.not_checked", error=str(error))
 
 

@@ -9,13 +9,14 @@ never overlap, and a crash loses none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import structlog
 
+from stoker.model import wake
 from stoker.model.errors import StokerError
 from stoker.model.server import Kind, Owner, Server
 from stoker.servers import enrollment
@@ -36,8 +37,8 @@ class LocalServers:
     """
     The provider of local servers; implements ``servers.compute.Compute``.
 
-    ``on_started`` is called with a server's id when its agent was started or found running; ``on_failed`` with the id
-    and the reason if the agent cannot start. Both may be called repeatedly.
+    The server's resource, which has the server's id, is woken whenever its agent was started or found running, or
+    cannot start.
     """
 
     def __init__(
@@ -48,17 +49,12 @@ class LocalServers:
         folder: Path,
         url: str,
         ca_file: Path | None = None,
-        *,
-        on_started: Callable[[str], None],
-        on_failed: Callable[[str, str], None],
     ) -> None:
         self._store = store
         self._work = work
         self._keys = keys
         self._agents = LocalAgents(folder, url, ca_file, on_end=self._restart)
         self._stopping = False
-        self._on_started = on_started
-        self._on_failed = on_failed
         work.register(JOB, self._do)
 
     def create(self, tx: Tx, *, server_id: str, project_id: str, name: str, owner: Owner) -> None:
@@ -121,9 +117,10 @@ class LocalServers:
         try:
             self._agents.bring_up(server_id, key)
         except OSError as error:
-            self._on_failed(server_id, f"cannot start a local server: {error}")
+            failure = wake.Settled(f"cannot start a local server: {error}")
+            self._store.write(lambda tx: tx.wake(wake.Owner.resource(server_id), failure))
             raise PermanentFailure(f"local server {server_id}: {error}") from error
-        self._on_started(server_id)
+        self._store.write(lambda tx: tx.wake(wake.Owner.resource(server_id)))
 
     def _key(self, tx: Tx, server_id: str) -> str | None:
         server = servers.find(tx, server_id, for_update=True)

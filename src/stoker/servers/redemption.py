@@ -1,9 +1,22 @@
-"""Redemption: an agent exchanges a token for the key of its server."""
+"""
+Redemption: an agent exchanges a token for the key of its server. This module decides who a machine is.
+
+A machine describes itself, so its description gives it nothing that belongs to another machine:
+
+- A server passes to a machine that proves that it is the server: by the random id of the agent's installation, which
+  only this agent knows, or by the server's present key. It passes to any other machine by a user's decision only: an
+  enrollment of this server (``stoker server enroll NAME --again``).
+- A name that a machine chose is used by no stack (``store.servers.find_enrolled``), unless the enrollment's pattern
+  permits the name or a user approves the server by this name (``servers.approval``).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.server import AgentAccess, Enrollment, Kind, Machine, NameSource, Server
@@ -40,15 +53,16 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
     """
     Give a machine the key of its server. Raises Unauthorized, and TokenRefused if the enrollment exists.
 
-    The same installation gets the same key again, in case the agent was killed before it stored the key. The same
-    machine with a new installation gets a new key of the same server.
+    The same installation gets the same key again, in case the agent was killed before it stored the key. A new
+    installation on the same machine gets a new key of the same server if it has the present one; else it is another
+    machine.
     """
     enrollment = enrollments.of_token(tx, hash_token(token))
     if enrollment is None:
         raise Unauthorized(_WRONG)
     if enrollment.expires_at <= tx.now:
         raise TokenRefused(enrollment, "The enrollment has expired")
-    server = servers.find_redeemed(tx, enrollment.id, machine)
+    server = _find_proven(tx, keys, enrollment, machine)
     if server is not None and server.instance == machine.instance and server.agent_access is not AgentAccess.LEFT:
         return Redemption(server, keys.present(server.id, server.key_generation), enrollment, replaces=False)
     if server is None:
@@ -57,6 +71,14 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
         enrollments.count_use(tx, enrollment)
         server = _take_place(tx, enrollment, machine)
     return _give_key(tx, keys, enrollment, server, machine)
+
+
+def _find_proven(tx: Tx, keys: Keys, enrollment: Enrollment, machine: Machine) -> Server | None:
+    """Return the server that this machine became with the enrollment, if the machine proves it."""
+    server = servers.find_redeemed(tx, enrollment.id, machine)
+    if server is None or server.instance == machine.instance or keys.is_present(server, machine.key):
+        return server
+    return None
 
 
 def _take_place(tx: Tx, enrollment: Enrollment, machine: Machine) -> Server:
@@ -73,18 +95,27 @@ def _give_key(tx: Tx, keys: Keys, enrollment: Enrollment, server: Server, machin
     has_left = server.agent_access is AgentAccess.LEFT
     if has_left or (server.agent_access is not AgentAccess.ALLOWED and enrollment.server_id is not None):
         access = AgentAccess.PENDING_APPROVAL if enrollment.needs_approval else AgentAccess.ALLOWED
-        servers.set_agent_access(tx, server, access)
+        servers.change(tx, server.id, agent_access=access)
         server = replace(server, agent_access=access)
-    servers.record_machine(tx, server.id, enrollment.id, machine)
+    servers.change(
+        tx,
+        server.id,
+        enrollment_id=enrollment.id,
+        instance=machine.instance,
+        machine=machine.machine or None,
+        hostname=machine.hostname,
+    )
     return Redemption(server, keys.issue(tx, server.id), enrollment, replaces)
 
 
 def _create_server(tx: Tx, enrollment: Enrollment, machine: Machine) -> Server:
     access = AgentAccess.PENDING_APPROVAL if enrollment.needs_approval else AgentAccess.ALLOWED
+    name = _free_name(tx, enrollment, machine)
     server = Server(
         id=str(uuid4()),
         project_id=enrollment.project_id,
-        name=_free_name(tx, enrollment, machine),
+        name=name,
+        is_self_named=enrollment.names is None or not fnmatchcase(name, enrollment.names),
         kind=Kind.ENROLLED,
         created_at=tx.now,
         agent_access=access,

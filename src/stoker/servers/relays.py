@@ -15,6 +15,7 @@ import threading
 import time
 from uuid import uuid4
 
+from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.relay import Relay
 from stoker.store import relays
@@ -71,9 +72,9 @@ class Relays:
         self._heartbeat = heartbeat
         self._lock = threading.Lock()
         #: Relay id → the hash of its key, for validated relays.
-        self._valid: dict[str, str] = {}
+        self._valid: LruCache[str, str] = LruCache(_REMEMBERED)
         #: Relay id → time of the last record (time.monotonic).
-        self._seen: dict[str, float] = {}
+        self._seen: LruCache[str, float] = LruCache(_REMEMBERED)
         #: Number of notifications. A key that was read before a notification must not be cached after it.
         self._notified = 0
         store.notifier.subscribe(self._on_notification)
@@ -93,11 +94,8 @@ class Relays:
         if relay is None or not hmac.compare_digest(relay.key_hash, _hash(key)):
             raise Unauthorized(_WRONG)
         with self._lock:
-            if len(self._valid) >= _REMEMBERED:
-                self._valid.clear()
-                self._seen.clear()
             if notified == self._notified:
-                self._valid[relay_id] = relay.key_hash
+                self._valid.put(relay_id, relay.key_hash)
         return relay_id
 
     def is_due(self, relay_id: str) -> bool:
@@ -107,9 +105,9 @@ class Relays:
 
     def record_seen(self, relay_id: str, user_agent: str) -> None:
         """Record that the relay was seen. ``user_agent``: its header, ``stoker-relay/<version>``."""
-        self._seen[relay_id] = time.monotonic()
         match = _VERSION.match(user_agent)
         self._store.write(lambda tx: relays.record_seen(tx, relay_id, tx.now, match[1] if match else None))
+        self._seen.put(relay_id, time.monotonic())
 
     def _on_notification(self, topic: str, _: int) -> None:
         with self._lock:
@@ -118,7 +116,7 @@ class Relays:
                 self._valid.clear()
             elif topic.startswith("relay/"):
                 self._notified += 1
-                self._valid.pop(topic.removeprefix("relay/"), None)
+                self._valid.drop(topic.removeprefix("relay/"))
 
 
 def _hash(key: str) -> str:

@@ -18,7 +18,6 @@ from typing import Any
 #: Name of the section, and its key for the HMAC in hexadecimal.
 SECTION, HMAC = "stoker-signature", "hmac"
 _PURPOSE = b"stoker documents"
-_PROGRAMS = b"stoker agent programs"
 
 
 def sign(document: Mapping[str, Any], *, agent_key: str, server_id: str, revision: int) -> dict[str, Any]:
@@ -27,21 +26,11 @@ def sign(document: Mapping[str, Any], *, agent_key: str, server_id: str, revisio
     generation.
     """
     # JSON changes some values, such as tuples and numeric keys. The signature applies to the values that arrive.
-    plain = json.loads(json.dumps(document))
+    plain = json.loads(json.dumps(document))  # noqa: TID251 — not from outside
     section = {"server_id": server_id, "revision": revision}
     key = hmac.digest(agent_key.encode(), _PURPOSE, hashlib.sha256)
     signature = hmac.new(key, _canonical({**plain, SECTION: section}), hashlib.sha256).hexdigest()
     return {**plain, SECTION: {**section, HMAC: signature}}
-
-
-def sign_program(program: Mapping[str, Any], *, agent_key: str, server_id: str) -> str:
-    """
-    Return the signature of an agent program for one server, in hexadecimal.
-
-    ``program`` has the digest and the other members of the offer. ``agent_key``: as for ``sign``.
-    """
-    key = hmac.digest(agent_key.encode(), _PROGRAMS, hashlib.sha256)
-    return hmac.new(key, _canonical({**program, "server_id": server_id}), hashlib.sha256).hexdigest()
 
 
 def _canonical(value: Any) -> bytes:

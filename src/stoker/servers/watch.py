@@ -8,6 +8,8 @@ import selectors
 import threading
 from collections.abc import Callable
 
+from stoker.background_thread import BackgroundThread
+
 
 class Watch:
     """Calls ``on_end`` with the name of each watched process that ends, on the watching thread."""
@@ -20,7 +22,7 @@ class Watch:
         self._stopping = False
         self._wake_read, self._wake_write = os.pipe()
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._thread = threading.Thread(target=self._run, name="stoker-watch", daemon=True)
+        self._thread = BackgroundThread("stoker-watch", self._run)
         self._thread.start()
 
     def add(self, name: str, pid: int) -> None:

@@ -1,22 +1,198 @@
 """
-Adoption: a stack takes over what another stack abandoned.
+Adoption: a stack takes over what another stack abandoned, or what it brings from another Heat.
 
-A resource has no data of the adopted object until its type has agreed: the client may name objects of other projects,
-and a resource's data is shown and deleted with it.
+All problems of the adopted objects are found before the stack exists. A resource has no data of the adopted object
+until its type has agreed: the client may name objects of other projects, and a resource's data is shown and deleted
+with it. Configs, deployments and servers from another Heat exist before the stack's resources adopt them. They keep
+their ids, so that agents recognize the runs that they have done, and do not repeat them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from stoker.model.errors import Invalid
+from msgspec.structs import replace
+
+from stoker.deployments import service
+from stoker.deployments.configs import new_config
+from stoker.model.deployment import Deployment
+from stoker.model.errors import Conflict, Invalid
+from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
+from stoker.resources.base import ResourceType
+from stoker.resources.constraints import Constraints
+from stoker.resources.env import ResourceEnv
 from stoker.stacks.templates.prepare import ResolvedStack
+from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+def refuse_missing(
+    types: Mapping[str, ResourceType], adopted: Mapping[str, Any], constraints: Constraints | None
+) -> None:
+    """
+    Refuse objects that the cloud does not have. Must not be called in a transaction.
+
+    ``adopted``: the resources of the adoption data. Raises Invalid with all of them.
+    """
+    if constraints is None:
+        return
+    problems = []
+    for path, entry in _external_resources(types, adopted):
+        constraint = types[entry["type"]].id_constraint
+        if constraint and (problem := constraints.find_problem(constraint, entry["resource_id"])):
+            problems.append(f"{path}: {problem}")
+    if problems:
+        raise Invalid(f"The stack cannot be adopted, because the cloud lacks objects: {'; '.join(problems)}")
+
+
+def refuse_owned(
+    tx: Tx, env: ResourceEnv, types: Mapping[str, ResourceType], adopted: Mapping[str, Any], project_id: str
+) -> None:
+    """Refuse objects that belong to a resource already. Raises Conflict with all of them."""
+    wanted = {entry["resource_id"]: path for path, entry in _external_resources(types, adopted)}
+    problems = {}
+    for item in env.find_owned(tx, wanted.keys()):
+        external_id = item.external_id
+        # Only names, such as those of key pairs, can be the same in several projects.
+        if item.project_id != project_id and not _UUID.fullmatch(external_id):
+            continue
+        owner = resources.find(tx, item.resource_id)
+        if owner is None or owner.definition.get("external_id"):
+            continue
+        name = stacks.get(tx, owner.stack_id).name if item.project_id == project_id else "another project"
+        problems[wanted[external_id]] = f"{wanted[external_id]}: {external_id} belongs to {owner.name} of {name}"
+    if problems:
+        listed = "; ".join(problems[path] for path in sorted(problems))
+        raise Conflict(f"The stack cannot be adopted, because other stacks have its objects: {listed}")
+
+
+def _external_resources(
+    types: Mapping[str, ResourceType], adopted: Mapping[str, Any], above: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the path and the entry of each resource, at any depth, that takes over an object of a cloud."""
+    for name, entry in adopted.items():
+        if not isinstance(entry, Mapping):
+            continue
+        resource_type = types.get(str(entry.get("type")))
+        if resource_type is not None and resource_type.needs_provider and isinstance(entry.get("resource_id"), str):
+            yield f"{above}{name}", entry
+        if isinstance(inner := entry.get("resources"), Mapping):
+            yield from _external_resources(types, inner, f"{above}{name}/")
+
+
+CONFIGS, DEPLOYMENTS, SERVERS = "software_configs", "software_deployments", "servers"
+#: The input of a derived config that names the transport of results.
+_TRANSPORT = "deploy_signal_transport"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedObjects:
+    """The objects as the sections of the import describe them, in the form of Heat's answers."""
+
+    configs: Sequence[Mapping[str, Any]] = ()
+    deployments: Sequence[Mapping[str, Any]] = ()
+    servers: Sequence[Mapping[str, Any]] = ()
+
+
+def read_imported_objects(data: Mapping[str, Any]) -> ImportedObjects:
+    """Return the objects in adoption data. Raises Invalid if a section is malformed."""
+    imported = ImportedObjects(*(_section(data, name) for name in (CONFIGS, DEPLOYMENTS, SERVERS)))
+    for deployment in imported.deployments:
+        _check_deployment(deployment)
+    for server in imported.servers:
+        if not isinstance(server.get("name"), str) or not server["name"]:
+            raise Invalid(f"adopt_stack_data: the server {server['id']} needs a name")
+    return imported
+
+
+def add_objects(tx: Tx, env: ResourceEnv, imported: ImportedObjects, *, project_id: str, requested_by: str) -> None:
+    """
+    Create the objects without a stack.
+
+    Raises Conflict if an id exists already, DeploymentRefused if the policy of a server denies a deployment, and
+    Invalid.
+    """
+    for server in imported.servers:
+        _add_server(tx, server, project_id)
+    for config in imported.configs:
+        if configs.find(tx, config["id"]) is not None:
+            raise Conflict(f"the software config ({config['id']}) exists already")
+        fields = ("name", "group", "config", "inputs", "outputs", "options")
+        new_config(tx, project_id, id=config["id"], may_be_owned=True, **{name: config.get(name) for name in fields})
+    for deployment in imported.deployments:
+        _add_deployment(tx, env, deployment, project_id, requested_by)
+
+
+def _section(data: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
+    entries = data.get(name) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+        raise Invalid(f"adopt_stack_data: {name} must be a list of maps")
+    for entry in entries:
+        if not isinstance(entry.get("id"), str) or not _ID.fullmatch(entry["id"]):
+            raise Invalid(f"adopt_stack_data: each of {name} needs an id that is a UUID")
+    return entries
+
+
+def _check_deployment(deployment: Mapping[str, Any]) -> None:
+    named = f"adopt_stack_data: the deployment {deployment['id']}"
+    if deployment.get("status") not in (Status.COMPLETE, Status.FAILED):
+        raise Invalid(f"{named} is {deployment.get('status')}: wait until it is COMPLETE or FAILED")
+    for name in ("config_id", "server_id"):
+        if not isinstance(deployment.get(name), str) or len(deployment[name]) > LONGEST_ID:
+            raise Invalid(f"{named} needs a {name} that is an id")
+    for name in ("input_values", "output_values"):
+        if not isinstance(deployment.get(name) or {}, Mapping):
+            raise Invalid(f"{named}: {name} must be a map")
+    for name in ("action", "status_reason"):
+        if not isinstance(deployment.get(name), str | None):
+            raise Invalid(f"{named}: {name} must be text")
+
+
+def _add_server(tx: Tx, server: Mapping[str, Any], project_id: str) -> None:
+    if servers.find(tx, server["id"]) is not None:
+        raise Conflict(f"the server ({server['id']}) exists already")
+    servers.add(
+        tx,
+        Server(
+            id=server["id"], project_id=project_id, name=server["name"][:255], kind=Kind.DEPLOYED, created_at=tx.now
+        ),
+    )
+
+
+def _add_deployment(
+    tx: Tx, env: ResourceEnv, deployment: Mapping[str, Any], project_id: str, requested_by: str
+) -> None:
+    if deployments.find(tx, deployment["id"]) is not None:
+        raise Conflict(f"the deployment ({deployment['id']}) exists already")
+    config = configs.find(tx, deployment["config_id"])
+    if config is None or config.project_id != project_id:
+        raise Invalid(
+            f"adopt_stack_data: the config {deployment['config_id']} of the deployment {deployment['id']} is missing"
+        )
+    transports = [entry.get("value") for entry in config.inputs if entry["name"] == _TRANSPORT]
+    new = Deployment(
+        id=deployment["id"],
+        project_id=project_id,
+        server_id=deployment["server_id"],
+        config_id=config.id,
+        action=deployment.get("action"),
+        status=deployment["status"],
+        status_reason=deployment.get("status_reason"),
+        input_values=deployment.get("input_values") or {},
+        output_values=deployment.get("output_values") or {},
+        created_at=tx.now,
+        signal_transport=transports[0] if transports and transports[0] in env.transports.signal_transports else None,
+    )
+    service.create(tx, env, replace(new, updated_at=tx.now), config, requested_by)
 
 
 def read_adoption_data(data: Any) -> Mapping[str, Any]:
@@ -67,14 +243,14 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
     return new
 
 
-def is_unfinished(resource: Resource, *, needs_cloud: bool) -> bool:
+def is_unfinished(resource: Resource, *, is_external: bool) -> bool:
     """
     Return whether the next action on the resource is its adoption, because it is a placeholder or the adoption failed.
 
-    ``needs_cloud``: whether the object belongs to a cloud. For other types, a later update creates another object.
+    ``is_external``: whether the object exists outside of Stoker. For others, a later update creates another object.
     """
     if resource.action is Action.ADOPT:
-        return needs_cloud and resource.status is Status.FAILED
+        return is_external and resource.status is Status.FAILED
     return resource.action is Action.INIT and _TAKES in resource.data
 
 

@@ -8,20 +8,22 @@ stack is busy, the group waits for the end of the stack's operation.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 from operator import itemgetter
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker.model.errors import ActionInProgress, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.model.wake import Owner, Settled
 from stoker.policy import holds
 from stoker.resources import label_groups
 from stoker.resources.base import Replace, ResourceFailure
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.commit import commit, wake_resource
-from stoker.stacks.engine.resource_actions import fail, finish_action
+from stoker.stacks.engine.actions import fail, finish_action
+from stoker.stacks.engine.progress import commit
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, selectors, stacks
 from stoker.store.tx import ServerChange, Tx
@@ -78,7 +80,7 @@ def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
             return
         session = StackSession(tx, engine, stack)
         session.type_of(resource).cancel(session.context, resource)
-        wake_resource(tx, engine, resource.id, "Timed out")
+        tx.wake(Owner.resource(resource.id), Settled("Timed out"))
 
 
 def refuse_refresh(tx: Tx, stack: Stack) -> None:

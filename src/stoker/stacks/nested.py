@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from stoker.hot import Environment, select
 from stoker.late_bound import LateBound
@@ -20,18 +22,15 @@ from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.resources import nested_sources
+from stoker.resources import nested_base
 from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, ResourceType, name_within
 from stoker.resources.env import NestedSpec, ResourceEnv
 from stoker.resources.transport_checks import with_transports
-from stoker.stacks import operations
+from stoker.stacks import operations, outputs
 from stoker.stacks.engine import Engine, Limits
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import Options
-from stoker.stacks.queries import outputs
-from stoker.stacks.queries.prefetch import prefetch_stack
-from stoker.stacks.run_listener import ResourceListener
-from stoker.stacks.templates.check import MAX_DEPTH
+from stoker.stacks.outputs import prefetch_stack
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import stacks
@@ -40,7 +39,6 @@ from stoker.store import stacks
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
     """Return an engine with support for nested stacks, and with types that check the transports of this site."""
     late_engine = LateBound[Engine]("engine")
-    env = replace(env, listeners=replace(env.listeners, resource=ResourceListener(late_engine)))
     engine = Engine(with_transports(types, env.transports), env, NestedStacks(late_engine), limits or Limits())
     late_engine.bind(engine)
     return engine
@@ -106,8 +104,9 @@ class NestedStacks:
 
     def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
         parent = stacks.get(context.tx, context.stack_id)
-        if parent.depth + 1 >= MAX_DEPTH:
-            raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        deepest = self._engine.limits.nested_depth
+        if parent.depth + 1 >= deepest:
+            raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
         id = str(uuid4())
         name = name_within(parent.name, resource)
         stack = operations.new_stack(
@@ -178,7 +177,7 @@ class NestedStacks:
         return None if stack is None else _View(prefetch_stack(context.tx, self._engine, stack))
 
     def _prepare(self, context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
-        root = nested_sources.find_root(context)
+        root = nested_base.find_root(context)
         environment = Environment.parse(root.environment)
         below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
         try:

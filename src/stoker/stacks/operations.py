@@ -5,25 +5,25 @@ Operations of users on stacks. Each runs in one transaction, which leaves the st
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from stoker.model.errors import EntityNotFound, NotSupported, RequestLimitExceeded
+from msgspec.structs import replace
+
+from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.rules import Tree
-from stoker.stacks import adoption_precheck, hook_precheck, policy_precheck
-from stoker.stacks.adoption import placeholders
-from stoker.stacks.engine import Engine, ownership, phases
-from stoker.stacks.engine.advance import advance
-from stoker.stacks.engine.commit import commit
+from stoker.stacks import adoption, prechecks
+from stoker.stacks.adoption import ImportedObjects, add_objects, placeholders
+from stoker.stacks.engine import Engine, operation
+from stoker.stacks.engine.progress import advance, commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.imported_objects import ImportedObjects, add_objects
 from stoker.stacks.label_groups import refuse_refresh
-from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.stacks.prechecks import PlannedDeployment
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
-from stoker.store import resources, stacks
+from stoker.store import limits, resources, stacks
 from stoker.store.tx import Tx
 
 #: Number of resources above which a stack's operations are written in the background, so that other writes need not
@@ -59,7 +59,7 @@ def create(
     """
     check_limit(tx, engine, identity.project_id)
     if adopt is not None:
-        adoption_precheck.refuse_owned(tx, engine.types, adopt, identity.project_id)
+        adoption.refuse_owned(tx, engine.env, engine.types, adopt, identity.project_id)
     if imported is not None:
         add_objects(tx, engine.env, imported, project_id=identity.project_id, requested_by=username)
     stack = new_stack(
@@ -85,7 +85,7 @@ def refuse_deployments(
 
     Raises DeploymentRefused, StackValidationFailed.
     """
-    policy_precheck.precheck(
+    prechecks.precheck(
         tx,
         engine.env.authorizer,
         planned,
@@ -94,7 +94,7 @@ def refuse_deployments(
         actor=stack.username,
         stands_for=resolved.stands_for,
     )
-    hook_precheck.refuse_missing_hooks(tx, planned, stack.project_id)
+    prechecks.refuse_missing_hooks(tx, planned, stack.project_id)
 
 
 def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[PlannedDeployment]:
@@ -108,15 +108,14 @@ def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: Re
     new = [deployment for deployment in resolved.planned_deployments if deployment.top not in present]
     refuse_deployments(tx, engine, stack, resolved, new)
     existing = [deployment for deployment in resolved.planned_deployments if deployment.top in present]
-    hook_precheck.refuse_changed_hooks(tx, existing, stack)
+    prechecks.refuse_changed_hooks(tx, existing, stack)
     return new
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
     """Raise RequestLimitExceeded if the project may not have another stack."""
     limit = engine.limits.stacks_per_project
-    if 0 <= limit <= stacks.count(tx, project_id):
-        raise RequestLimitExceeded(f"this project may have {limit} stacks and has them: delete some")
+    limits.check_limit(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
 
 
 def new_stack(
@@ -168,7 +167,7 @@ def begin(
     """
     stacks.add(tx, stack, resolved.source)
     session = StackSession(tx, engine, stack, created=True, facade=facade)
-    phases.begin_create(session, resolved, placeholders(tx, stack.id, resolved, adopt or {}))
+    operation.begin_create(session, resolved, placeholders(tx, stack.id, resolved, adopt or {}))
     return _run(session, notify_parent=notify_parent)
 
 
@@ -189,7 +188,8 @@ def update(
     ``facade``: see ``begin``. Raises NotSupported if the stack is suspended or being deleted.
     """
     stack = stacks.get(tx, stack_id, for_update=True)
-    refuse_update(stack)
+    if facade is None:
+        refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside
     session = StackSession(tx, engine, stack, facade=facade)
     session.parameters.check_update(resolved.parameters)
     if resolved.planned_deployments and stack.parent_id is None:
@@ -201,7 +201,7 @@ def update(
         changes["disable_rollback"] = options.disable_rollback
     if options.tags is not None:
         changes["tags"] = tuple(options.tags)
-    phases.begin_apply(session, action, resolved, **changes)
+    operation.begin_apply(session, action, resolved, **changes)
     return _run(session, notify_parent=notify_parent)
 
 
@@ -221,9 +221,9 @@ def delete(tx: Tx, engine: Engine, stack_id: str, *, notify_parent: bool = True)
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
     if stack.action is Action.ADOPT and stack.status is not Status.COMPLETE:
-        ownership.keep_adopted(tx, stack)
+        operation.keep_adopted(tx, stack)
     session = StackSession(tx, engine, stack)
-    phases.begin_delete(session)
+    operation.begin_delete(session)
     return _run(session, notify_parent=notify_parent)
 
 
@@ -248,10 +248,10 @@ def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_
         raise NotSupported(f"Resuming a stack in {stack.action}_{stack.status} is not supported: it is not suspended.")
     if stack.action is action and stack.status is Status.COMPLETE and action is not Action.CHECK:
         return stack
-    phases.refuse_busy(stack)
+    operation.refuse_busy(stack)
     refuse_refresh(tx, stack)
     session = StackSession(tx, engine, stack)
-    phases.begin_action(session, action)
+    operation.begin_action(session, action)
     return _run(session, notify_parent=notify_parent)
 
 
@@ -264,7 +264,7 @@ def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
         raise NotSupported(f"Cancelling a stack in {stack.action}_{stack.status} is not supported, only in {states}.")
     session = StackSession(tx, engine, stack)
     if rollback:
-        phases.begin_rollback(session)
+        operation.begin_rollback(session)
     else:
         abort_operation(session, f"User cancelled stack {stack.action}", "cancelled", rollback=False)
     return _run(session)
@@ -286,7 +286,7 @@ def abort_operation(session: StackSession, reason: str, word: str, *, rollback: 
             why = f"{resource.action} aborted (Task {resource.action.lower()} from {resource.type} {word})"
             session.abandon_resource(resource, why)
             session.type_of(resource).cancel(session.context, resource)
-    phases.fail(session, reason, rollback=rollback)
+    operation.fail(session, reason, rollback=rollback)
     advance(session)
 
 
@@ -297,7 +297,7 @@ def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, r
     The next update replaces an unhealthy resource.
     """
     stack = stacks.get(tx, stack_id, for_update=True)
-    phases.refuse_busy(stack)
+    operation.refuse_busy(stack)
     session = StackSession(tx, engine, stack)
     resource = session.resources.find(name) or resources.with_physical_id(tx, stack_id, name)
     if resource is None or resource.action is Action.INIT:

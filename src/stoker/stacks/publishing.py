@@ -19,9 +19,8 @@ from stoker.resources.base import Context, target_of
 from stoker.resources.server_base import PUBLISH
 from stoker.servers import signatures
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.commit import wake_resource
 from stoker.stacks.engine.session import StackSession
-from stoker.store import documents, resources, rows, runs, servers, stacks
+from stoker.store import deployments, documents, resources, rows, servers, stacks
 from stoker.store.tx import Tx
 from stoker.transports.base import PublishingTransport
 from stoker.work import Work
@@ -33,15 +32,6 @@ _AGAIN = timedelta(minutes=40)
 def plan(tx: Tx, work: Work, server_id: str, resource_id: str) -> None:
     """Defer the publication of a server's changed document. Several changes cause one publication."""
     work.defer_once(tx, PUBLISH, server_id, {"server_id": server_id, "resource_id": resource_id})
-
-
-def is_signed(tx: Tx, engine: Engine, resource_id: str) -> None:
-    """Handle a newly signed URL for the resource's agent: wake the resource and publish the document again."""
-    wake_resource(tx, engine, resource_id)
-    resource = resources.find(tx, resource_id)
-    server_id = (resource.physical_id or resource.id) if resource is not None else ""
-    if documents.revision(tx, server_id):
-        tx.bump_document(server_id)
 
 
 def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
@@ -95,8 +85,9 @@ def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
 
 def _record_sent(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
     """Record published runs as sent. Fetches are not visible, so the agent's first report of a run is the receipt."""
-    keys = runs.unsent(tx, server_id, project_id)
-    runs.record_deliveries(tx, [runs.Delivery(id, run, channel, tx.now, received=False) for id, run in keys])
+    unsent = deployments.unsent(tx, server_id, project_id)
+    sent = [deployments.Delivery(id, run, channel, tx.now, received=False) for id, run in unsent]
+    deployments.record_deliveries(tx, sent)
 
 
 def _pushing(context: Context, resource: Resource) -> list[PublishingTransport]:

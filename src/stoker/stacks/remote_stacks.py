@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.backoff import backoff
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
@@ -16,8 +16,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.resources.env import Answer
 from stoker.resources.remote_stack import REMOTE
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.advance import wake
-from stoker.stacks.engine.commit import commit
+from stoker.stacks.engine.progress import commit, wake
 from stoker.stacks.engine.session import StackSession
 from stoker.store import resources, stacks
 from stoker.store.open import Store

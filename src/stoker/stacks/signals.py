@@ -1,22 +1,30 @@
-"""Entry point of all signals: every channel calls ``deliver``, within one transaction."""
+"""
+Entry point of all signals: every channel calls ``deliver``, within one transaction.
+
+``InboundSignals`` applies objects and messages in the transaction that stores them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker.deployments import owners, service
+from stoker.deployments import owners, service, write_audit
+from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.deployments.signals import RUN
+from stoker.json_body import decode
 from stoker.model.deployment import Deployment
-from stoker.model.errors import EntityNotFound, NotSupported
-from stoker.model.stack import Resource, Stack
+from stoker.model.errors import EntityNotFound, Invalid, NotSupported
+from stoker.model.ids import is_id, split_remote_name
+from stoker.model.messaging import Message
+from stoker.model.stack import RUN_COUNT, Resource, Stack
 from stoker.model.status import Action
+from stoker.objects import object_operations
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.advance import clear_hook, wake
-from stoker.stacks.engine.commit import commit
+from stoker.stacks.engine.progress import clear_hook, commit, wake
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
-from stoker.store import deployments, resources, runs, stacks
+from stoker.store import containers, deployments, queues, resources, stacks
 from stoker.store.tx import Tx
 
 
@@ -33,17 +41,19 @@ def deliver(
     Apply a signal to a resource, as Heat's resource signal does, or to a deployment.
 
     Late and repeated signals change nothing, as do signals that name an earlier run: ``deploy_config_id`` in
-    ``payload``, or ``number``, the run's number. A resource may be a replaced incarnation whose last run is in
-    progress. ``has_event``: a signal to a resource's deployment has an event, as a signal to the resource has.
+    ``payload``, or ``number``, the run's number. They leave the log event ``signal.rejected``. A resource may be a
+    replaced incarnation whose last run is in progress. ``has_event``: a signal to a resource's deployment has an event,
+    as a signal to the resource has.
 
     Returns the status of the deployment, None for a resource. Raises EntityNotFound, NotSupported.
     """
     tx.is_signal = True
     if isinstance(target, Resource):
-        _signal_resource(tx, engine, target, payload)
+        _signal_resource(tx, engine, target, payload, number)
         return None
     deployment = owners.lock(tx, target)
-    if payload.get(RUN, deployment.config_id) != deployment.config_id or not _is_current(tx, deployment, number):
+    if payload.get(RUN, deployment.config_id) != deployment.config_id or not is_current(deployment, number):
+        reject(tx, deployment, number or payload.get(RUN))
         return deployment.status
     resource = resources.find(tx, deployment.resource_id) if has_event and deployment.resource_id else None
     if resource is not None:
@@ -61,14 +71,23 @@ def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
     return deployment
 
 
-def _is_current(tx: Tx, deployment: Deployment, number: str | None) -> bool:
+def is_current(target: Resource | Deployment, number: str | None) -> bool:
+    """Return whether a signal to the locked target is one of its current run. ``number`` is None if no run is named."""
     if number is None:
         return True
-    run = runs.find(tx, deployment.id, deployment.config_id)
-    return run is not None and number == str(run.number)
+    if isinstance(target, Resource):
+        return number == str(target.data.get(RUN_COUNT))
+    return number == str(target.run_number)
 
 
-def _signal_resource(tx: Tx, engine: Engine, target: Resource, payload: Mapping[str, Any]) -> None:
+def reject(tx: Tx, target: Resource | Deployment, run: str | None) -> None:
+    """Log a signal that names another run of the target than the current one."""
+    log_rejection(tx, target.physical_id if isinstance(target, Resource) else target.id, run, SUPERSEDED)
+
+
+def _signal_resource(
+    tx: Tx, engine: Engine, target: Resource, payload: Mapping[str, Any], number: str | None = None
+) -> None:
     stack = stacks.get(tx, target.stack_id, for_update=True)
     resource = resources.find(tx, target.id)
     if resource is None or resource.action is Action.INIT:
@@ -76,6 +95,9 @@ def _signal_resource(tx: Tx, engine: Engine, target: Resource, payload: Mapping[
     resource_type = engine.type(resource.type)
     if resource_type.signal is None:
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
+    if not is_current(resource, number):
+        reject(tx, resource, number)
+        return
     session = StackSession(tx, engine, stack)
     signalled = resource_type.signal(session.context, resource, payload)
     if signalled.resource is not None:
@@ -118,3 +140,126 @@ def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> No
     session = StackSession(tx, engine, locked)
     clear_hook(session, resource, hook)
     commit(session)
+
+
+class InboundSignals:
+    """
+    Applies objects, messages and remote results as signals.
+
+    The name of an object or queue is the id of its target, with the number of the run if each run has its own
+    (``model.ids.remote_name``). Containers and queues without an owner carry no signals. A late result of an earlier
+    run is accepted and dropped.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def before_object(self, tx: Tx, account: str, container: str, name: str) -> None:
+        """Lock the stack, or trigger and deployment, before the container: the lock order requires it."""
+        target, _ = _find_target(tx, name, account)
+        if target is None or _container(target) != container:
+            return
+        if isinstance(target, Deployment):
+            owners.lock(tx, target)
+        else:
+            stacks.find(tx, container, for_update=True)
+
+    def object(self, tx: Tx, account: str, container: str, name: str, data: bytes) -> None:
+        """Apply an object as a signal. Raises Invalid for an unreadable signal, so that the object is not stored."""
+        target, number = _find_target(tx, name, account)
+        if target is None or _container(target) != container:
+            return
+        row = containers.find(tx, account, container)
+        if row is None or row.owner != container:
+            return
+        if is_current(target, number):
+            self._signal(tx, target, _decode(data), "object", account, number)
+        else:
+            reject(tx, target, number)
+            object_operations.delete(tx, account, container, name, as_owner=True)
+
+    def message(self, tx: Tx, project_id: str, queue: str, messages: Sequence[Message]) -> bool:
+        """
+        Apply messages as signals, before they are stored or the queue is locked. Return whether they are stored.
+
+        Raises Invalid for an unreadable signal.
+        """
+        target, number = _find_target(tx, queue, project_id)
+        if target is None:
+            return True
+        row = queues.find(tx, project_id, queue)
+        if row is None and number is not None:
+            reject(tx, target, number)
+            return False
+        if row is None or row.owner != target.id:
+            return True
+        if isinstance(target, Deployment) or self._engine.type(target.type).signal is not None:
+            for message in messages:
+                self._signal(tx, target, _decode(message.body.encode()), "queue", project_id, number)
+        return True
+
+    def remote_result(self, tx: Tx, name: str, data: bytes) -> None:
+        """
+        Apply a result from the object or queue of this name in an external service.
+
+        Raises Invalid for an unreadable signal.
+        """
+        target, number = _find_target(tx, name)
+        if target is not None:
+            owner = target if isinstance(target, Deployment) else stacks.get(tx, target.stack_id)
+            self._signal(tx, target, _decode(data), "a service elsewhere", owner.project_id, number)
+
+    def _signal(
+        self,
+        tx: Tx,
+        target: Resource | Deployment,
+        payload: Mapping[str, Any],
+        channel: str,
+        project_id: str,
+        number: str | None,
+    ) -> None:
+        """
+        Apply a signal and record it in the audit log.
+
+        Only logins and URLs that Stoker issued can write to the object or queue.
+        """
+        deliver(tx, self._engine, target, payload, number=number)
+        if isinstance(target, Deployment):
+            write_audit.record_signal(tx, project_id, "a deployment", channel, deployment_id=target.id)
+        else:
+            write_audit.record_signal(tx, project_id, target.name, channel, stack_id=target.stack_id)
+
+
+def _find_target(tx: Tx, name: str, project_id: str | None = None) -> tuple[Resource | Deployment | None, str | None]:
+    """
+    Return the resource, or the deployment without a resource, that the name of an object or queue contains, and the
+    number of its run. None: there is none in the project.
+    """
+    id, number = split_remote_name(name)
+    return (_find_by_id(tx, id, project_id) if is_id(id) else None), number
+
+
+def _find_by_id(tx: Tx, id: str, project_id: str | None) -> Resource | Deployment | None:
+    resource = resources.find(tx, id)
+    stack = stacks.find(tx, resource.stack_id) if resource else None
+    if stack is not None:
+        return resource if project_id in (None, stack.project_id) else None
+    deployment = deployments.find(tx, id)
+    if deployment is None or deployment.resource_id is not None:
+        return None
+    return deployment if project_id in (None, deployment.project_id) else None
+
+
+def _container(target: Resource | Deployment) -> str:
+    """Return the name of the container for the object that signals the target."""
+    return target.id if isinstance(target, Deployment) else target.stack_id
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    """Decode JSON, or JSON in a JSON string, as heat-config-notify posts it. No data counts as an empty map."""
+    payload = decode(data.strip() or b"{}", "a signal")
+    if isinstance(payload, str):
+        payload = decode(payload.encode(), "a signal")
+    if not isinstance(payload, dict):
+        raise Invalid("a signal must be a JSON object")
+    return payload

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from stoker.model.errors import Invalid, NotSupported
-from stoker.model.stack import Resource, Snapshot, Source
+from stoker.model.stack import Resource, Snapshot, Source, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import DONE
-from stoker.stacks import operations
-from stoker.stacks.engine import Engine, phases
-from stoker.stacks.engine.advance import advance
-from stoker.stacks.engine.commit import commit
-from stoker.stacks.engine.resource_actions import begin_action, finish_action
+from stoker.stacks import export, operations
+from stoker.stacks.engine import Engine, operation
+from stoker.stacks.engine.actions import begin_action, finish_action
+from stoker.stacks.engine.operation import SAVED
+from stoker.stacks.engine.progress import advance, commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.engine.snapshot_end import SAVED
 from stoker.stacks.operations import Options
-from stoker.stacks.queries import export
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
 from stoker.store import resources, snapshots, stacks
 from stoker.store.tx import Tx
@@ -38,7 +37,7 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
     Raises ActionInProgress, NotSupported if the stack is being deleted, Invalid if there are too many snapshots.
     """
     stack = stacks.get(tx, stack_id, for_update=True)
-    phases.refuse_busy(stack)
+    operation.refuse_busy(stack)
     if stack.action is Action.DELETE:
         raise NotSupported(f"A snapshot of a stack in {stack.action}_{stack.status} is not supported.")
     if snapshots.count(tx, stack_id) >= MOST:
@@ -47,7 +46,7 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
     session = StackSession(tx, engine, stack)
     present = [resource for resource in resources.of_stack(tx, stack_id) if _is_touched(resource)]
     at_cloud = {resource.id for resource in present if Action.SNAPSHOT in session.type_of(resource).actions}
-    phases.begin_snapshot(session, at_cloud)
+    operation.begin_snapshot(session, at_cloud)
     for resource in present:
         if resource.id not in at_cloud:
             finish_action(session, begin_action(session, resource, Action.SNAPSHOT), DONE, planned=False)
@@ -79,7 +78,7 @@ def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
     saved = snapshot.data.get(SAVED) or {}
     if saved:
         stack = stacks.get(tx, snapshot.stack_id, for_update=True)
-        phases.refuse_busy(stack)
+        operation.refuse_busy(stack)
         session = StackSession(tx, engine, stack)
         for name, ids in saved.items():
             resource = session.resources.find(name)
@@ -88,17 +87,18 @@ def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
     snapshots.delete(tx, snapshot.id)
 
 
-def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> None:
+def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> Stack:
     """Update the stack to the snapshot's state. Raises ActionInProgress, NotSupported."""
     if snapshot.status is not Status.COMPLETE:
         raise NotSupported(f"Snapshot {snapshot.id} is {snapshot.status}: only complete ones can be restored.")
     stack = stacks.get(tx, stack_id, for_update=True)
-    phases.refuse_busy(stack)
+    operation.refuse_busy(stack)
     source = Source(**_plain(snapshot.data["source"]))
     resolved = prepare_again(
         engine, source, Identity(stack.id, stack.name, stack.project_id), source.files, engine.budget(tx)
     )
-    operations.update(tx, engine, stack_id, _with_saved(engine, resolved, snapshot), Options(), action=Action.RESTORE)
+    resolved = _with_saved(engine, resolved, snapshot)
+    return operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
 
 
 def _with_saved(engine: Engine, resolved: ResolvedStack, snapshot: Snapshot) -> ResolvedStack:

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-import sqlalchemy as sa
-
 from stoker.model.agent_upgrade import AgentUpgrade
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import agent_upgrades
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_UPGRADES = Repository(AgentUpgrade, agent_upgrades, key=("server_id",))
-_OF_SERVERS = sa.select(agent_upgrades.c.server_id).where(statements.AnyOf(agent_upgrades.c.server_id))
-_ALL_OF_SERVERS = _UPGRADES.select(statements.AnyOf(agent_upgrades.c.server_id))
-_PAGE = (
-    _UPGRADES.by("project_id")
-    .where(agent_upgrades.c.server_id > sa.bindparam("after"))
-    .order_by(agent_upgrades.c.server_id)
-    .limit(sa.bindparam("limit"))
-)
-_WITH_STATUS = (
-    _UPGRADES.by("rollout_id")
-    .where(agent_upgrades.c.status == sa.bindparam("status"))
-    .order_by(agent_upgrades.c.server_id)
-)
-_UNFINISHED_CANARY = (
-    _UPGRADES.by("rollout_id")
-    .where(
-        agent_upgrades.c.is_canary,
-        sa.or_(agent_upgrades.c.status == "REQUESTED", agent_upgrades.c.status == "IN_PROGRESS"),
-    )
-    .limit(1)
+_UPGRADES = Repository(AgentUpgrade, "agent_upgrades", key=("server_id",))
+_OF_SERVERS = sql("SELECT server_id FROM agent_upgrades WHERE server_id @in(ids)")
+_ALL_OF_SERVERS = _UPGRADES.select("server_id @in(ids)")
+_PAGE = _UPGRADES.select("project_id = :project_id AND server_id > :after ORDER BY server_id LIMIT :limit")
+_WITH_STATUS = _UPGRADES.select("rollout_id = :rollout_id AND status = :status ORDER BY server_id")
+_UNFINISHED_CANARY = _UPGRADES.select(
+    "rollout_id = :rollout_id AND is_canary AND status IN ('REQUESTED', 'IN_PROGRESS') LIMIT 1"
 )
 
 
@@ -63,10 +47,7 @@ def page(tx: Tx, project_id: str, limit: int, after: str = "") -> list[AgentUpgr
 
 def find_of_servers(tx: Tx, server_ids: Iterable[str]) -> dict[str, AgentUpgrade]:
     """Return by server id the upgrades of these servers."""
-    return {
-        upgrade.server_id: upgrade
-        for upgrade in _UPGRADES.all(tx, _ALL_OF_SERVERS, {"ids": rows.dump(list(server_ids))})
-    }
+    return {upgrade.server_id: upgrade for upgrade in _UPGRADES.several(tx, _ALL_OF_SERVERS, server_ids)}
 
 
 def with_status(tx: Tx, rollout_id: str, status: str) -> list[AgentUpgrade]:

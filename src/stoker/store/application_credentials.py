@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from stoker.model.principal import ApplicationCredential
-from stoker.store import statements
 from stoker.store.repository import Repository
-from stoker.store.schema import application_credentials
+from stoker.store.sql import delete as delete_from
 from stoker.store.tx import Tx
 
-_CREDENTIALS = Repository(ApplicationCredential, application_credentials)
+_CREDENTIALS = Repository(ApplicationCredential, "application_credentials")
 _NAMED = _CREDENTIALS.by("user_id", "name")
-_OF_USER = _CREDENTIALS.by("user_id").order_by(application_credentials.c.name)
-_DELETE_OF_USER = statements.delete(application_credentials, "user_id")
-_DELETE_IN_PROJECT = statements.delete(application_credentials, "project_id")
+_OF_USER = _CREDENTIALS.select("user_id = :user_id ORDER BY name")
+_DELETE_OF_USER = delete_from("application_credentials", "user_id")
+_DELETE_IN_PROJECT = delete_from("application_credentials", "project_id")
 
 
 def add(tx: Tx, new: ApplicationCredential) -> None:

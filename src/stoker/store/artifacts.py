@@ -1,45 +1,35 @@
-"""Queries for artifacts: stored hooks and catalogue entries."""
+"""Queries for artifacts: stored hooks and catalog entries."""
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import Conflict
-from stoker.store import statements
 from stoker.store.repository import Repository
-from stoker.store.schema import artifacts
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_ARTIFACTS = Repository(Artifact, artifacts, unmapped=("content",))
+_ARTIFACTS = Repository(Artifact, "artifacts")
 #: The artifacts that a project can read: its own and those of the site.
-_VISIBLE = (
-    artifacts.c.kind == sa.bindparam("kind"),
-    artifacts.c.project_id.in_((sa.bindparam("project_id"), SITE)),
+_VISIBLE = f"kind = :kind AND project_id IN (:project_id, '{SITE}')"
+_LIST = _ARTIFACTS.select(f"{_VISIBLE} ORDER BY name, version, project_id")
+#: The project's own come first.
+_OWN_FIRST = "ORDER BY project_id DESC, version DESC LIMIT 1"
+_NEWEST = _ARTIFACTS.select(f"{_VISIBLE} AND name = :name {_OWN_FIRST}")
+_VERSION = _ARTIFACTS.select(f"{_VISIBLE} AND name = :name AND version = :version {_OWN_FIRST}")
+_DIGEST = _ARTIFACTS.select(f"{_VISIBLE} AND sha256 = :sha256 LIMIT 1")
+_OWN_NEWEST = _ARTIFACTS.select(
+    "kind = :kind AND project_id = :project_id AND name = :name ORDER BY version DESC LIMIT 1"
 )
-_LIST = _ARTIFACTS.select(*_VISIBLE).order_by(artifacts.c.name, artifacts.c.version, artifacts.c.project_id)
-_NAMED = (
-    _ARTIFACTS.select(*_VISIBLE, artifacts.c.name == sa.bindparam("name"))
-    # The project's own come first.
-    .order_by(artifacts.c.project_id.desc(), artifacts.c.version.desc())
-)
-_NEWEST = _NAMED.limit(1)
-_VERSION = _NAMED.where(artifacts.c.version == sa.bindparam("version")).limit(1)
-_DIGEST = _ARTIFACTS.select(*_VISIBLE, artifacts.c.sha256 == sa.bindparam("sha256")).limit(1)
-_OWN_NEWEST = _ARTIFACTS.by("kind", "project_id", "name").order_by(artifacts.c.version.desc()).limit(1)
-_CONTENT = sa.select(artifacts.c.content).where(artifacts.c.id == sa.bindparam("id"))
-_COUNT = statements.count(artifacts, "kind", "project_id")
-_DELETE_IN_PROJECT = statements.delete(artifacts, "project_id")
+_CONTENT = sql("SELECT content FROM artifacts WHERE id = :id")
+_COUNT = sql("SELECT count(*) FROM artifacts WHERE kind = :kind AND project_id = :project_id")
+_DELETE_IN_PROJECT = delete_by("artifacts", "project_id")
 
 
 def add(tx: Tx, new: Artifact, content: bytes) -> None:
     """Insert an artifact. Raises Conflict if its owner has another one with this name and version."""
-    try:
-        _ARTIFACTS.add(tx, new, content=content)
-    except sa.exc.IntegrityError:
-        raise Conflict(
-            f"{new.name}/{new.version} exists already, and a version never changes: add the next version."
-        ) from None
+    if not _ARTIFACTS.add(tx, new, unless_exists=True, content=content):
+        raise Conflict(f"{new.name}/{new.version} exists already, and a version never changes: add the next version.")
 
 
 def list_visible(tx: Tx, kind: ArtifactKind, project_id: str) -> list[Artifact]:
@@ -76,7 +66,7 @@ def content(tx: Tx, id: str) -> bytes:
 
 def count(tx: Tx, kind: ArtifactKind, owner: str) -> int:
     """Return the number of artifacts of one owner."""
-    return int(tx.scalar(_COUNT, {"kind": kind, "project_id": owner}) or 0)
+    return int(tx.scalar(_COUNT, {"kind": kind, "project_id": owner}))
 
 
 def delete(tx: Tx, id: str) -> None:

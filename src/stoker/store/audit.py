@@ -5,47 +5,79 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
 from stoker.model.audit import Decision, Entry
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import audit
+from stoker.store.sql import delete_oldest, sql
 from stoker.store.tx import Tx
 
-_DECISIONS = Repository(Decision, audit, key=("seq",), unmapped=("at",))
-_LIST = (
-    _DECISIONS.by("project_id")
-    .add_columns(audit.c.seq, audit.c.at)
-    .where(audit.c.seq < sa.bindparam("before"))
-    .order_by(audit.c.seq.desc())
-    .limit(sa.bindparam("limit"))
+#: The length of the columns with names.
+_NAME_LENGTH = 255
+_DECISIONS = Repository(Decision, "audit", key=("seq",))
+#: An empty text matches every entry.
+_MATCHING = f"""SELECT {_DECISIONS.columns_sql()}, seq, at FROM audit
+    WHERE project_id = :project_id AND seq < :before
+    AND (:stack = '' OR stack_name = :stack OR stack_id = :stack)
+    AND (:actor = '' OR actor = :actor) AND (:outcome = '' OR outcome = :outcome)"""
+_NEWEST_FIRST = "ORDER BY seq DESC LIMIT :limit"
+_LIST = sql(f"{_MATCHING} {_NEWEST_FIRST}")
+_OF_SERVER = sql(f"{_MATCHING} AND server_name = :server {_NEWEST_FIRST}")
+_OF_SERVER_ID = sql(f"{_MATCHING} AND server_id = :server {_NEWEST_FIRST}")
+_NAMES_OF = sql(
+    """SELECT servers.name, stacks.name, resources.name, configs.name FROM deployments
+    LEFT JOIN servers ON servers.id = deployments.server_id
+    LEFT JOIN stacks ON stacks.id = deployments.stack_id
+    LEFT JOIN resources ON resources.id = deployments.resource_id
+    LEFT JOIN configs ON configs.id = deployments.config_id
+    WHERE deployments.id = :id"""
 )
-_OF_SERVER = _LIST.where(audit.c.server_id == sa.bindparam("server_id"))
-_PURGE = statements.delete_oldest(audit, audit.c.at)
+_PURGE = delete_oldest("audit")
 _LAST = 2**63 - 1
+_NAMES = ("actor", "action", "server_name", "stack_name", "resource_name", "config_name")
 
 
 def add(tx: Tx, decision: Decision) -> None:
-    """Append a decision to the audit log."""
-    _DECISIONS.add(tx, decision, action=decision.action[:255], at=rows.to_micros(tx.now))
+    """Append a decision to the audit log, with the next other statement of the transaction (``Tx.put``)."""
+    names = {name: _shorten(text) for name in _NAMES if (text := getattr(decision, name)) is not None}
+    _DECISIONS.put(tx, decision, at=rows.to_micros(tx.now), **names)
+
+
+def _shorten(text: str) -> str:
+    """Return what fits into a column of names: users' names and machines' host names are parts of longer phrases."""
+    return text if len(text) <= _NAME_LENGTH else f"{text[: _NAME_LENGTH - 1]}…"
 
 
 def list_all(
-    tx: Tx, project_id: str, *, server_id: str | None = None, limit: int = 1000, before: int | None = None
+    tx: Tx,
+    project_id: str,
+    *,
+    server: str = "",
+    stack: str = "",
+    actor: str = "",
+    outcome: str = "",
+    limit: int = 1000,
+    before: int | None = None,
 ) -> list[Entry]:
     """
     Return at most ``limit`` entries of a project, newest first.
 
-    ``server_id`` restricts the entries to one server. ``before`` is a ``seq``: only older entries are returned.
+    ``server`` and ``stack`` are names or ids, also of deleted objects. Empty texts mean any. ``before`` is a ``seq``:
+    only older entries are returned.
     """
-    values: dict[str, Any] = {"project_id": project_id, "limit": limit, "before": _LAST if before is None else before}
-    query, values = (_LIST, values) if server_id is None else (_OF_SERVER, {**values, "server_id": server_id})
-    result = tx.fetch_all(query, values)
+    values: dict[str, Any] = {"project_id": project_id, "stack": stack, "actor": actor, "outcome": outcome}
+    values |= {"limit": limit, "before": _LAST if before is None else before, **({"server": server} if server else {})}
+    result = tx.fetch_all(_OF_SERVER if server else _LIST, values)
+    if server and not result:
+        result = tx.fetch_all(_OF_SERVER_ID, values)
     return [Entry(row[-2], rows.from_micros(row[-1]), _DECISIONS.decode(row, tx.secrets)) for row in result]
+
+
+def names_of(tx: Tx, deployment_id: str) -> dict[str, str | None]:
+    """Return the names of a deployment's server, stack, resource and config, as an entry has them."""
+    row = tx.execute_fast(_NAMES_OF, {"id": deployment_id})
+    return {} if row is None else dict(zip(_NAMES[2:], row, strict=True))
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
     """Delete, among the ``most`` oldest entries, those older than ``before``; return their number."""
-    count: int = tx.run(_PURGE, {"before": rows.to_micros(before), "most": most}).rowcount
-    return count
+    return tx.change(_PURGE, {"before": rows.to_micros(before), "most": most})

@@ -3,71 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
-
-import sqlalchemy as sa
+from typing import NamedTuple
 
 from stoker.model.check import Check, CheckState
 from stoker.store import rows
 from stoker.store.deployments import MAY_RUN
 from stoker.store.repository import Repository
-from stoker.store.schema import checks, configs, deployments, resources
-from stoker.store.schema import stacks as all_stacks
+from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
-_CHECKS = Repository(Check, checks, key=("deployment_id",), fixed=("server_id",))
-_RESET = (
-    sa.update(checks)
-    .where(checks.c.deployment_id == sa.bindparam("id"))
-    .values(
-        config_id=sa.bindparam("new_config_id"),
-        state=CheckState.UNKNOWN.value,
-        since=sa.case((checks.c.state == CheckState.UNKNOWN.value, checks.c.since), else_=sa.bindparam("now")),
-        checked_at=None,
-        reason=sa.bindparam("new_reason"),
-        changes="[]",
-    )
+_CHECKS = Repository(Check, "checks", key=("deployment_id",), fixed=("server_id",))
+_RESET = sql(
+    f"""UPDATE checks SET config_id = :config_id, state = '{CheckState.UNKNOWN}',
+        since = CASE WHEN state = '{CheckState.UNKNOWN}' THEN since ELSE :now END,
+        checked_at = NULL, reason = :reason, changes = '[]'
+    WHERE deployment_id = :id"""
 )
-#: Checks that the server's agent performs: by its own timer, or once for a request.
-_TO_CHECK = (
-    sa.select(checks.c.deployment_id, checks.c.check_interval, checks.c.requested_at, configs.c.body)
-    .join_from(checks, deployments, deployments.c.id == checks.c.deployment_id)
-    .join(configs, configs.c.id == deployments.c.config_id)
-    .where(
-        checks.c.server_id == sa.bindparam("server_id"),
-        sa.or_(checks.c.check_interval.is_not(None), checks.c.requested_at.is_not(None)),
-        deployments.c.status == "COMPLETE",
-        deployments.c.mode.is_(None),  # only the effect of an applied config is compared
-        MAY_RUN,
-    )
-    .order_by(deployments.c.seq)
+#: Checks that the server's agent performs: by its own timer, or once for a request. Only the effect of an applied
+#: config is compared.
+_TO_CHECK = sql(
+    f"""SELECT checks.deployment_id, checks.check_interval, checks.requested_at, configs.body FROM checks
+    JOIN deployments ON deployments.id = checks.deployment_id JOIN configs ON configs.id = deployments.config_id
+    WHERE checks.server_id = :server_id AND (checks.check_interval IS NOT NULL OR checks.requested_at IS NOT NULL)
+    AND deployments.status = 'COMPLETE' AND deployments.mode IS NULL AND {MAY_RUN}
+    ORDER BY deployments.seq"""
 )
-_NAME = sa.select(configs.c.name).where(configs.c.id == deployments.c.config_id).scalar_subquery()
-_STACK = sa.select(all_stacks.c.name).where(all_stacks.c.id == deployments.c.stack_id).scalar_subquery()
-_RESOURCE = sa.select(resources.c.name).where(resources.c.id == deployments.c.resource_id).scalar_subquery()
-_OF_DEPLOYMENT = (
-    *(deployments.c.status, deployments.c.status_reason, deployments.c.stack_id),
-    *(_NAME.label("name"), _STACK.label("stack_name"), _RESOURCE.label("resource_name"), deployments.c.seq),
-)
-_SHOWN = (
-    sa.select(*_CHECKS.columns, *_OF_DEPLOYMENT)
-    .join_from(checks, deployments, deployments.c.id == checks.c.deployment_id)
-    .where(deployments.c.project_id == sa.bindparam("project_id"))
-    .order_by(deployments.c.seq)
-)
+_SHOWN = f"""SELECT {_CHECKS.columns_sql()}, deployments.status, deployments.status_reason, deployments.stack_id,
+    (SELECT name FROM configs WHERE configs.id = deployments.config_id),
+    stacks.name, (SELECT name FROM resources WHERE resources.id = deployments.resource_id), deployments.seq
+    FROM checks JOIN deployments ON deployments.id = checks.deployment_id
+    LEFT JOIN stacks ON stacks.id = deployments.stack_id WHERE deployments.project_id = :project_id"""
+#: Conditions of ``list_all`` by the arguments that it has.
+_CONDITIONS = {
+    "after": "deployments.seq > :after",
+    "ids": "checks.deployment_id @in(ids)",
+    "state": "checks.state = :state",
+    "server_ids": "checks.server_id @in(server_ids)",
+    "root_id": "stacks.root_id = :root_id",
+}
 #: Deployments that can be checked: a trigger's deployment is one event, which is not expected to last.
 _CHECKABLE = (
-    sa.select(deployments.c.id)
-    .where(
-        deployments.c.project_id == sa.bindparam("project_id"),
-        deployments.c.trigger_id.is_(None),
-        deployments.c.status.is_not(None),
-    )
-    .order_by(deployments.c.seq)
+    "deployments.project_id = :project_id AND deployments.trigger_id IS NULL AND deployments.status IS NOT NULL"
 )
-_CHECKABLE_ON = _CHECKABLE.where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)))
-_CHECKABLE_IN = _CHECKABLE.join(all_stacks, all_stacks.c.id == deployments.c.stack_id).where(
-    all_stacks.c.root_id == sa.bindparam("root_id")
+_CHECKABLE_ON = sql(f"SELECT id FROM deployments WHERE {_CHECKABLE} AND server_id @in(ids) ORDER BY seq")
+_CHECKABLE_IN = sql(
+    "SELECT deployments.id FROM deployments JOIN stacks ON stacks.id = deployments.stack_id"
+    f" WHERE {_CHECKABLE} AND stacks.root_id = :root_id ORDER BY deployments.seq"
 )
 
 
@@ -113,7 +94,7 @@ def save(tx: Tx, changed: Check) -> None:
 
 def reset(tx: Tx, deployment_id: str, config_id: str, reason: str) -> None:
     """Forget the last result, because another run starts. Do nothing for a deployment without a check."""
-    values = {"id": deployment_id, "new_config_id": config_id, "new_reason": reason, "now": rows.to_micros(tx.now)}
+    values = {"id": deployment_id, "config_id": config_id, "reason": reason, "now": rows.to_micros(tx.now)}
     tx.execute_fast(_RESET, values)
 
 
@@ -142,30 +123,23 @@ def list_all(
     The other arguments restrict the deployments: to their ids, a state, servers, and a tree of stacks. ``after`` is a
     position: only the checks after it are returned.
     """
-    query = _SHOWN.limit(limit)
-    if after is not None:
-        query = query.where(deployments.c.seq > after)
-    if ids is not None:
-        query = query.where(checks.c.deployment_id.in_(list(ids)))
-    if state is not None:
-        query = query.where(checks.c.state == state.value)
-    if server_ids is not None:
-        query = query.where(checks.c.server_id.in_(list(server_ids)))
-    if root_id is not None:
-        query = query.join(all_stacks, all_stacks.c.id == deployments.c.stack_id).where(all_stacks.c.root_id == root_id)
-    return [
-        DeploymentCheck(_CHECKS.decode(row, tx.secrets), *tuple[Any, ...](row)[-len(_OF_DEPLOYMENT) :])
-        for row in tx.run(query, {"project_id": project_id})
-    ]
+    values = {
+        "after": after,
+        "ids": None if ids is None else rows.dump(list(ids)),
+        "state": state and state.value,
+        "server_ids": None if server_ids is None else rows.dump(list(server_ids)),
+        "root_id": root_id,
+    }
+    conditions = [_SHOWN, *(condition for name, condition in _CONDITIONS.items() if values[name] is not None)]
+    query = compose(f"{' AND '.join(conditions)} ORDER BY deployments.seq LIMIT :limit")
+    parameters = {**values, "project_id": project_id, "limit": rows.UNLIMITED if limit is None else limit}
+    return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-7:]) for row in tx.fetch_all(query, parameters)]
 
 
 def checkable_on(tx: Tx, project_id: str, server_ids: Collection[str]) -> Sequence[str]:
     """Return the ids of the project's deployments on these servers that can be checked."""
-    return [
-        row[0]
-        for portion in rows.portions(server_ids)
-        for row in tx.run(_CHECKABLE_ON, {"project_id": project_id, "ids": portion})
-    ]
+    values = {"project_id": project_id, "ids": rows.dump(list(server_ids))}
+    return [row[0] for row in tx.fetch_all(_CHECKABLE_ON, values)]
 
 
 def checkable_in(tx: Tx, project_id: str, root_id: str) -> Sequence[str]:

@@ -15,9 +15,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import structlog
+
+from stoker.model.errors import Unavailable
 
 _log = structlog.get_logger("stoker.store")
 
@@ -65,6 +67,16 @@ class Clock:
     def difference(self) -> float:
         """Return the seconds by which the machine's clock is ahead; negative if it is behind."""
         return self._machine() - self._seconds()
+
+    def check(self) -> None:
+        """Raise Unavailable while the times of a site on SQLite are wrong, because the machine's clock was set."""
+        if self._is_measured or abs(seconds := self.difference()) <= _TOLERANCE:
+            return
+        raise Unavailable(
+            f"the machine's clock was set, and Stoker's time is {timedelta(seconds=round(abs(seconds)))}"
+            f" {'behind' if seconds > 0 else 'ahead of'} it: schedules, maintenance windows and all times shown follow"
+            " Stoker's time; restart stoker serve to correct it"
+        )
 
     def measure(self, asked_at: float, answer: float) -> None:
         """

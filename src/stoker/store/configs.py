@@ -2,55 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import sqlalchemy as sa
+import msgspec
 
 from stoker.model.config import CREDENTIALS, Config
-from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
 from stoker.model.errors import EntityNotFound
-from stoker.store import rows, statements
-from stoker.store.encryption import ENCRYPTED, is_encrypted
-from stoker.store.schema import configs, deployments
-from stoker.store.schema import stacks as all_stacks
+from stoker.model.secrets import SHORTEST
+from stoker.store import rows
+from stoker.store.encryption import ENCRYPTED
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
-_ADD = sa.insert(configs)
-_COLUMNS = (configs.c.body, configs.c.project_id, configs.c.created_at)
-_BODY = sa.select(*_COLUMNS).where(*statements.equal(configs, "id"))
-_SEVERAL = sa.select(*_COLUMNS, configs.c.id).where(configs.c.id.in_(sa.bindparam("ids", expanding=True)))
-_ALL_BODIES = sa.select(*_COLUMNS, configs.c.id).where(statements.AnyOf(configs.c.id))
-_OF_TREE = (
-    sa.select(*_COLUMNS)
-    .join_from(deployments, configs, configs.c.id == deployments.c.config_id)
-    .join(all_stacks, all_stacks.c.id == deployments.c.stack_id)
-    .where(*statements.equal(deployments, "server_id"), all_stacks.c.root_id == sa.bindparam("root_id"))
+_ADD = insert("configs", "id", "project_id", "name", "group", "is_derived", "created_at", "is_owned", "body")
+_COLUMNS = "configs.body, configs.project_id, configs.created_at, configs.name"
+_BODY = sql(f"SELECT {_COLUMNS} FROM configs WHERE id = :id")
+_SEVERAL = sql(f"SELECT {_COLUMNS}, id FROM configs WHERE id @in(ids)")
+_ON_SERVER = "FROM deployments JOIN configs ON configs.id = config_id"
+_OF_TREE = sql(
+    f"SELECT {_COLUMNS} {_ON_SERVER} JOIN stacks ON stacks.id = stack_id"
+    " WHERE server_id = :server_id AND root_id = :root_id"
 )
-#: The body if it contains secrets, else NULL. Without parameters, so that any statement can contain it.
-SECRET_BODY: sa.Label[Any] = sa.literal_column(
-    f"CASE WHEN substr(configs.body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}' THEN configs.body END", sa.Text
-).label("secret_body")
-_EXISTS = sa.select(configs.c.project_id, SECRET_BODY).where(configs.c.id == sa.bindparam("id"))
-_DELETE = statements.delete(configs, "id")
-_DELETE_OWNED = _DELETE.where(configs.c.is_owned, ~sa.exists().where(deployments.c.config_id == sa.bindparam("id")))
-_USED = sa.select(deployments.c.id).where(deployments.c.config_id == sa.bindparam("id")).limit(1)
-_COUNT = statements.count(configs, "project_id")
-_SEQ = sa.select(configs.c.seq).where(*statements.equal(configs, "id", "project_id"))
-_LIST = (
-    sa.select(configs.c.seq, configs.c.id, configs.c.name, configs.c.group, configs.c.created_at)
-    .where(
-        configs.c.project_id == sa.bindparam("project_id"),
-        configs.c.seq < sa.bindparam("before"),
-        sa.or_(sa.bindparam("with_derived"), sa.not_(configs.c.is_derived)),
-    )
-    .order_by(configs.c.seq.desc())
-    .limit(sa.bindparam("limit"))
+_IS_SECRET = f"substr(body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}'"
+_SECRET_BODIES_ON = sql(f"SELECT body {_ON_SERVER} WHERE server_id = :server_id AND {_IS_SECRET}")
+#: With the body if it contains secrets, else NULL.
+_EXISTS = sql(f"SELECT project_id, CASE WHEN {_IS_SECRET} THEN body END FROM configs WHERE id = :id")
+_DELETE = delete_by("configs", "id")
+_DELETE_OWNED = sql(
+    "DELETE FROM configs WHERE id = :id AND is_owned AND NOT EXISTS (SELECT 1 FROM deployments WHERE config_id = :id)"
+)
+_USED = sql("SELECT id FROM deployments WHERE config_id = :id LIMIT 1")
+_COUNT = sql("SELECT count(*) FROM configs WHERE project_id = :project_id")
+_SEQ = sql("SELECT seq FROM configs WHERE id = :id AND project_id = :project_id")
+_LIST = sql(
+    """SELECT seq, id, name, "group", created_at FROM configs WHERE project_id = :project_id AND seq < :before
+    AND (:with_derived OR NOT is_derived) ORDER BY seq DESC LIMIT :limit"""
 )
 
 
-#: The member that a rendered config with a delivered hook contains.
-_HOOK = f'"{OPTION}":'
+class _Outputs(msgspec.Struct):
+    outputs: list[dict[str, Any]]
+
+
+_OUTPUTS = msgspec.json.Decoder(_Outputs)
 
 
 def render(config: Config) -> str:
@@ -69,8 +65,12 @@ def render(config: Config) -> str:
     )
 
 
-def add(tx: Tx, new: Config) -> str:
-    """Insert a config and return its rendered form. The transaction learns the values of its secret inputs."""
+def add(tx: Tx, new: Config, *, related_secrets: Collection[str] = ()) -> str:
+    """
+    Insert a config and return its rendered form. The transaction learns the values of its secret inputs.
+
+    A transaction that reads the config also learns ``related_secrets``, which the config does not contain.
+    """
     for entry in new.inputs:
         if entry.get("secret") or entry["name"] in CREDENTIALS:
             tx.secrets.learn((entry.get("value"), entry.get("default")))
@@ -85,10 +85,22 @@ def add(tx: Tx, new: Config) -> str:
             "is_derived": new.is_derived,
             "created_at": rows.to_micros(new.created_at),
             "is_owned": new.is_owned,
-            "body": tx.secrets.encrypt(body, always=any(entry.get("secret") for entry in new.inputs)),
+            "body": tx.secrets.encrypt(
+                body, always=any(entry.get("secret") for entry in new.inputs), related=related_secrets
+            ),
         },
     )
     return body
+
+
+def secrets_on(tx: Tx, server_id: str) -> Collection[str]:
+    """Return the secrets that the present configs of a server's deployments contain."""
+    texts: dict[str, None] = {}
+    for (column,) in tx.fetch_all(_SECRET_BODIES_ON, {"server_id": server_id}):
+        secrets = tx.new_secrets()
+        text = secrets.decrypt(column)
+        texts |= dict.fromkeys(secret for secret in secrets.within(text) if len(secret) >= SHORTEST)
+    return texts.keys()
 
 
 def body(tx: Tx, id: str, project_id: str) -> str:
@@ -107,8 +119,9 @@ def prefetch(tx: Tx, ids: Sequence[str]) -> None:
         return
     missing = [id for id in ids if ("config", id) not in tx.prefetched]
     tx.prefetched |= dict.fromkeys((("config", id) for id in missing), None)
-    for portion in rows.portions(missing):
-        tx.prefetched |= {("config", row.id): _config(tx, row) for row in tx.run(_SEVERAL, {"ids": portion})}
+    if missing:
+        loaded = tx.fetch_all(_SEVERAL, {"ids": rows.dump(missing)})
+        tx.prefetched |= {("config", row[-1]): _config(tx, row) for row in loaded}
 
 
 def find(tx: Tx, id: str) -> Config | None:
@@ -116,14 +129,14 @@ def find(tx: Tx, id: str) -> Config | None:
     if tx.prefetched is not None and ("config", id) in tx.prefetched:
         config: Config | None = tx.prefetched["config", id]
         return config
-    row = tx.preloaded.get(("config", id)) or tx.execute_fast(_BODY, {"id": id})
+    row = _read(tx, id)
     return None if row is None else _config(tx, row)
 
 
 def preload(tx: Tx, ids: Collection[str]) -> None:
     """Read several configs at once; other functions take them from memory in this write transaction."""
-    for *row, id in tx.fetch_all(_ALL_BODIES, {"ids": rows.dump(list(ids))}):
-        tx.preloaded["config", id] = row
+    for *row, id in tx.fetch_all(_SEVERAL, {"ids": rows.dump(list(ids))}):
+        tx.configs[id] = row
 
 
 def of_tree(tx: Tx, root_id: str, server_id: str) -> list[Config]:
@@ -132,33 +145,30 @@ def of_tree(tx: Tx, root_id: str, server_id: str) -> list[Config]:
 
 
 def exists(tx: Tx, id: str, project_id: str) -> bool:
-    """Return whether the project has a config with this id."""
-    return secret_inputs(tx, id, project_id) is not None
+    """Return whether the project has a config with this id. The transaction learns the secrets of the config."""
+    row = tx.execute_fast(_EXISTS, {"id": id})
+    if row is not None and row[1] is not None:
+        tx.secrets.decrypt(row[1])
+    return row is not None and row[0] == project_id
 
 
-def secret_inputs(tx: Tx, id: str, project_id: str) -> Collection[str] | None:
-    """
-    Return the names of the config's secret inputs, or None if the project has no such config.
-
-    The transaction learns the values of these inputs, so it encrypts and redacts them from then on.
-    """
-    preloaded = tx.preloaded.get(("config", id))
-    if preloaded is None:
-        row = tx.execute_fast(_EXISTS, {"id": id})
-    else:
-        row = preloaded[1], preloaded[0] if is_encrypted(preloaded[0]) else None
-    if row is None or row[0] != project_id:
-        return None
-    if row[1] is None:
-        return ()
-    return [entry["name"] for entry in tx.secrets.load(row[1])["inputs"] if entry.get("secret")]
+def learn_secrets(tx: Tx, id: str) -> None:
+    """Let the transaction learn the secrets of a run's config, so that it redacts them in what the run reports."""
+    exists(tx, id, "")
 
 
-def find_hook(tx: Tx, id: str) -> DeliveredHook | None:
-    """Return the hook that an agent has to fetch for the config, or None. Few configs have one."""
-    row = tx.preloaded.get(("config", id)) or tx.execute_fast(_BODY, {"id": id})
-    body = "" if row is None else tx.secrets.decrypt(row[0])
-    return delivered(rows.load(body)["options"]) if _HOOK in body else None
+def outputs(tx: Tx, id: str) -> Sequence[Mapping[str, Any]]:
+    """Return the outputs that a config declares, none if it does not exist. The transaction learns its secrets."""
+    row = _read(tx, id)
+    # A config may have a megabyte: the other members are not decoded.
+    return _OUTPUTS.decode(tx.secrets.decrypt(row[0])).outputs if row is not None else ()
+
+
+def find_name(tx: Tx, id: str) -> str | None:
+    """Return the name of the config, or None if the config does not exist or has no name."""
+    row = _read(tx, id)
+    name: str | None = None if row is None else row[3]
+    return name
 
 
 def lock(tx: Tx, id: str) -> None:
@@ -173,11 +183,13 @@ def in_use(tx: Tx, id: str) -> bool:
 
 def delete(tx: Tx, id: str) -> None:
     """Delete the config."""
+    tx.configs.pop(id, None)
     tx.execute_fast(_DELETE, {"id": id})
 
 
 def delete_owned(tx: Tx, id: str) -> None:
     """Delete a config that Stoker created, unless a deployment still uses it."""
+    tx.configs.pop(id, None)
     tx.execute_fast(_DELETE_OWNED, {"id": id})
 
 
@@ -216,9 +228,17 @@ def position(tx: Tx, id: str, project_id: str) -> int | None:
     return seq
 
 
+def _read(tx: Tx, id: str) -> Any:
+    """Return the row of the config with this id, with ``_COLUMNS``, or None."""
+    row = tx.configs.get(id)
+    if row is None:
+        row = tx.configs[id] = tx.execute_fast(_BODY, {"id": id})
+    return row
+
+
 def _row(tx: Tx, id: str, project_id: str) -> Any:
     """Return the row of the project's config, with ``_COLUMNS``. Raises EntityNotFound."""
-    row = tx.execute_fast(_BODY, {"id": id})
+    row = _read(tx, id)
     if row is None or row[1] != project_id:
         raise EntityNotFound.of("Software config", id)
     return row

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-import sqlalchemy as sa
 import structlog
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.pq import TransactionStatus
+
+from stoker.background_thread import BackgroundThread
 
 _log = structlog.get_logger("stoker.store")
 
@@ -50,9 +52,10 @@ _TICK = 1.0
 _TCP_INFO = struct.Struct("44xI4xI")
 
 
-def tcp_limits(url: sa.URL) -> dict[str, Any]:
-    """Return the connection options that the URL does not set itself."""
-    return {name: value for name, value in TCP_LIMITS.items() if name not in url.query}
+def tcp_limits(conninfo: str) -> dict[str, Any]:
+    """Return the connection options that the URL does not set itself. Raises psycopg.Error for an invalid URL."""
+    own = conninfo_to_dict(conninfo)
+    return {name: value for name, value in TCP_LIMITS.items() if name not in own}
 
 
 def limit_session(connection: psycopg.Connection[Any]) -> None:
@@ -70,7 +73,11 @@ class _Watched:
     seconds: float
 
     def is_stuck(self) -> bool:
-        """Whether a statement was sent, and nothing was received or sent for the time limit."""
+        """
+        Whether a statement was sent, and nothing was received or sent for the time limit.
+
+        Raises OSError, and struct.error for a kernel without these figures.
+        """
         connection = self.connection()
         if connection is None or connection.pgconn.transaction_status != TransactionStatus.ACTIVE:
             return False
@@ -95,7 +102,7 @@ class ConnectionWatchdog:
         self._lock = threading.Lock()
         self._watched: list[_Watched] = []
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     def watch(self, connection: psycopg.Connection[Any], seconds: float = 0.0) -> None:
         """Watch a connection until it is closed. ``seconds`` per statement; 0: ``ANSWER_SECONDS``."""
@@ -106,7 +113,7 @@ class ConnectionWatchdog:
         with self._lock:
             self._watched.append(_Watched(weakref.ref(connection), own, seconds or ANSWER_SECONDS))
             if self._thread is None and not self._stopping.is_set():
-                self._thread = threading.Thread(target=self._run, name="stoker-database-watchdog", daemon=True)
+                self._thread = BackgroundThread("stoker-database-watchdog", self._run)
                 self._thread.start()
 
     def close(self) -> None:
@@ -126,10 +133,18 @@ class ConnectionWatchdog:
     def _sweep(self) -> None:
         with self._lock:
             for watched in self._watched:
-                if watched.is_closed():
+                try:
+                    _check(watched)
+                except Exception:
+                    _log.exception("database.connection_not_watched")
                     watched.socket.close()
-                elif watched.is_stuck():
-                    _log.error("database.no_answer", seconds=watched.seconds)
-                    with contextlib.suppress(OSError):
-                        watched.socket.shutdown(socket.SHUT_RDWR)
             self._watched = [watched for watched in self._watched if watched.socket.fileno() >= 0]
+
+
+def _check(watched: _Watched) -> None:
+    if watched.is_closed():
+        watched.socket.close()
+    elif watched.is_stuck():
+        _log.error("database.no_answer", seconds=watched.seconds)
+        with contextlib.suppress(OSError):
+            watched.socket.shutdown(socket.SHUT_RDWR)

@@ -1,40 +1,62 @@
-"""Queries for containers of the object store. Each row has the totals of its container."""
+"""Queries for accounts and containers of the object store. The row of a container has its totals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sqlalchemy as sa
-
-from stoker.model.objects import Container, Entry, Page
-from stoker.store import listings, rows, statements
+from stoker.model.objects import Account, Container, Totals
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import containers
+from stoker.store.sql import insert, sql, update
 from stoker.store.tx import Tx
 
-_CONTAINERS = Repository(Container, containers, key=("account", "name"))
-_ADD = statements.insert_new(containers, "account", "name")
-_SET_HEADERS = statements.update(containers, "headers", key=("account", "name"))
-_COUNT = (
-    sa.update(containers)
-    .where(*statements.equal(containers, "account", "name", prefix="key_"))
-    .values(
-        objects=containers.c.objects + sa.bindparam("more_objects"),
-        bytes=containers.c.bytes + sa.bindparam("more_bytes"),
-        kept=containers.c.kept + sa.bindparam("more_kept"),
-    )
+_ACCOUNTS = Repository(Account, "accounts")
+_CONTAINERS = Repository(Container, "containers", key=("account", "name"))
+# Two transactions may create the same account or container at a time: the later one finds the row of the first.
+_ADD_ACCOUNT = sql(f"{insert('accounts', *_ACCOUNTS.codec.written).text} ON CONFLICT (id) DO NOTHING")
+_ADD = sql(
+    f"{insert('containers', *_CONTAINERS.codec.written).text} ON CONFLICT (account, name) DO NOTHING RETURNING name"
 )
-
-_LISTED = listings.Source(
-    name=containers.c.name,
-    shown={"size": containers.c.bytes, "objects": containers.c.objects, "modified_at": containers.c.created_at},
-    where=(containers.c.account == sa.bindparam("account"),),
+_SET_ACCOUNT_HEADERS = update("accounts", "headers")
+_SET_HEADERS = update("containers", "headers", key=("account", "name"))
+_COUNT = sql(
+    "UPDATE containers SET objects = objects + :more_objects, bytes = bytes + :more_bytes"
+    " WHERE account = :account AND name = :name"
+)
+# Summed over containers: with a row of totals, all writers of a project would wait for each other.
+_TOTALS = sql(
+    "SELECT count(*), CAST(coalesce(sum(objects), 0) AS bigint), CAST(coalesce(sum(bytes), 0) AS bigint)"
+    " FROM containers WHERE account = :account"
 )
 
 
 def dump_headers(tx: Tx, headers: Mapping[str, str]) -> str:
     """Serialize the headers of an account or container; encrypt them if they contain keys that sign URLs."""
     return tx.secrets.dump(headers, always=any("temp-url-key" in name for name in headers))
+
+
+def find_account(tx: Tx, account: str) -> Account | None:
+    """Return the account, or None if no headers were ever set on it."""
+    return _ACCOUNTS.find(tx, account)
+
+
+def lock_account(tx: Tx, account: str) -> Account:
+    """Return the account and lock it until the transaction ends; create it first if it does not exist."""
+    tx.execute_fast(_ADD_ACCOUNT, _ACCOUNTS.encode(Account(id=account, created_at=rows.to_micros(tx.now)), tx.secrets))
+    locked = _ACCOUNTS.find(tx, account, for_update=True)
+    assert locked is not None, "it was made a line above"
+    return locked
+
+
+def change_account(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
+    """Replace the account's headers."""
+    tx.execute_fast(_SET_ACCOUNT_HEADERS, {"key_id": account, "headers": dump_headers(tx, headers)})
+
+
+def totals(tx: Tx, account: str) -> Totals:
+    """Return the account's numbers of containers, objects and bytes."""
+    containers, objects, size = tx.execute_fast(_TOTALS, {"account": account})
+    return Totals(containers=containers, objects=objects, bytes=size)
 
 
 def add(tx: Tx, account: str, name: str, headers: Mapping[str, str], owner: str | None) -> bool:
@@ -55,18 +77,11 @@ def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:
     tx.execute_fast(_SET_HEADERS, values)
 
 
-def count(tx: Tx, account: str, name: str, *, objects: int = 0, size: int = 0, kept: int = 0) -> None:
-    """Add to the container's totals: objects, bytes, and rows that only a listing of versions contains."""
-    if objects or size or kept:
-        more = {"more_objects": objects, "more_bytes": size, "more_kept": kept}
-        tx.execute_fast(_COUNT, {"key_account": account, "key_name": name, **more})
+def count(tx: Tx, account: str, name: str, *, objects: int, size: int) -> None:
+    """Add to the container's totals of objects and bytes."""
+    tx.execute_fast(_COUNT, {"account": account, "name": name, "more_objects": objects, "more_bytes": size})
 
 
 def delete(tx: Tx, account: str, name: str) -> None:
     """Delete the container."""
     _CONTAINERS.delete(tx, account, name)
-
-
-def page(tx: Tx, account: str, part: Page) -> list[Entry]:
-    """Return a page of the listing of the account's containers."""
-    return listings.page(tx, _LISTED, {"account": account}, part)

@@ -1,166 +1,164 @@
-"""Queries for deployments and for the documents of servers."""
+"""Queries for deployments, each with its current run, and for the documents of servers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-import sqlalchemy as sa
-
 from stoker.model.deployment import Deployment
-from stoker.store import rows, statements
+from stoker.store import rows
+from stoker.store import sql as sqls
 from stoker.store.repository import Repository, require
-from stoker.store.schema import configs, deployments, logs, runs, servers
+from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
-_DEPLOYMENTS = Repository(
-    Deployment,
-    deployments,
-    fixed=("project_id", "server_id", "resource_id", "stack_id", "trigger_id", "created_at"),
-)
-_SEVERAL = _DEPLOYMENTS.select(deployments.c.id.in_(sa.bindparam("ids", expanding=True)))
+_FIXED = ("project_id", "server_id", "resource_id", "stack_id", "trigger_id", "created_at")
+_DEPLOYMENTS = Repository(Deployment, "deployments", fixed=_FIXED)
+#: What does not change during a run. An UPDATE without it writes fewer indexes.
+_FIXED_IN_RUN = ("config_id", "action", "input_values", "signal_transport", "mode", "run_number", "queued_at")
+_PROGRESS = Repository(Deployment, "deployments", fixed=(*_FIXED, *_FIXED_IN_RUN))
+_OWNER = "(SELECT servers.project_id FROM servers WHERE servers.id = deployments.server_id)"
 #: A deployment may name any server id, as in Heat. A known server runs only its own project's and admitted deployments.
-_OWNER = sa.select(servers.c.project_id).where(servers.c.id == sa.bindparam("server_id")).scalar_subquery()
-MAY_RUN = sa.or_(deployments.c.project_id == sa.func.coalesce(_OWNER, deployments.c.project_id), deployments.c.admitted)
+MAY_RUN = f"(deployments.project_id = coalesce({_OWNER}, deployments.project_id) OR deployments.admitted)"
 #: Deployments in a project's document of a server: its own and, if the server belongs to the project, admitted ones.
-OF_PROJECT = sa.or_(
-    deployments.c.project_id == sa.bindparam("project"),
-    sa.and_(deployments.c.admitted, sa.bindparam("project") == _OWNER),
+OF_PROJECT = f"(deployments.project_id = :project OR (deployments.admitted AND {_OWNER} = :project))"
+#: An agent that was seen so recently may hold a poll, which lasts a minute at most.
+POLLING = timedelta(minutes=2)
+#: Whether Stoker's own agent runs on a server (``model.server``).
+_HAS_OWN_AGENT = (
+    "((servers.kind = 'enrolled' OR servers.agent IS NULL)"
+    " AND (servers.kind != 'deployed' OR servers.key_generation > 0)"
+    " OR servers.kind != 'enrolled' AND servers.agent = 'stoker')"
 )
-#: The run of the deployment's current config.
-IS_CURRENT_RUN = sa.and_(runs.c.deployment_id == deployments.c.id, runs.c.config_id == deployments.c.config_id)
-_OF_RUN = (
-    _DEPLOYMENTS.by("config_id", "server_id")
-    .where(MAY_RUN)
-    .order_by(deployments.c.status.desc(), deployments.c.seq)  # sorts IN_PROGRESS before FAILED before COMPLETE
-    .limit(1)
+_WAS_SENT = "(sent_at IS NOT NULL OR started_at IS NOT NULL OR status_code IS NOT NULL)"
+# A delivery is recorded a moment after the document was sent. Therefore an agent that polls may have any run that waits
+# for it.
+#: Whether an agent may have begun the current run of a deployment, with the parameter of ``polled_since``.
+MAY_HAVE_BEGUN = (
+    f"(deployments.sent_at IS NOT NULL OR deployments.started_at IS NOT NULL OR deployments.status_code IS NOT NULL"
+    f" OR deployments.state IN ('QUEUED', 'CANCELLING') AND EXISTS (SELECT 1 FROM servers"
+    f" WHERE servers.id = deployments.server_id AND {_HAS_OWN_AGENT} AND servers.last_seen > :polled_since))"
 )
-_ID_PLACE = _DEPLOYMENTS.columns.index(deployments.c.id)
-#: Whether the server may run the deployment, for queries of several servers.
-_MAY_RUN_THERE = sa.or_(
-    deployments.c.project_id
-    == sa.func.coalesce(
-        sa.select(servers.c.project_id).where(servers.c.id == deployments.c.server_id).scalar_subquery(),
-        deployments.c.project_id,
-    ),
-    deployments.c.admitted,
+_OF_STACK_ON_SERVER = _DEPLOYMENTS.select("server_id = :server_id AND stack_id = :stack_id ORDER BY seq")
+_SEVERAL = _DEPLOYMENTS.select("id @in(ids)")
+# Sorts IN_PROGRESS before FAILED before COMPLETE.
+_OF_RUN = _DEPLOYMENTS.select(
+    f"config_id = :config_id AND server_id = :server_id AND {MAY_RUN} ORDER BY status DESC, seq LIMIT 1"
 )
-_OF_RUNS = sa.select(
-    deployments.c.config_id,
-    deployments.c.server_id,
-    deployments.c.id,
-    deployments.c.trigger_id,
-    sa.and_(
-        deployments.c.stack_id.is_(None),
-        deployments.c.resource_id.is_(None),
-        deployments.c.status == "IN_PROGRESS",
-        sa.not_(deployments.c.cancelling),
-        sa.not_(deployments.c.removing),
-    ),
-).where(statements.AnyOf(deployments.c.config_id), _MAY_RUN_THERE)
-_LOCK_ALL = (
-    sa.select(*_DEPLOYMENTS.columns)
-    .where(statements.AnyOf(deployments.c.id))
-    .order_by(deployments.c.id)
-    .with_for_update()
+_OWNERS = sql(
+    "SELECT config_id, server_id, id, trigger_id,"
+    " (SELECT stacks.root_id FROM stacks WHERE stacks.id = deployments.stack_id)"
+    f" FROM deployments WHERE config_id @in(ids) AND {MAY_RUN} ORDER BY status DESC, seq"
 )
-_IS_OF = sa.select(deployments.c.id).where(
-    deployments.c.id == sa.bindparam("id"), deployments.c.server_id == sa.bindparam("server_id"), MAY_RUN
+_LOCK_ALL = _DEPLOYMENTS.select("id @in(ids) ORDER BY id @for_update")
+_IS_OF = sql(f"SELECT 1 FROM deployments WHERE id = :id AND server_id = :server_id AND {MAY_RUN}")
+_HAS_RUN_CONFIG = sql(
+    "SELECT 1 FROM deployments WHERE server_id = :server_id AND config_id = :config_id"
+    " UNION ALL SELECT 1 FROM past_configs WHERE server_id = :server_id AND config_id = :config_id LIMIT 1"
 )
-_UNDER_WAY = sa.select(
-    deployments.c.id,
-    deployments.c.config_id,
-    deployments.c.status_reason,
-    sa.select(logs.c.data)
-    .where(logs.c.deployment_id == deployments.c.id)
-    .order_by(logs.c.seq.desc())
-    .limit(1)
-    .scalar_subquery()
-    .label("last"),
-).where(deployments.c.id.in_(sa.bindparam("ids", expanding=True)), deployments.c.status == "IN_PROGRESS")
-_RELINK = statements.update(deployments, "stack_id", "resource_id")
-_DISOWN = (
-    sa.update(deployments)
-    .where(deployments.c.id == sa.bindparam("key_id"), deployments.c.resource_id == sa.bindparam("key_resource_id"))
-    .values(stack_id=None, resource_id=None)
+_ADD_PAST_CONFIG = sql(
+    "INSERT INTO past_configs (config_id, server_id)"
+    " SELECT id, :server_id FROM configs WHERE id = :config_id AND NOT is_owned"
+    " ON CONFLICT (config_id, server_id) DO NOTHING"
 )
-_COUNT = statements.count(deployments, "project_id")
-_LIST = (
-    _DEPLOYMENTS.by("project_id")
-    .add_columns(deployments.c.seq)
-    .where(deployments.c.seq > sa.bindparam("after"))
-    .order_by(deployments.c.seq)
-    .limit(sa.bindparam("limit"))
+_UNDER_WAY = sql(
+    "SELECT id, status_reason,"
+    " (SELECT data FROM logs WHERE logs.deployment_id = deployments.id ORDER BY logs.seq DESC LIMIT 1)"
+    " FROM deployments WHERE id @in(ids) AND status = 'IN_PROGRESS'"
 )
-_SEQ = sa.select(deployments.c.seq).where(*statements.equal(deployments, "id", "project_id"))
-_LIST_SERVER = _LIST.where(deployments.c.server_id == sa.bindparam("server_id"))
-_SIZE = sa.func.length(deployments.c.input_values) + sa.func.length(deployments.c.output_values)
-_SIZES, _SIZES_SERVER = _LIST.with_only_columns(_SIZE), _LIST_SERVER.with_only_columns(_SIZE)
-_ANY_BODIES = (
-    sa.select(configs.c.body, configs.c.name)
-    .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
-    .order_by(deployments.c.seq)
+_RELINK = sqls.update("deployments", "stack_id", "resource_id")
+_DISOWN = sql(
+    "UPDATE deployments SET stack_id = NULL, resource_id = NULL WHERE id = :id AND resource_id = :resource_id"
 )
-_SHOWN = deployments.c.held_by.is_(None)
+_COUNT = sql("SELECT count(*) FROM deployments WHERE project_id = :project_id")
+_SEQ = sql("SELECT seq FROM deployments WHERE id = :id AND project_id = :project_id")
+
+
+def _paged(columns: str) -> tuple[Statement, Statement]:
+    """Return the query for a page of a project's deployments, and that for one server's."""
+    start = f"SELECT {columns} FROM deployments WHERE project_id = :project_id AND seq > :after"
+    end = "ORDER BY seq LIMIT :limit"
+    return sql(f"{start} {end}"), sql(f"{start} AND server_id = :server_id {end}")
+
+
+_LISTS = _paged(f"{_DEPLOYMENTS.columns_sql()}, deployments.seq")
+_SIZES = _paged("length(input_values) + length(output_values) + length(changes)")
+_BODIES = "SELECT configs.body, configs.name{} FROM deployments JOIN configs ON configs.id = deployments.config_id"
 #: Runs that any agent may see. Other agents than Stoker's apply every config, whatever its mode.
-_APPLIES = deployments.c.mode.is_(None)
-_BODIES_OF_SEVERAL = (
-    _ANY_BODIES.add_columns(
-        deployments.c.server_id,
-        sa.case((deployments.c.admitted, servers.c.project_id), else_=deployments.c.project_id).label("project_id"),
+_APPLIES = "deployments.held_by IS NULL AND deployments.mode IS NULL"
+_BODIES_OF_SEVERAL = sql(
+    _BODIES.format(
+        ", deployments.server_id,"
+        " CASE WHEN deployments.admitted THEN servers.project_id ELSE deployments.project_id END AS project_id"
     )
-    .outerjoin_from(deployments, servers, servers.c.id == deployments.c.server_id)
-    .where(deployments.c.server_id.in_(sa.bindparam("ids", expanding=True)), _SHOWN, _APPLIES)
+    + " LEFT JOIN servers ON servers.id = deployments.server_id"
+    + f" WHERE deployments.server_id @in(ids) AND {_APPLIES} ORDER BY deployments.seq"
 )
-_BODIES = _ANY_BODIES.where(deployments.c.server_id == sa.bindparam("server_id"))
-_BODIES_OF_PROJECT = _BODIES.where(OF_PROJECT, _SHOWN, _APPLIES)
-_IS_AWAITED = sa.and_(deployments.c.status == "IN_PROGRESS", _SHOWN)
-_TO_RUN = (
-    sa.select(
-        configs.c.body,
-        configs.c.name,
-        deployments.c.server_id,
-        deployments.c.id,
-        deployments.c.config_id,
-        deployments.c.cancelling,
-        deployments.c.mode,
-        runs.c.queued_at,
-        sa.and_(_IS_AWAITED, runs.c.sent_at.is_(None)),
-        sa.and_(_IS_AWAITED, sa.or_(runs.c.sent_at.is_(None), runs.c.state == "QUEUED")),
-    )
-    .join_from(deployments, configs, deployments.c.config_id == configs.c.id)
-    .outerjoin(runs, IS_CURRENT_RUN)
-    .where(
-        statements.AnyOf(deployments.c.server_id),
-        # The condition of the index, with constants: the databases do not compare it with parameters.
-        sa.text(
-            "(deployments.cancelling OR deployments.status = 'IN_PROGRESS'"
-            " OR deployments.signal_transport = 'NO_SIGNAL')"
-        ),
-        sa.or_(deployments.c.cancelling, _SHOWN),
-        _MAY_RUN_THERE,
-    )
-    .order_by(deployments.c.seq)
+_BODIES_OF_PROJECT = sql(
+    f"{_BODIES.format('')} WHERE deployments.server_id = :server_id AND {OF_PROJECT} AND {_APPLIES}"
+    " ORDER BY deployments.seq"
 )
-_COMPLETED = (
-    sa.select(deployments.c.id)
-    .where(
-        *statements.equal(deployments, "server_id"),
-        deployments.c.status == "COMPLETE",
-        deployments.c.signal_transport.isnot(None),
-        sa.func.coalesce(deployments.c.updated_at, deployments.c.created_at) <= sa.bindparam("until"),
-        MAY_RUN,
+#: The condition of the index, with constants: the databases do not compare it with parameters.
+_MAY_CONCERN_AGENT = (
+    "(deployments.cancelling OR deployments.status = 'IN_PROGRESS' OR deployments.signal_transport = 'NO_SIGNAL')"
+)
+_TO_RUN = sql(
+    _BODIES.format(
+        ", deployments.server_id, deployments.id, deployments.config_id, deployments.cancelling, deployments.mode,"
+        " deployments.queued_at, deployments.trigger_id,"
+        " deployments.status = 'IN_PROGRESS' AND deployments.held_by IS NULL, deployments.sent_at IS NULL,"
+        " deployments.state = 'QUEUED', deployments.seq"
     )
-    .order_by(deployments.c.seq)
+    + f" WHERE deployments.server_id @in(ids) AND {_MAY_CONCERN_AGENT}"
+    f" AND (deployments.cancelling OR deployments.held_by IS NULL) AND {MAY_RUN}"
+)
+#: Runs in a server's document, as in ``bodies``.
+_UNSENT = sql(
+    "SELECT id, config_id FROM deployments"
+    f" WHERE server_id = :server_id AND status = 'IN_PROGRESS' AND sent_at IS NULL AND {_APPLIES} AND {OF_PROJECT}"
+)
+_UNTIL = "coalesce(updated_at, created_at) <= :until"
+_OF_RESOURCES = _DEPLOYMENTS.select(f"server_id = :server_id AND resource_id IS NOT NULL AND {_UNTIL}")
+_COMPLETED = sql(
+    "SELECT id FROM deployments WHERE server_id = :server_id AND status = 'COMPLETE' AND signal_transport IS NOT NULL"
+    f" AND resource_id IS NULL AND {_UNTIL} AND {MAY_RUN} ORDER BY seq"
+)
+_HAS_COMPLETED = sql(
+    "SELECT 1 FROM deployments WHERE id = :id AND status = 'COMPLETE' AND mode IS NULL"
+    " UNION ALL SELECT 1 FROM runs WHERE deployment_id = :id AND status = 'COMPLETE' AND mode IS NULL LIMIT 1"
+)
+_BEGUN = f"SELECT 1 FROM deployments WHERE id = :id AND {MAY_HAVE_BEGUN}"
+_CURRENT_BEGUN = sql(_BEGUN)
+_ANY_BEGUN = sql(f"{_BEGUN} UNION ALL SELECT 1 FROM runs WHERE deployment_id = :id AND {_WAS_SENT} LIMIT 1")
+_UPDATE_RUN = "UPDATE deployments SET {} WHERE id = :id AND config_id = :run AND {}"
+# A run may have started or ended before its sending or receipt is recorded.
+_SEND = sql(_UPDATE_RUN.format("sent_at = :at, channel = :by", "sent_at IS NULL"))
+_RECEIVE = sql(
+    _UPDATE_RUN.format(
+        "state = CASE WHEN state = 'QUEUED' THEN 'DELIVERED' ELSE state END, sent_at = coalesce(sent_at, :at),"
+        " channel = coalesce(channel, :by)",
+        "(state = 'QUEUED' OR sent_at IS NULL)",
+    )
+)
+_HEARTBEAT = sql(
+    _UPDATE_RUN.format(
+        "state = CASE WHEN state IN ('QUEUED', 'DELIVERED') THEN 'RUNNING' ELSE state END, last_heartbeat_at = :now,"
+        " started_at = coalesce(started_at, :now), sent_at = coalesce(sent_at, :now), channel = coalesce(channel, :by)",
+        "ended_at IS NULL",
+    )
+)
+_SET_STREAMS = sqls.update(
+    "deployments", "stdout_bytes", "stderr_bytes", "stdout_held", "stderr_held", "last_heartbeat_at"
 )
 #: The key of ``Tx.prefetched`` with the servers whose bodies a read transaction may need.
 _EXPECTED = ("bodies", "expected")
 
 
 def add(tx: Tx, new: Deployment) -> None:
-    """Insert a deployment."""
+    """Insert a deployment with its first run."""
     _DEPLOYMENTS.put(tx, new)
 
 
@@ -181,11 +179,16 @@ def prefetch(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
     """
     if tx.prefetched is not None:
         ids = [id for id in ids if ("deployment", id) not in tx.prefetched]
-    loaded = _DEPLOYMENTS.several(tx, _SEVERAL, ids)
+    loaded = find_several(tx, ids)
     if tx.prefetched is not None:
         tx.prefetched |= dict.fromkeys((("deployment", id) for id in ids), None)
         tx.prefetched |= {("deployment", deployment.id): deployment for deployment in loaded}
     return loaded
+
+
+def find_several(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
+    """Return the deployments with these ids that exist."""
+    return _DEPLOYMENTS.several(tx, _SEVERAL, ids) if ids else []
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Deployment | None:
@@ -194,6 +197,11 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> Deployment | None:
         deployment: Deployment | None = tx.prefetched["deployment", id]
         return deployment
     return _DEPLOYMENTS.find(tx, id, for_update=for_update)
+
+
+def of_stack_on_server(tx: Tx, stack_id: str, server_id: str) -> list[Deployment]:
+    """Return the deployments of a stack's resources on the server. Nested stacks have deployments of their own."""
+    return _DEPLOYMENTS.all(tx, _OF_STACK_ON_SERVER, {"server_id": server_id, "stack_id": stack_id})
 
 
 def of_run(tx: Tx, server_id: str, config_id: str) -> Deployment | None:
@@ -208,24 +216,31 @@ class RunOwner(NamedTuple):
     server_id: str
     id: str
     trigger_id: str | None
-    #: The run is in progress, nothing else is happening to the deployment, and no stack owns it.
-    is_plain: bool
+    #: The root of the tree of stacks.
+    root_id: str | None
 
 
-def of_runs(tx: Tx, config_ids: Collection[str]) -> list[RunOwner]:
-    """Return the deployments that run these derived configs on their servers."""
-    result = tx.fetch_all(_OF_RUNS, {"ids": rows.dump(list(config_ids))})
-    return [RunOwner(config, server, id, trigger, bool(plain)) for config, server, id, trigger, plain in result]
+#: What ``lock_all`` returns: functions that decode deployments, by id.
+Locked = dict[str, Callable[[], Deployment]]
 
 
-def lock_all(tx: Tx, ids: Collection[str]) -> dict[str, Callable[[], Deployment]]:
+def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, str], RunOwner]:
+    """Return the deployment of each run, by server id and derived config id; one in progress has precedence."""
+    result = tx.fetch_all(_OWNERS, {"ids": rows.dump(list({config_id for _, config_id in runs}))})
+    owners: dict[tuple[str, str], RunOwner] = {}
+    for owner in map(RunOwner._make, result):
+        if (owner.server_id, owner.config_id) in runs:
+            owners.setdefault((owner.server_id, owner.config_id), owner)
+    return owners
+
+
+def lock_all(tx: Tx, ids: Collection[str]) -> Locked:
     """
     Lock deployments, and return for each of them a function that decodes it.
 
     The function adds the deployment's secrets to those that the transaction has at that time.
     """
-    locked = tx.fetch_all(_LOCK_ALL, {"ids": rows.dump(list(ids))})
-    return {row[_ID_PLACE]: partial(_decode, tx, row) for row in locked}
+    return {row[0]: partial(_decode, tx, row) for row in tx.fetch_all(_LOCK_ALL, {"ids": rows.dump(list(ids))})}
 
 
 def _decode(tx: Tx, row: Any) -> Deployment:
@@ -237,20 +252,59 @@ def is_of(tx: Tx, id: str, server_id: str) -> bool:
     return tx.execute_fast(_IS_OF, {"id": id, "server_id": server_id}) is not None
 
 
+def has_run_config(tx: Tx, server_id: str, config_id: str) -> bool:
+    """Return whether the server has the config of a client, or may have run it for any deployment."""
+    return tx.execute_fast(_HAS_RUN_CONFIG, {"server_id": server_id, "config_id": config_id}) is not None
+
+
+def record_past_config(tx: Tx, server_id: str, config_id: str) -> None:
+    """Record that the server may have run a client's config, which its deployment leaves now."""
+    tx.execute_fast(_ADD_PAST_CONFIG, {"server_id": server_id, "config_id": config_id})
+
+
 def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str | None, str | None]]:
     """Return the deployments that are IN_PROGRESS: deployment id → (reason, last line of output)."""
-    result = tx.run(_UNDER_WAY, {"ids": list(ids)}) if ids else ()
-    return {row.id: (row.status_reason, _last_line(row.last)) for row in result}
+    result = tx.fetch_all(_UNDER_WAY, {"ids": rows.dump(list(ids))}) if ids else ()
+    return {id: (reason, _last_line(last)) for id, reason, last in result}
+
+
+def of_resources(tx: Tx, server_id: str, until: int) -> list[Deployment]:
+    """Return the deployments of stacks that have not changed on the server since a time (microseconds since 1970)."""
+    return _DEPLOYMENTS.all(tx, _OF_RESOURCES, {"server_id": server_id, "until": until})
 
 
 def completed(tx: Tx, server_id: str, until: int) -> list[str]:
-    """Return the deployments that the server has completed until this time (microseconds since 1970)."""
+    """
+    Return the ids of clients' and triggers' deployments that the server has completed until this time (microseconds
+    since 1970).
+    """
     return [row[0] for row in tx.fetch_all(_COMPLETED, {"server_id": server_id, "until": until})]
 
 
+def has_completed(tx: Tx, id: str) -> bool:
+    """Return whether a run that applies a config has succeeded."""
+    return tx.execute_fast(_HAS_COMPLETED, {"id": id}) is not None
+
+
+def polled_since(tx: Tx) -> int:
+    """Return the parameter of ``MAY_HAVE_BEGUN``: agents that were seen since then may poll."""
+    return rows.to_micros(tx.now - POLLING)
+
+
+def may_have_begun(tx: Tx, id: str, *, any_run: bool = False) -> bool:
+    """Return whether an agent may have begun the current run of the deployment, or with ``any_run`` an earlier one."""
+    statement = _ANY_BEGUN if any_run else _CURRENT_BEGUN
+    return tx.execute_fast(statement, {"id": id, "polled_since": polled_since(tx)}) is not None
+
+
 def save(tx: Tx, changed: Deployment) -> None:
-    """Write the changeable columns of a deployment."""
-    _DEPLOYMENTS.put_changes(tx, changed)
+    """Write the changeable columns of a deployment, which is locked."""
+    _DEPLOYMENTS.save(tx, changed, later=True)
+
+
+def save_progress(tx: Tx, changed: Deployment) -> None:
+    """Write the columns of a locked deployment that change during its run, or at its end."""
+    _PROGRESS.save(tx, changed, later=True)
 
 
 def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
@@ -260,11 +314,11 @@ def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
 
 def disown(tx: Tx, id: str, resource_id: str) -> None:
     """Remove the deployment's link to its resource if it belongs to this resource."""
-    tx.execute_fast(_DISOWN, {"key_id": id, "key_resource_id": resource_id})
+    tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
 
 
 def delete(tx: Tx, id: str) -> None:
-    """Delete the deployment."""
+    """Delete the deployment, with its earlier runs and their output."""
     _DEPLOYMENTS.delete(tx, id)
 
 
@@ -281,21 +335,22 @@ def page(
 
     ``server_id`` restricts them to one server. ``after`` is a position: only the deployments after it are returned.
     """
-    result = tx.fetch_all(*_page_of(_LIST, _LIST_SERVER, project_id, server_id, after, limit))
+    result = _read_page(tx, _LISTS, project_id, server_id, after, limit)
     return [(row[-1], _DEPLOYMENTS.decode(row, tx.secrets)) for row in result]
 
 
-def _page_of(
-    every: sa.Select[Any],
-    of_server: sa.Select[Any],
+def _read_page(
+    tx: Tx,
+    queries: tuple[Statement, Statement],
     project_id: str,
     server_id: str | None,
     after: int | None,
     limit: int,
-) -> tuple[sa.Select[Any], dict[str, Any]]:
-    """Return the query for a page with its parameters: ``of_server`` if ``server_id`` is set, else ``every``."""
+) -> Sequence[Any]:
     values = {"project_id": project_id, "after": after or 0, "limit": limit}
-    return (of_server, {**values, "server_id": server_id}) if server_id else (every, values)
+    return (
+        tx.fetch_all(queries[1], {**values, "server_id": server_id}) if server_id else tx.fetch_all(queries[0], values)
+    )
 
 
 def count_fitting(
@@ -306,7 +361,7 @@ def count_fitting(
 
     The result is at least 1.
     """
-    sizes = [row[0] for row in tx.fetch_all(*_page_of(_SIZES, _SIZES_SERVER, project_id, server_id, after, limit))]
+    sizes = [row[0] for row in _read_page(tx, _SIZES, project_id, server_id, after, limit)]
     count = rows.count_fitting(sizes, size)
     return count if count < len(sizes) else limit
 
@@ -328,9 +383,9 @@ def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
     """
     prefetched = _prefetched_bodies(tx, server_id)
     if prefetched is not None:
-        own = [row for row in prefetched if row.project_id == project_id]
-        return [tx.secrets.decrypt(row[0]) for row in _by_name(own)]
-    result = tx.fetch_all(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id})
+        result = [row for row in prefetched if row[3] == project_id]
+    else:
+        result = list(tx.fetch_all(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}))
     return [tx.secrets.decrypt(row[0]) for row in _by_name(result)]
 
 
@@ -347,9 +402,8 @@ def _prefetched_bodies(tx: Tx, server_id: str) -> list[Any] | None:
     if server_id in expected:
         del tx.prefetched[_EXPECTED]
         tx.prefetched |= {("bodies", id): [] for id in expected}
-        for portion in rows.portions(expected):
-            for row in tx.run(_BODIES_OF_SEVERAL, {"ids": portion}):
-                tx.prefetched["bodies", row.server_id].append(row)
+        for row in tx.fetch_all(_BODIES_OF_SEVERAL, {"ids": rows.dump(list(expected))}):
+            tx.prefetched["bodies", row[2]].append(row)
     bodies: list[Any] | None = tx.prefetched.get(("bodies", server_id))
     return bodies
 
@@ -367,6 +421,8 @@ class ToRun(NamedTuple):
     mode: str | None
     #: The time of the request; None: not recorded.
     queued_at: datetime | None
+    #: The trigger that started the run, if any.
+    trigger_id: str | None
     #: The run has to start, and was never sent.
     is_unsent: bool
     #: The run has to start, and the agent has not acknowledged it.
@@ -381,20 +437,75 @@ def to_run(tx: Tx, server_id: str) -> list[ToRun]:
 def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
     """Return the runs of ``to_run`` of several servers, by server."""
     result: dict[str, list[ToRun]] = {}
-    for row in _by_name(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))})):
-        body, _, server_id, id, config_id, is_cancelling, mode, queued_at, is_unsent, is_unreceived = row
+    # Sorted here: for an ORDER BY, SQLite would choose an index with the deployments that have ended.
+    by_age = sorted(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))}), key=itemgetter(-1))
+    for row in _by_name(by_age):
+        body, _, server_id, id, config_id, cancelling, mode, queued_at, trigger_id, awaited, unsent, queued, _ = row
         run = ToRun(
             tx.secrets.decrypt(body),
             id,
             config_id,
-            bool(is_cancelling),
+            bool(cancelling),
             mode,
             None if queued_at is None else rows.from_micros(queued_at),
-            bool(is_unsent),
-            bool(is_unreceived),
+            trigger_id,
+            is_unsent=bool(awaited and unsent),
+            is_unreceived=bool(awaited and (unsent or queued)),
         )
         result.setdefault(server_id, []).append(run)
     return result
+
+
+def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]:
+    """
+    Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
+    """
+    return [(id, run) for id, run in tx.fetch_all(_UNSENT, {"server_id": server_id, "project": project_id})]
+
+
+class Delivery(NamedTuple):
+    """The sending or the receipt of a run."""
+
+    deployment_id: str
+    config_id: str
+    channel: str
+    at: datetime
+    #: The agent has acknowledged the run, or its transport has no receipts. False: the run was sent and may be lost.
+    received: bool = True
+
+
+def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
+    """
+    Record when runs were sent or received. The first time of sending is kept; a run that has started keeps its state.
+    """
+    for statement, received in ((_SEND, False), (_RECEIVE, True)):
+        values = [
+            {"id": run.deployment_id, "run": run.config_id, "by": run.channel, "at": rows.to_micros(run.at)}
+            for run in deliveries
+            if run.received is received
+        ]
+        tx.run_many(statement, values)
+
+
+def heartbeat(tx: Tx, id: str, config_id: str, channel: str) -> None:
+    """Record a heartbeat of the run, without progress."""
+    tx.execute_fast(_HEARTBEAT, {"id": id, "run": config_id, "now": rows.to_micros(tx.now), "by": channel})
+
+
+def save_streams(tx: Tx, changed: Deployment) -> None:
+    """Write the state of the current run's output, which is a sign of life."""
+    encrypt = tx.secrets.encrypt_bytes
+    tx.put(
+        _SET_STREAMS,
+        {
+            "key_id": changed.id,
+            "stdout_bytes": changed.stdout_bytes,
+            "stderr_bytes": changed.stderr_bytes,
+            "stdout_held": None if changed.stdout_held is None else encrypt(changed.stdout_held),
+            "stderr_held": None if changed.stderr_held is None else encrypt(changed.stderr_held),
+            "last_heartbeat_at": rows.to_micros(tx.now),
+        },
+    )
 
 
 def _last_line(data: bytes | None) -> str | None:

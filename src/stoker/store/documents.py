@@ -5,27 +5,26 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.notifier import server_topic
-from stoker.store.schema import checks, documents
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
-_KEY = statements.equal(documents, "server_id")
-_REVISION = sa.select(documents.c.revision).where(*_KEY)
+_REVISION = sql("SELECT revision FROM documents WHERE server_id = :server_id")
 #: In one statement, because most servers have no checks.
-_AGENT_HEADS = sa.select(
-    documents.c.server_id, documents.c.revision, sa.exists().where(checks.c.server_id == documents.c.server_id)
-).where(statements.AnyOf(documents.c.server_id))
-_CHANNEL = sa.select(documents.c.channel).where(*_KEY)
-_PUBLISHED = sa.select(documents.c.published, documents.c.signed_revision).where(*_KEY)
-_SET_PUBLISHED = statements.update(documents, "published", "signed_revision", key=("server_id",))
-_OPEN = sa.text(
+_AGENT_HEADS = sql(
+    "SELECT server_id, revision, EXISTS (SELECT 1 FROM checks WHERE checks.server_id = documents.server_id)"
+    " FROM documents WHERE server_id @in(ids)"
+)
+_CHANNEL = sql("SELECT channel FROM documents WHERE server_id = :server_id")
+_PUBLISHED = sql("SELECT published, signed_revision FROM documents WHERE server_id = :server_id")
+_SET_PUBLISHED = update("documents", "published", "signed_revision", key=("server_id",))
+_OPEN = sql(
     "INSERT INTO documents (server_id, revision, channel) VALUES (:id, 1, :channel)"
     " ON CONFLICT (server_id) DO UPDATE SET channel = :channel"
 )
-_DELETE = statements.delete(documents, "server_id")
+_DELETE = delete_by("documents", "server_id")
 
 
 @dataclass(frozen=True, slots=True)

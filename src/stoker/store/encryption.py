@@ -103,7 +103,7 @@ class Encryption:
 
 
 _NO_KEY = (
-    "a secret in the database was encrypted with a key that is not known here: give the site's --secret-key, its state "
+    "a secret in the database was encrypted with a key that is not known here: give the site's secret_key, its state "
     "directory, or its encryption keys"
 )
 

@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from stoker.model.server import Enrollment
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository, require
-from stoker.store.schema import enrollments
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_ENROLLMENTS = Repository(Enrollment, enrollments)
+_ENROLLMENTS = Repository(Enrollment, "enrollments")
 _OF_TOKEN = _ENROLLMENTS.by("token_hash")
-_LIST = _ENROLLMENTS.by("project_id").order_by(enrollments.c.created_at, enrollments.c.id)
-_SET_USES = statements.update(enrollments, "uses")
-_DROP = statements.delete(enrollments, "server_id")
-_DROP_EXPIRED = sa.delete(enrollments).where(
-    *statements.equal(enrollments, "project_id"), enrollments.c.expires_at < sa.bindparam("before")
-)
+_LIST = _ENROLLMENTS.select("project_id = :project_id ORDER BY created_at, id")
+_DROP = delete_by("enrollments", "server_id")
+_DROP_EXPIRED = sql("DELETE FROM enrollments WHERE project_id = :project_id AND expires_at < :before")
 
 
 def add(tx: Tx, new: Enrollment) -> None:
@@ -46,7 +42,7 @@ def list_all(tx: Tx, project_id: str) -> list[Enrollment]:
 
 def count_use(tx: Tx, enrollment: Enrollment) -> None:
     """Count one more machine that has redeemed the token of a locked enrollment."""
-    tx.execute_fast(_SET_USES, {"key_id": enrollment.id, "uses": enrollment.uses + 1})
+    _ENROLLMENTS.update(tx, enrollment.id, uses=enrollment.uses + 1)
 
 
 def delete(tx: Tx, id: str) -> None:

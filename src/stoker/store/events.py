@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from stoker.model.stack import Event
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import events
+from stoker.store.sql import compose, delete_oldest, sql
 from stoker.store.tx import Tx
 
-_EVENTS = Repository(Event, events, key=("stack_id", "id"))
-_SEQ = sa.select(events.c.seq).where(
-    events.c.id == sa.bindparam("id"), events.c.stack_id.in_(sa.bindparam("stacks", expanding=True))
-)
-_FILTERABLE = {name: events.c[name] for name in ("resource_name", "resource_type", "action", "status")}
-
-_PURGE = statements.delete_oldest(events, events.c.at)
+_EVENTS = Repository(Event, "events", key=("stack_id", "id"))
+_SEQ = sql("SELECT seq FROM events WHERE id = :id AND stack_id @in(stacks)")
+#: The columns that ``list_all`` compares.
+_FILTERABLE = frozenset({"resource_name", "resource_type", "action", "status"})
+_PURGE = delete_oldest("events")
 
 
 def add(tx: Tx, new: Event) -> None:
@@ -46,17 +42,22 @@ def list_all(
 
     ``equal`` maps a column to its permitted values. ``marker`` is the id of the last event of the previous page.
     """
-    query = _EVENTS.select(
-        events.c.stack_id.in_(stack_ids), *(_FILTERABLE[name].in_(list(values)) for name, values in equal.items())
-    )
-    seen = tx.run(_SEQ, {"id": marker, "stacks": list(stack_ids)}).scalar() if marker else None
-    if seen is not None:
-        query = query.where(events.c.seq < seen if descending else events.c.seq > seen)
-    order = events.c.seq.desc() if descending else events.c.seq.asc()
-    return [_EVENTS.decode(row, tx.secrets) for row in tx.run(query.order_by(order).limit(limit))]
+    values = {name: rows.dump(list(permitted)) for name, permitted in equal.items()}
+    assert _FILTERABLE.issuperset(values), "a name becomes a part of the statement"
+    stacks = rows.dump(list(stack_ids))
+    seen = tx.scalar(_SEQ, {"id": marker, "stacks": stacks}) if marker else None
+    sign, order = ("<", "DESC") if descending else (">", "ASC")
+    conditions = [
+        # Rows of one stack come from the index in their order.
+        "stack_id = :stack" if len(stack_ids) == 1 else "stack_id @in(stacks)",
+        *(f"{name} @in({name})" for name in values),
+        *(() if seen is None else (f"seq {sign} :seen",)),
+    ]
+    query = compose(_EVENTS.select(f"{' AND '.join(conditions)} ORDER BY seq {order} LIMIT :limit").text)
+    values |= {"stack": stack_ids[0] if stack_ids else "", "stacks": stacks}
+    return _EVENTS.all(tx, query, {**values, "seen": seen, "limit": rows.UNLIMITED if limit is None else limit})
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
     """Delete, among the ``most`` oldest events of all stacks, those older than ``before``; return their number."""
-    count: int = tx.run(_PURGE, {"before": rows.to_micros(before), "most": most}).rowcount
-    return count
+    return tx.change(_PURGE, {"before": rows.to_micros(before), "most": most})

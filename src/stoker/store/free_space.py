@@ -7,10 +7,10 @@ request. PostgreSQL's autovacuum makes the space of deleted rows available to ne
 
 from __future__ import annotations
 
-import sqlite3
 import time
 
 from stoker.store.open import Store
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: Free pages that stay in the file, because new rows soon need them: a number, and a share of all pages.
@@ -18,7 +18,13 @@ _RESERVE_PAGES, _RESERVE_SHARE = 1000, 0.1
 #: Pages that one transaction moves: some ten milliseconds.
 _BATCH = 64
 _PAUSE = 0.02
+_PAGES = sql(
+    "SELECT page_count, freelist_count, auto_vacuum"
+    " FROM pragma_page_count(), pragma_freelist_count(), pragma_auto_vacuum()"
+)
 _INCREMENTAL = 2
+#: SQLite frees one page for each row that is fetched.
+_FREE = sql(f"PRAGMA incremental_vacuum({_BATCH})")
 
 
 def reclaim(store: Store) -> int:
@@ -33,16 +39,8 @@ def reclaim(store: Store) -> int:
 
 
 def _free_some(tx: Tx) -> int:
-    raw = tx.connection.connection.driver_connection
-    assert isinstance(raw, sqlite3.Connection)
-
-    def number(name: str) -> int:
-        return int(raw.execute(f"PRAGMA {name}").fetchone()[0])
-
-    free = number("freelist_count")
-    surplus = free - max(_RESERVE_PAGES, int(number("page_count") * _RESERVE_SHARE))
-    if surplus <= 0 or number("auto_vacuum") != _INCREMENTAL:
+    pages, free, vacuum = tx.execute_fast(_PAGES, {})
+    if free <= max(_RESERVE_PAGES, int(pages * _RESERVE_SHARE)) or vacuum != _INCREMENTAL:
         return 0
-    # SQLite frees one page for each row that is fetched.
-    raw.execute(f"PRAGMA incremental_vacuum({min(surplus, _BATCH)})").fetchall()
-    return free - number("freelist_count")
+    tx.fetch_all(_FREE, {})
+    return int(free - tx.execute_fast(_PAGES, {})[1])

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import sqlalchemy as sa
+from functools import cache
+from typing import Any
 
 from stoker.model.principal import Project, User
 from stoker.model.status import is_suspended
-from stoker.store import statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import (
-    assignments,
-    configs,
-    deployments,
-    projects,
-    queues,
-    resources,
-    servers,
-    stacks,
-    system_assignments,
-    users,
-)
+from stoker.store.sql import Statement, delete, equal, insert, sql
 from stoker.store.tx import Tx
 
 
@@ -35,69 +25,49 @@ class Owner:
     project: Project
 
 
-_PROJECTS = Repository(Project, projects, fixed=("domain_id",))
+_PROJECTS = Repository(Project, "projects", fixed=("domain_id",))
 _PROJECT_NAMED = _PROJECTS.by("domain_id", "name")
-_ALL_PROJECTS = _PROJECTS.select().order_by(projects.c.name)
-_USERS = Repository(User, users, fixed=("domain_id",))
-_OWNER = (
-    sa.select(
-        *_PROJECTS.columns,
-        resources.c.name.label("resource_name"),
-        resources.c.action,
-        resources.c.status,
-        stacks.c.name.label("stack_name"),
-        stacks.c.project_id.label("owner_id"),
-    )
-    .join(stacks, stacks.c.id == resources.c.stack_id)
-    # The projects of a Keystone are not in this table.
-    .outerjoin(projects, projects.c.id == stacks.c.project_id)
-    .where(resources.c.id == sa.bindparam("resource"))
+_USERS = Repository(User, "users", fixed=("domain_id",))
+_USER_NAMED = _USERS.by("domain_id", "name")
+#: The projects of a Keystone are not in the table of projects.
+_OWNER = sql(
+    f"SELECT {_PROJECTS.columns_sql('p')}, r.name, r.action, r.status, s.name, s.project_id"
+    " FROM resources r JOIN stacks s ON s.id = r.stack_id LEFT JOIN projects p ON p.id = s.project_id"
+    " WHERE r.id = :resource"
 )
 #: A deployment without a resource has its own stack user. The deployment's id is in place of a resource's id.
-_OWNER_ALONE = (
-    sa.select(
-        *_PROJECTS.columns,
-        deployments.c.id.label("resource_name"),
-        sa.literal("CREATE").label("action"),
-        sa.literal("COMPLETE").label("status"),
-        sa.literal("deployment").label("stack_name"),
-        deployments.c.project_id.label("owner_id"),
-    )
-    .outerjoin(projects, projects.c.id == deployments.c.project_id)
-    .where(deployments.c.id == sa.bindparam("resource"), deployments.c.resource_id.is_(None))
+_OWNER_ALONE = sql(
+    f"SELECT {_PROJECTS.columns_sql('p')}, d.id, 'CREATE', 'COMPLETE', 'deployment', d.project_id"
+    " FROM deployments d LEFT JOIN projects p ON p.id = d.project_id"
+    " WHERE d.id = :resource AND d.resource_id IS NULL"
 )
-_PROJECTS_OF = _PROJECTS.select(
-    projects.c.id.in_(sa.select(assignments.c.project_id).where(*statements.equal(assignments, "user_id")))
-).order_by(projects.c.name)
-_USER_NAMED = _USERS.by("domain_id", "name")
-_ALL_USERS = _USERS.select().order_by(users.c.name)
-_IN_PROJECT = {
-    kind: sa.select(sa.literal(1)).where(*statements.equal(table, "project_id"), *conditions).limit(1)
-    for kind, table, *conditions in (
-        ("stacks", stacks, stacks.c.deleted_at.is_(None)),
-        ("software deployments", deployments),
-        ("software configs", configs),
-        ("servers", servers),
-        ("message queues", queues),
-    )
+_HAS_ROLE = "id IN (SELECT project_id FROM assignments WHERE user_id = :user_id)"
+_NAMES = sql("SELECT id, name FROM users WHERE id @in(ids) UNION ALL SELECT id, name FROM projects WHERE id @in(ids)")
+_CONTENTS = {
+    "stacks": "stacks WHERE deleted_at IS NULL AND",
+    "software deployments": "deployments WHERE",
+    "software configs": "configs WHERE",
+    "servers": "servers WHERE",
+    "message queues": "queues WHERE",
 }
-_DROP_ROLE = statements.delete(assignments, "user_id", "project_id", "role")
-_DROP_ROLES_OF = [statements.delete(table, "user_id") for table in (assignments, system_assignments)]
-_DROP_ROLES_IN = statements.delete(assignments, "project_id")
-_ASSIGNMENTS = sa.select(assignments).order_by(assignments.c.user_id, assignments.c.project_id, assignments.c.role)
-_MEMBER = (
-    sa.select(users.c.id)
-    .join_from(assignments, users, users.c.id == assignments.c.user_id)
-    .where(assignments.c.project_id == sa.bindparam("project"), assignments.c.role == "member", users.c.enabled)
-    .order_by(users.c.id)
-    .limit(1)
+_IN_PROJECT = sql(
+    " UNION ALL ".join(
+        f"SELECT '{kind}' WHERE EXISTS (SELECT 1 FROM {those} project_id = :project_id)"
+        for kind, those in _CONTENTS.items()
+    )
 )
-_ADD_SYSTEM_ROLE = sa.insert(system_assignments)
-_DROP_SYSTEM_ROLE = statements.delete(system_assignments, "user_id", "role")
-_SYSTEM_ROLES = sa.select(system_assignments.c.role).where(*statements.equal(system_assignments, "user_id"))
-_SYSTEM_ASSIGNMENTS = sa.select(system_assignments).order_by(system_assignments.c.user_id, system_assignments.c.role)
-_ADD_ROLE = sa.insert(assignments)
-_ROLES = sa.select(assignments.c.role).where(*statements.equal(assignments, "user_id", "project_id"))
+_ADD_ROLE = insert("assignments", "user_id", "project_id", "role")
+_ROLES = sql("SELECT role FROM assignments WHERE user_id = :user_id AND project_id = :project_id")
+_DROP_ROLE = delete("assignments", "user_id", "project_id", "role")
+_DROP_ROLES_OF = [delete(table, "user_id") for table in ("assignments", "system_assignments")]
+_DROP_ROLES_IN = delete("assignments", "project_id")
+_MEMBER = sql(
+    "SELECT u.id FROM assignments a JOIN users u ON u.id = a.user_id"
+    " WHERE a.project_id = :project AND a.role = 'member' AND u.enabled ORDER BY u.id LIMIT 1"
+)
+_ADD_SYSTEM_ROLE = insert("system_assignments", "user_id", "role")
+_DROP_SYSTEM_ROLE = delete("system_assignments", "user_id", "role")
+_SYSTEM_ROLES = sql("SELECT role FROM system_assignments WHERE user_id = :user_id")
 
 
 def add_project(tx: Tx, new: Project) -> None:
@@ -120,24 +90,30 @@ def owner_of(tx: Tx, resource_id: str) -> Owner | None:
     Return the owner of the stack user of a resource, or of a deployment without a resource; None if neither exists.
     """
     values = {"resource": resource_id}
-    row = tx.run(_OWNER, values).first() or tx.run(_OWNER_ALONE, values).first()
+    row = tx.execute_fast(_OWNER, values) or tx.execute_fast(_OWNER_ALONE, values)
     if row is None:
         return None
-    is_known = row.id is not None
-    project = (
-        _PROJECTS.decode(row, tx.secrets) if is_known else Project(id=row.owner_id, name=row.owner_id, domain_id="")
-    )
-    return Owner(row.resource_name, is_suspended(row.action, row.status), row.stack_name, project)
+    name, action, status, stack_name, project_id = row[-5:]
+    is_known = row[0] is not None
+    project = _PROJECTS.decode(row, tx.secrets) if is_known else Project(id=project_id, name=project_id, domain_id="")
+    return Owner(name, is_suspended(action, status), stack_name, project)
 
 
-def list_projects(tx: Tx) -> list[Project]:
-    """Return all projects, sorted by name."""
-    return _PROJECTS.all(tx, _ALL_PROJECTS, {})
+def list_projects(tx: Tx, *, user_id: str | None = None, **filters: str | bool | None) -> list[Project]:
+    """
+    Return the projects whose columns have the values of ``filters``, sorted by name. A filter that is None is ignored.
+
+    ``user_id``: only projects in which this user has a role.
+    """
+    values = _present(filters)
+    query = _select_projects(tuple(values), is_limited=user_id is not None)
+    return _PROJECTS.all(tx, query, values if user_id is None else {**values, "user_id": user_id})
 
 
-def projects_of(tx: Tx, user_id: str) -> list[Project]:
-    """Return the projects in which the user has a role, sorted by name."""
-    return _PROJECTS.all(tx, _PROJECTS_OF, {"user_id": user_id})
+@cache
+def _select_projects(names: tuple[str, ...], *, is_limited: bool) -> Statement:
+    conditions = [equal(*names)] if names else []
+    return _select(_PROJECTS, [*conditions, _HAS_ROLE] if is_limited else conditions)
 
 
 def save_project(tx: Tx, changed: Project) -> None:
@@ -166,9 +142,31 @@ def find_user_by_name(tx: Tx, name: str, domain_id: str) -> User | None:
     return _USERS.first(tx, _USER_NAMED, {"name": name, "domain_id": domain_id})
 
 
-def list_users(tx: Tx) -> list[User]:
-    """Return all users, sorted by name."""
-    return _USERS.all(tx, _ALL_USERS, {})
+def list_users(tx: Tx, **filters: str | bool | None) -> list[User]:
+    """
+    Return the users whose columns have the values of ``filters``, sorted by name. A filter that is None is ignored.
+    """
+    values = _present(filters)
+    return _USERS.all(tx, _select_users(tuple(values)), values)
+
+
+@cache
+def _select_users(names: tuple[str, ...]) -> Statement:
+    return _select(_USERS, [equal(*names)] if names else [])
+
+
+def _select(repository: Repository[Any], conditions: Sequence[str]) -> Statement:
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    return sql(f"SELECT {repository.columns_sql()} FROM {repository.table}{where} ORDER BY name")
+
+
+def names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
+    """Return the names of the users and projects with these ids, by id."""
+    return {id: name for id, name in tx.fetch_all(_NAMES, {"ids": rows.dump(sorted(set(ids)))})}
+
+
+def _present(filters: Mapping[str, str | bool | None]) -> dict[str, str | bool]:
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def save_user(tx: Tx, changed: User) -> None:
@@ -185,12 +183,23 @@ def delete_user(tx: Tx, id: str) -> None:
 
 def in_project(tx: Tx, id: str) -> list[str]:
     """Return the kinds of objects that the project still contains, such as ``stacks``."""
-    return [kind for kind, query in _IN_PROJECT.items() if tx.execute_fast(query, {"project_id": id}) is not None]
+    return [kind for (kind,) in tx.fetch_all(_IN_PROJECT, {"project_id": id})]
 
 
-def list_assignments(tx: Tx) -> list[tuple[str, str, str]]:
-    """Return all role assignments in projects: (user id, project id, role)."""
-    return [(user_id, project_id, role) for user_id, project_id, role in tx.fetch_all(_ASSIGNMENTS, {})]
+def list_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str, str]]:
+    """
+    Return the role assignments in projects, (user id, project id, role), whose columns have the values of ``filters``.
+    A filter that is None is ignored.
+    """
+    values = _present(filters)
+    statement = _select_assignments("user_id, project_id, role FROM assignments", tuple(values))
+    return [tuple(row) for row in tx.fetch_all(statement, values)]
+
+
+@cache
+def _select_assignments(columns: str, names: tuple[str, ...]) -> Statement:
+    where = f" WHERE {equal(*names)}" if names else ""
+    return sql(f"SELECT {columns}{where} ORDER BY {columns.partition(' FROM')[0]}")
 
 
 def drop_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
@@ -229,6 +238,11 @@ def system_roles(tx: Tx, user_id: str) -> frozenset[str]:
     return frozenset(row[0] for row in tx.fetch_all(_SYSTEM_ROLES, {"user_id": user_id}))
 
 
-def list_system_assignments(tx: Tx) -> list[tuple[str, str]]:
-    """Return all role assignments for the whole site: (user id, role)."""
-    return [(user_id, role) for user_id, role in tx.fetch_all(_SYSTEM_ASSIGNMENTS, {})]
+def list_system_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str]]:
+    """
+    Return the role assignments for the whole site, (user id, role), whose columns have the values of ``filters``. A
+    filter that is None is ignored.
+    """
+    values = _present(filters)
+    statement = _select_assignments("user_id, role FROM system_assignments", tuple(values))
+    return [tuple(row) for row in tx.fetch_all(statement, values)]

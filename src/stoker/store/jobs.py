@@ -1,7 +1,8 @@
 """
 Queries for the job queue. A job waits, or a process owns it and runs it.
 
-All times are compared with the clock of the site (``clock``), on PostgreSQL directly with that of the database server.
+All times are compared with the clock of the site (``clock``), on PostgreSQL directly with that of the
+database server (``@now``).
 """
 
 from __future__ import annotations
@@ -11,128 +12,56 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.ext.compiler import compiles
-
 from stoker.store import rows
-from stoker.store.schema.jobs import RUNNING, WAITING, jobs
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _SECOND = 1_000_000
-
-
-class _Now(sa.sql.functions.FunctionElement[int]):
-    """The time of the statement in microseconds since 1970; on SQLite, the parameter that ``_at_now`` adds."""
-
-    type = sa.BigInteger()
-    inherit_cache = True
-
-
-@compiles(_Now, "postgresql")
-def _now_on_postgresql(*_: Any, **__: Any) -> str:
-    return "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)"
-
-
-@compiles(_Now, "sqlite")
-def _now_on_sqlite(now: _Now, compiler: sa.sql.compiler.SQLCompiler, **options: Any) -> str:
-    return compiler.process(now.clauses, **options)
-
-
-def _number(name: str) -> sa.BindParameter[int]:
-    return sa.bindparam(name, type_=sa.BigInteger())
-
-
-_NOW = _Now(_number("now"))
+#: The conditions of the partial indexes.
+_WAITING, _RUNNING = "state = 'WAITING'", "state = 'RUNNING'"
+_ADD = sql(
+    "INSERT INTO jobs (kind, key, args, due, attempts, state)"
+    " VALUES (:kind, :key, :args, coalesce(:at, @now), 0, 'WAITING')"
+)
+_OF_KEY = f"kind = :kind AND key = :key AND {_WAITING}"
+_CANCEL = sql(f"DELETE FROM jobs WHERE {_OF_KEY}")
+_HASTEN = sql(f"UPDATE jobs SET due = CASE WHEN due > :at THEN :at ELSE due END WHERE {_OF_KEY}")
+#: Locked, so that a job that another transaction is about to take or cancel does not count as pending.
+_IS_PENDING = sql(f"SELECT seq FROM jobs WHERE {_OF_KEY} LIMIT 1 @for_share")
+#: NOT IN: PostgreSQL reads the few running jobs once. For NOT EXISTS, it may join the whole table.
+_STARTABLE = f"{_WAITING} AND kind @in(kinds) AND (kind, key) NOT IN (SELECT kind, key FROM jobs WHERE {_RUNNING})"
+_TAKE = sql(
+    f"""WITH candidates AS (SELECT seq, kind, key, due FROM jobs WHERE {_STARTABLE} AND due <= @now
+        ORDER BY due, seq LIMIT :count @for_update @skip_locked)
+    UPDATE jobs SET state = 'RUNNING', owner = :owner, leased_until = @now + :lease
+    WHERE seq IN (SELECT seq FROM (SELECT seq, row_number() OVER (PARTITION BY kind, key ORDER BY due, seq) AS place
+        FROM candidates) AS ranked WHERE place = 1)
+    RETURNING seq, kind, key, args, attempts"""
+)
+_NEXT_DUE = sql(f"SELECT due - @now FROM jobs WHERE {_STARTABLE} AND due <= @now + :within ORDER BY due, seq LIMIT 1")
+_IS_DUE = f"{_WAITING} AND due <= @now"
+_BACKLOG = sql(
+    f"""SELECT count(*) FILTER (WHERE {_IS_DUE}), count(*) FILTER (WHERE {_RUNNING}),
+    count(*) FILTER (WHERE {_WAITING} AND due > @now), coalesce(@now - min(due) FILTER (WHERE {_IS_DUE}), 0)
+    FROM jobs"""
+)
+_RETURNED = "state = 'WAITING', owner = NULL, leased_until = NULL"
+_COMPLETE = sql("DELETE FROM jobs WHERE owner = :owner AND seq = :seq")
+_RETRY = sql(
+    f"UPDATE jobs SET {_RETURNED}, due = @now + :pause, attempts = attempts + 1, last_error = :error"
+    " WHERE owner = :owner AND seq = :seq"
+)
+_RENEW = sql("UPDATE jobs SET leased_until = @now + :lease WHERE owner = :owner AND seq @in_numbers(running)")
+_RELEASE = sql(f"UPDATE jobs SET {_RETURNED} WHERE {_RUNNING} AND owner = :owner")
+_TAKE_OVER = sql(
+    f"UPDATE jobs SET {_RETURNED}, attempts = attempts + 1, last_error = 'its lease has expired'"
+    f" WHERE {_RUNNING} AND leased_until <= @now AND NOT seq @in_numbers(running) RETURNING kind, key"
+)
 
 
 def _at_now(tx: Tx, **values: Any) -> dict[str, Any]:
-    """Return the parameters of a statement with ``_NOW``."""
-    return values if tx.connection.dialect.name == "postgresql" else {**values, "now": rows.to_micros(tx.now)}
-
-
-_ADD = (
-    sa.insert(jobs)
-    .values(
-        kind=sa.bindparam("kind"),
-        key=sa.bindparam("key"),
-        args=sa.bindparam("args"),
-        due=sa.func.coalesce(_number("at"), _NOW),
-        attempts=sa.literal_column("0"),
-        state=sa.literal_column("'WAITING'"),
-    )
-    .inline()
-)
-_OF_KEY = (jobs.c.kind == sa.bindparam("of"), jobs.c.key == sa.bindparam("keyed"), WAITING)
-_CANCEL = sa.delete(jobs).where(*_OF_KEY)
-_HASTEN = (
-    sa.update(jobs).where(*_OF_KEY).values(due=sa.case((jobs.c.due > _number("at"), _number("at")), else_=jobs.c.due))
-)
-# Locked, so that a job that another transaction is about to take or cancel does not count as pending.
-_IS_PENDING = sa.select(jobs.c.seq).where(*_OF_KEY).limit(1).with_for_update(read=True)
-
-_STARTABLE = (
-    WAITING,
-    jobs.c.kind.in_(sa.bindparam("kinds", expanding=True)),
-    # NOT IN: PostgreSQL reads the few running jobs once. For NOT EXISTS, it may join the whole table.
-    sa.tuple_(jobs.c.kind, jobs.c.key).not_in(sa.text("(SELECT kind, key FROM jobs WHERE state = 'RUNNING')")),
-)
-_candidates = (
-    sa.select(jobs.c.seq, jobs.c.kind, jobs.c.key, jobs.c.due)
-    .where(*_STARTABLE, jobs.c.due <= _NOW)
-    .order_by(jobs.c.due, jobs.c.seq)
-    .limit(sa.bindparam("count"))
-    .with_for_update(skip_locked=True)
-    .cte("candidates")
-)
-_place = sa.func.row_number().over(
-    partition_by=(_candidates.c.kind, _candidates.c.key), order_by=(_candidates.c.due, _candidates.c.seq)
-)
-_ranked = sa.select(_candidates.c.seq, _place.label("place")).subquery()
-_TAKE = (
-    sa.update(jobs)
-    .where(jobs.c.seq.in_(sa.select(_ranked.c.seq).where(_ranked.c.place == sa.literal_column("1"))))
-    .values(state="RUNNING", owner=sa.bindparam("by"), leased_until=_NOW + _number("lease"))
-    .returning(jobs.c.seq, jobs.c.kind, jobs.c.key, jobs.c.args, jobs.c.attempts)
-)
-_NEXT_DUE = (
-    sa.select(jobs.c.due - _NOW)
-    .where(*_STARTABLE, jobs.c.due <= _NOW + _number("within"))
-    .order_by(jobs.c.due, jobs.c.seq)
-    .limit(1)
-)
-
-
-def _count(*conditions: sa.ColumnElement[bool] | sa.TextClause) -> sa.ColumnElement[int]:
-    return sa.func.coalesce(sa.func.sum(sa.case((sa.and_(*conditions), 1), else_=0)), 0)
-
-
-_IS_DUE = (WAITING, jobs.c.due <= _NOW)
-_BACKLOG = sa.select(
-    _count(*_IS_DUE),
-    _count(RUNNING),
-    _count(WAITING, jobs.c.due > _NOW),
-    sa.func.coalesce(_NOW - sa.func.min(sa.case((sa.and_(*_IS_DUE), jobs.c.due))), 0),
-)
-
-_OWN = jobs.c.owner == sa.bindparam("by")
-_ONE_OWN = (_OWN, jobs.c.seq == sa.bindparam("id"))
-_RETURNED = {"state": "WAITING", "owner": None, "leased_until": None}
-_COMPLETE = sa.delete(jobs).where(*_ONE_OWN)
-_RETRY = (
-    sa.update(jobs)
-    .where(*_ONE_OWN)
-    .values(_RETURNED | {"due": _NOW + _number("pause"), "attempts": jobs.c.attempts + 1})
-    .values(last_error=sa.bindparam("error"))
-)
-_IN_THREADS = jobs.c.seq.in_(sa.bindparam("running", expanding=True))
-_RENEW = sa.update(jobs).where(_OWN, _IN_THREADS).values(leased_until=_NOW + _number("lease"))
-_RELEASE = sa.update(jobs).where(RUNNING, _OWN).values(_RETURNED)
-_TAKE_OVER = (
-    sa.update(jobs)
-    .where(RUNNING, jobs.c.leased_until <= _NOW, sa.not_(_IN_THREADS))
-    .values(_RETURNED | {"attempts": jobs.c.attempts + 1, "last_error": "its lease has expired"})
-    .returning(jobs.c.kind, jobs.c.key)
-)
+    """Return the parameters of a statement with ``@now``."""
+    return {**values, "now": rows.to_micros(tx.now)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,18 +99,17 @@ def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | Non
 
 def cancel(tx: Tx, kind: str, key: str) -> None:
     """Delete the waiting jobs of this kind and key."""
-    tx.put(_CANCEL, {"of": kind, "keyed": key})
+    tx.put(_CANCEL, {"kind": kind, "key": key})
 
 
 def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:
     """Let the waiting jobs of this kind and key start at this time at the latest. Return whether there is one."""
-    values = {"of": kind, "keyed": key, "at": rows.to_micros(at)}
-    return tx.run(_HASTEN, values).rowcount > 0
+    return tx.change(_HASTEN, {"kind": kind, "key": key, "at": rows.to_micros(at)}) > 0
 
 
 def is_pending(tx: Tx, kind: str, key: str) -> bool:
     """Return whether a job of this kind and key waits. No process starts it before the transaction ends."""
-    return tx.run(_IS_PENDING, {"of": kind, "keyed": key}).first() is not None
+    return tx.execute_fast(_IS_PENDING, {"kind": kind, "key": key}) is not None
 
 
 def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> list[Job]:
@@ -189,40 +117,41 @@ def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> 
     Give ``owner`` up to ``count`` due jobs of these kinds for ``lease`` seconds, and return them.
 
     Jobs of a kind and key of which one is running are excluded. May return fewer jobs than are due: jobs that other
-    transactions have locked, and jobs of the same kind and key, follow in a later call. Raises IntegrityError if
+    transactions have locked, and jobs of the same kind and key, follow in a later call. Raises UniqueViolation if
     another process takes a job of the same kind and key at the same time.
     """
-    values = _at_now(tx, by=owner, kinds=kinds, count=count, lease=int(lease * _SECOND))
+    values = _at_now(tx, owner=owner, kinds=rows.dump(kinds), count=count, lease=int(lease * _SECOND))
     return [
-        Job(seq=row.seq, kind=row.kind, key=row.key, args=rows.load(row.args), attempts=row.attempts)
-        for row in tx.run(_TAKE, values)
+        Job(seq=seq, kind=kind, key=key, args=rows.load(args), attempts=attempts)
+        for seq, kind, key, args, attempts in tx.fetch_all(_TAKE, values)
     ]
 
 
 def seconds_until_due(tx: Tx, kinds: Sequence[str], within: float) -> float:
     """Return the seconds until the next job of these kinds can start, at most ``within``; negative if it is late."""
-    micros = tx.run(_NEXT_DUE, _at_now(tx, kinds=kinds, within=int(within * _SECOND))).scalar()
+    micros = tx.scalar(_NEXT_DUE, _at_now(tx, kinds=rows.dump(kinds), within=int(within * _SECOND)))
     return within if micros is None else micros / _SECOND
 
 
 def complete(tx: Tx, owner: str, seq: int) -> None:
     """Delete a job that has ended, if ``owner`` still owns it."""
-    tx.execute_fast(_COMPLETE, {"by": owner, "id": seq})
+    tx.execute_fast(_COMPLETE, {"owner": owner, "seq": seq})
 
 
 def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
     """Let a failed job wait for ``pause`` seconds, and record its error, if ``owner`` still owns it."""
-    tx.run(_RETRY, _at_now(tx, by=owner, id=seq, pause=int(pause * _SECOND), error=error))
+    tx.execute_fast(_RETRY, _at_now(tx, owner=owner, seq=seq, pause=int(pause * _SECOND), error=error))
 
 
 def renew(tx: Tx, owner: str, running: Collection[int], lease: float) -> None:
     """Extend the leases of jobs that ``owner`` runs, given by their ``seq``, to ``lease`` seconds from now."""
-    tx.run(_RENEW, _at_now(tx, by=owner, running=running, lease=int(lease * _SECOND)))
+    values = _at_now(tx, owner=owner, running=rows.dump(list(running)), lease=int(lease * _SECOND))
+    tx.execute_fast(_RENEW, values)
 
 
 def release(tx: Tx, owner: str) -> None:
     """Return all jobs of ``owner`` to the queue."""
-    tx.run(_RELEASE, {"by": owner})
+    tx.execute_fast(_RELEASE, {"owner": owner})
 
 
 def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:
@@ -231,4 +160,4 @@ def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:
 
     These are the jobs of ended processes, and jobs that were taken in a commit whose confirmation was lost.
     """
-    return [(row.kind, row.key) for row in tx.run(_TAKE_OVER, _at_now(tx, running=running))]
+    return [(kind, key) for kind, key in tx.fetch_all(_TAKE_OVER, _at_now(tx, running=rows.dump(list(running))))]

@@ -7,24 +7,28 @@ because it skips values that already have the newest key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import sqlalchemy as sa
-
+from stoker.store import sql as sqls
 from stoker.store.encryption import ENCRYPTED
 from stoker.store.open import Store
-from stoker.store.schema import metadata, objects
-from stoker.store.schema.base import ENCRYPTED as ENCRYPTED_COLUMN
+from stoker.store.secret_columns import ENCRYPTED as ENCRYPTED_COLUMNS
+from stoker.store.sql import compose
 from stoker.store.tx import Tx
 
-#: Every column that may be encrypted.
-COLUMNS: dict[sa.Table, tuple[str, ...]] = {
-    table: names
-    for table in metadata.sorted_tables
-    if (names := tuple(column.name for column in table.c if column.info == ENCRYPTED_COLUMN))
+#: By table, the columns that identify a row, if these are not its id.
+_KEYS: Mapping[str, tuple[str, ...]] = dict.fromkeys(ENCRYPTED_COLUMNS, ("id",)) | {
+    "checks": ("deployment_id",),
+    "containers": ("account", "name"),
+    "objects": ("account", "container", "name"),
+    "runs": ("deployment_id", "config_id"),
+    "steps": ("stack_id", "key"),
+    "trigger_targets": ("trigger_id", "position"),
 }
+#: Columns of bytes, which are always encrypted.
+_BYTES = ("stdout_held", "stderr_held")
 #: The number of rows in one transaction.
 BATCH = 100
 #: Objects may have several megabytes each.
@@ -35,57 +39,58 @@ def rotate(store: Store, batch: int = BATCH) -> int:
     """Rotate all values and return the number of changed ones. Raises Unavailable if a key is missing."""
     return sum(
         store.write(partial(_rotate_rows, store=store, table=table, keys=keys))
-        for table in COLUMNS
-        for keys in _batches(store, table, min(batch, _OBJECTS) if table is objects else batch)
+        for table in ENCRYPTED_COLUMNS
+        for keys in _batches(store, table, min(batch, _OBJECTS) if table == "objects" else batch)
     )
 
 
-def _batches(store: Store, table: sa.Table, size: int) -> Iterator[Sequence[sa.Row[Any]]]:
+def _batches(store: Store, table: str, size: int) -> Iterator[Sequence[Any]]:
     """Yield the primary keys of the rows that contain an encrypted value, in batches."""
-    primary = tuple(table.primary_key.columns)
-    encrypted = sa.or_(*(_is_encrypted(table.c[name]) for name in COLUMNS[table]))
-    query = sa.select(*primary).where(encrypted).order_by(*primary).limit(size)
-    after: sa.Row[Any] | None = None
+    key = ", ".join(_KEYS[table])
+    condition = f"({' OR '.join(_is_encrypted(table, name) for name in ENCRYPTED_COLUMNS[table])})"
+    after: dict[str, Any] = {}
     while True:
-        beyond = query if after is None else query.where(sa.tuple_(*primary) > sa.tuple_(*after))
         with store.read() as tx:
-            keys = tx.run(beyond).all()
+            query = compose(f"SELECT {key} FROM {table} WHERE {condition} ORDER BY {key} LIMIT :size")
+            keys = tx.fetch_all(query, {**after, "size": size})
         if not keys:
             return
         yield keys
-        after = keys[-1]
+        if not after:
+            condition += f" AND ({key}) > ({', '.join(f':{name}' for name in _KEYS[table])})"
+        after = dict(zip(_KEYS[table], keys[-1], strict=True))
 
 
-def _is_encrypted(column: sa.Column[Any]) -> sa.ColumnElement[bool]:
-    if column is objects.c.data:
-        return objects.c.encrypted
-    if isinstance(column.type, sa.LargeBinary):
-        return column.is_not(None)
-    return sa.func.substr(column, 1, len(ENCRYPTED)) == ENCRYPTED
+def _is_encrypted(table: str, name: str) -> str:
+    if table == "objects":
+        return "encrypted"
+    if name in _BYTES:
+        return f"{name} IS NOT NULL"
+    return f"substr({name}, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}'"
 
 
-def _rotate_rows(tx: Tx, store: Store, table: sa.Table, keys: Sequence[sa.Row[Any]]) -> int:
+def _rotate_rows(tx: Tx, store: Store, table: str, keys: Sequence[Any]) -> int:
     """
     Rotate the rows with these keys. Another transaction may have changed or deleted a row since the keys were read.
     """
-    primary, count = tuple(table.primary_key.columns), 0
-    for key in keys:
-        condition = sa.and_(*(column == value for column, value in zip(primary, key, strict=True)))
-        row = tx.run(sa.select(table).where(condition).with_for_update()).first()
-        changed = {} if row is None else _rotate_row(store, table, row)
+    key, names, count = _KEYS[table], ENCRYPTED_COLUMNS[table], 0
+    # An unencrypted object may begin with the same characters.
+    condition = f"{sqls.equal(*key)}{' AND encrypted' if table == 'objects' else ''}"
+    query = compose(f"SELECT {', '.join(names)} FROM {table} WHERE {condition} @for_update")
+    for values in keys:
+        row = tx.execute_fast(query, dict(zip(key, values, strict=True)))
+        changed = {} if row is None else _rotate_row(store, dict(zip(names, row, strict=True)))
         if changed:
-            tx.run(sa.update(table).where(condition).values(changed))
+            statement = compose(sqls.update(table, *changed, key=key).text)
+            tx.execute_fast(statement, {**changed, **{f"key_{k}": v for k, v in zip(key, values, strict=True)}})
             count += len(changed)
     return count
 
 
-def _rotate_row(store: Store, table: sa.Table, row: sa.Row[Any]) -> dict[str, Any]:
+def _rotate_row(store: Store, row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns that have an older key, with their values encrypted with the newest key."""
-    if table is objects and not row.encrypted:
-        return {}  # an unencrypted object may begin with the same characters
     changed: dict[str, Any] = {}
-    for name in COLUMNS[table]:
-        value = getattr(row, name)
+    for name, value in row.items():
         is_text = value is None or isinstance(value, str)
         token = value if is_text else bytes(value).decode()
         if token is not None and token.startswith(ENCRYPTED):

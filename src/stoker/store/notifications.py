@@ -12,7 +12,6 @@ listener's own process show that its connection still delivers.
 from __future__ import annotations
 
 import json
-import math
 import secrets
 import threading
 import time
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 import psycopg
 import structlog
 
+from stoker.background_thread import BackgroundThread
 from stoker.backoff import backoff
 from stoker.metrics import Metrics
 from stoker.store.connection_watchdog import TCP_LIMITS, ConnectionWatchdog, limit_session
@@ -38,8 +38,8 @@ PAYLOAD_BYTES = 7900
 _LARGEST_BATCH = 50_000
 #: Seconds between heartbeats, and seconds without a heartbeat after which a process counts as failed.
 HEARTBEAT, GONE = 1.0, 4.0
-#: Seconds from the end of one sending to the next one, also by NATS. Without this pause, a busy process sends one
-#: notification per commit, which costs it, the carrier and all listeners as much as a part of the commit itself.
+#: Seconds from the end of one sending to the next one. Without this pause, a busy process sends one notification per
+#: commit, which costs it, PostgreSQL and all listeners as much as a part of the commit itself.
 PAUSE = 0.01
 #: Seconds that a listener waits for a notification before it checks whether it has to stop.
 _TICK = 0.5
@@ -51,14 +51,13 @@ _ANSWER_SECONDS = 5.0
 _CONNECTION: dict[str, Any] = {**TCP_LIMITS, "autocommit": True, "connect_timeout": 5}
 
 
-def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False, has_nats: bool = False) -> Iterator[str]:
+def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False) -> Iterator[str]:
     """
     Yield at least one payload, in ASCII and of at most ``PAYLOAD_BYTES``; without changes, the payload is a heartbeat.
 
-    ``changes`` maps topics to numbers. ``leaves`` states that the process stops regularly and has sent everything,
-    ``has_nats`` that it also receives changes by NATS.
+    ``changes`` maps topics to numbers. ``leaves`` states that the process stops regularly and has sent everything.
     """
-    head = f'{{"from":"{sender}","leaves":{json.dumps(leaves)},"nats":{json.dumps(has_nats)},"changes":['
+    head = f'{{"from":"{sender}","leaves":{json.dumps(leaves)},"changes":['
     entries: list[str] = []
     size = len(head) + 2
     for topic, number in changes.items():
@@ -79,16 +78,15 @@ class Received(NamedTuple):
     sender: str
     changes: Sequence[tuple[str, int]]
     leaves: bool = False
-    has_nats: bool = False
 
 
 def decode(payload: str) -> Received:
     """Decode a payload. One that ``encode`` has not made counts as a change of everything."""
     try:
-        content = json.loads(payload)
+        content = json.loads(payload)  # noqa: TID251 — sent by another process of this site
         changes = [(str(topic), int(number)) for topic, number in content["changes"]]
-        return Received(str(content["from"]), changes, content["leaves"] is True, content.get("nats") is True)
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return Received(str(content["from"]), changes, content["leaves"] is True)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         _log.warning("notification.unreadable", payload=payload[:100])
         return Received("", [(ALL, 0)])
 
@@ -113,7 +111,7 @@ class _Supervised:
         self._stopping = False
         self._ready = threading.Event()
         self._problem: str | None = "is not connected yet"
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     @property
     def problem(self) -> str | None:
@@ -126,7 +124,7 @@ class _Supervised:
         """Start the thread, unless it runs or was closed."""
         with self._changed:
             if self._thread is None and not self._stopping:
-                self._thread = threading.Thread(target=self._run, name=f"stoker-{self._name}", daemon=True)
+                self._thread = BackgroundThread(f"stoker-{self._name}", self._run)
                 self._thread.start()
 
     def close(self) -> None:
@@ -174,10 +172,6 @@ class NotificationSender(_Supervised):
         super().__init__(conninfo, "sender", watchdog)
         self.id = secrets.token_hex(8)
         self._metrics = metrics
-        self._has_nats = False
-        self._is_announcing = False
-        #: Set while the others know whether this process receives changes by NATS.
-        self._announced = threading.Event()
         self._pending: dict[str, int] = {}
 
     def start_and_wait(self) -> None:
@@ -202,18 +196,6 @@ class NotificationSender(_Supervised):
         if self._thread is None:
             self.start()
 
-    def announce(self, *, has_nats: bool) -> None:
-        """Tell other processes at once whether this one receives changes by NATS. Does not block."""
-        with self._changed:
-            self._has_nats = has_nats
-            self._is_announcing = True
-            self._announced.clear()
-            self._changed.notify_all()
-
-    def await_announced(self, timeout: float) -> bool:
-        """Wait until the last announcement is sent. Return whether it was sent within ``timeout`` seconds."""
-        return self._announced.wait(timeout)
-
     def _work(self, connection: psycopg.Connection[Any]) -> None:
         # Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
         connection.execute("SET synchronous_commit = off")
@@ -224,31 +206,22 @@ class NotificationSender(_Supervised):
         while not leaves:
             next_at = time.monotonic() + PAUSE
             with self._changed:
-                self._changed.wait_for(lambda: self._pending or self._stopping or self._is_announcing, HEARTBEAT)
+                self._changed.wait_for(lambda: self._pending or self._stopping, HEARTBEAT)
             time.sleep(max(0.0, next_at - time.monotonic()))
             leaves = self._send_pending(connection)
 
     def _send_pending(self, connection: psycopg.Connection[Any]) -> bool:
         """Send the changes that wait, or a heartbeat. Return whether this was the last payload."""
         with self._changed:
-            self._is_announcing = False
             batch, self._pending = self._pending, {}
-            leaves, has_nats = self._stopping, self._has_nats
-        self._send(connection, batch, leaves, has_nats)
-        with self._changed:
-            if not self._is_announcing:
-                self._announced.set()
-        return leaves
-
-    def _send(
-        self, connection: psycopg.Connection[Any], batch: Mapping[str, int], leaves: bool, has_nats: bool
-    ) -> None:
+            leaves = self._stopping
         try:
-            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves, has_nats=has_nats))])
+            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves))])
         except Exception:
             with self._changed:
                 merge(self._pending, batch)
             raise
+        return leaves
 
 
 class NotificationListener(_Supervised):
@@ -261,14 +234,6 @@ class NotificationListener(_Supervised):
         self._notifier = notifier
         self._own_id = own_id
         self._metrics = metrics
-        #: Other processes that do not receive changes by NATS. Until all of them were heard, some may be missing.
-        self._without_nats: set[str] = set()
-        self._knows_others_at = math.inf
-
-    @property
-    def has_others_without_nats(self) -> bool:
-        """Whether another process may receive changes by PostgreSQL only."""
-        return bool(self._without_nats) or self._problem is not None or time.monotonic() < self._knows_others_at
 
     def _work(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute(_LISTEN)
@@ -276,7 +241,6 @@ class NotificationListener(_Supervised):
         # Notifications sent before this connection are lost, so all caches may be outdated.
         self._notify_all()
         begun = time.monotonic()
-        self._without_nats, self._knows_others_at = set(), begun + GONE
         #: The time of the last payload from each process. The key "" represents processes that were killed before their
         #: first heartbeat reached this connection: because of these, everything counts as outdated once more.
         last = {self._own_id: begun, "": begun}
@@ -300,16 +264,11 @@ class NotificationListener(_Supervised):
             self._notifier.notify(topic, number)
         if received.leaves:
             last.pop(sender, None)
-        if received.has_nats or received.leaves:
-            self._without_nats.discard(sender)
-        elif sender:
-            self._without_nats.add(sender)
 
     def _on_sender_lost(self, sender: str, last: dict[str, float]) -> None:
         if sender == self._own_id:
             raise TimeoutError(f"nothing was received for {GONE:.0f} seconds")
         del last[sender]
-        self._without_nats.discard(sender)
         if sender:
             _log.warning("notification_sender.lost", sender=sender)
         self._notify_all()
@@ -317,3 +276,36 @@ class NotificationListener(_Supervised):
     def _notify_all(self) -> None:
         self._metrics.cache_clears.inc()
         self._notifier.notify(ALL, 0)
+
+
+class PostgresqlNotifications:
+    """
+    Carries notifications between the processes of a site on PostgreSQL, by a sender and a listener.
+
+    A lost notification delays another process by five seconds at most.
+    """
+
+    def __init__(self, conninfo: str, notifier: Notifier, metrics: Metrics, watchdog: ConnectionWatchdog) -> None:
+        self.sender = NotificationSender(conninfo, metrics, watchdog)
+        self.listener = NotificationListener(conninfo, notifier, self.sender.id, metrics, watchdog)
+        self._is_started = False
+
+    def send(self, changes: Mapping[str, int]) -> None:
+        """Send topics and their numbers to all other processes, after the commit. Does not block."""
+        self.sender.send(changes)
+
+    def start(self) -> None:
+        """Start both threads. Waits, a few seconds at most, until other processes know of this one."""
+        if not self._is_started:
+            self._is_started = True
+            self.sender.start_and_wait()
+            self.listener.start()
+
+    def problems(self) -> dict[str, str | None]:
+        """Return the current problem of each part; None: the part works. Empty before ``start``."""
+        return {"listener": self.listener.problem, "sender": self.sender.problem} if self._is_started else {}
+
+    def close(self) -> None:
+        """Send what waits, and stop both threads."""
+        self.listener.close()
+        self.sender.close()

@@ -7,7 +7,12 @@ causes a delay, because every waiter has a timeout and ``ALL`` clears every cach
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
+
+import structlog
+
+_log = structlog.get_logger("stoker.store")
 
 Subscriber = Callable[[str, int], None]
 
@@ -41,7 +46,8 @@ class Notifier:
     """
     Calls all subscribers for each notification.
 
-    A subscriber runs in the thread that committed or in the listener's thread, so it must be fast and must not raise.
+    A subscriber runs in the thread that committed or in the listener's thread, so it must be fast. An exception affects
+    no other subscriber and no caller, because the change is stored already: the subscriber is called with ``ALL``.
     """
 
     def __init__(self) -> None:
@@ -54,4 +60,9 @@ class Notifier:
     def notify(self, topic: str, number: int) -> None:
         """Call all subscribers."""
         for subscriber in self._subscribers:
-            subscriber(topic, number)
+            try:
+                subscriber(topic, number)
+            except Exception:
+                _log.exception("notification.failed", topic=topic)
+                with contextlib.suppress(Exception):
+                    subscriber(ALL, 0)

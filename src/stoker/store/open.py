@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-import secrets
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TypeVar
-
-import sqlalchemy as sa
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
+from typing import Any, TypeVar
 
 from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
-from stoker.store import postgresql, site_properties, sqlite
+from stoker.store import postgresql, sqlite
 from stoker.store.clock import Clock
 from stoker.store.connection_watchdog import ConnectionWatchdog
 from stoker.store.encryption import Encryption, KeySource, without_keys
+from stoker.store.faults import UNUSABLE_VALUES, unusable_value
+from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.notifier_engines import InProcess, NotifierEngine, PostgresqlEngine
+from stoker.store.pool import Pool
 from stoker.store.probe import Probe
-from stoker.store.tx import ENCRYPTION, Tx, TxCallbacks
+from stoker.store.sqlite import SqliteConnection, find_path
+from stoker.store.tx import Tx, TxCallbacks
 
-#: Name of the site's property with the NATS subject of its notifications.
-_SUBJECT = "nats_subject"
 T = TypeVar("T")
 
 #: The default number of connections of one process to PostgreSQL.
@@ -49,16 +49,14 @@ class Store:
         connections: int = CONNECTIONS,
         *,
         keys: KeySource = without_keys,
-        nats_url: str = "",
         direct_url: str = "",
     ) -> None:
         """
         Open the database at ``url``: ``sqlite:///…`` or ``postgresql://…``.
 
         ``connections`` is the total number of connections of this process, including those of jobs (PostgreSQL only).
-        ``keys`` returns the keys for columns with secrets. ``nats_url`` names a NATS server that carries notifications
-        between processes (PostgreSQL only). ``direct_url`` leads to the same PostgreSQL without a connection pooler,
-        for work that needs a session of its own. Raises Invalid for the URL of any other database.
+        ``keys`` returns the keys for columns with secrets. ``direct_url`` leads to the same PostgreSQL without a
+        connection pooler, for work that needs a session of its own. Raises Invalid for the URL of any other database.
         """
         self.url = url
         self.direct_url = direct_url or url
@@ -69,60 +67,51 @@ class Store:
         self.clock = Clock()
         #: What transactions call at their end; the app factory binds it.
         self.callbacks = LateBound("callbacks of the store", TxCallbacks())
-        self.notifications: NotifierEngine = InProcess()
+        #: Sends notifications to other processes and receives theirs. None on SQLite, which one process uses.
+        self.notifications: PostgresqlNotifications | None = None
         self._watchdog = ConnectionWatchdog()
-        match sa.make_url(url).get_backend_name():
-            case "sqlite":
-                self.engine = self._with_keys(sqlite.open_engine(url))
-                self._writer: sqlite.GroupWriter | postgresql.Writer
-                self._writer = sqlite.GroupWriter(self.engine, self.notifier, self.callbacks, self.metrics, self.clock)
-                self._reading = sqlite.read_transaction
-            case "postgresql":
-                pooled = connections - postgresql.FIXED_CONNECTIONS
-                self.engine = self._with_keys(postgresql.open_engine(url, pooled, self._watchdog, self.clock))
-                self.notifications = self._create_notifications(nats_url)
-                self._writer = postgresql.Writer(
-                    self.engine, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock
-                )
-                self._reading = postgresql.read_transaction
-            case other:
-                raise Invalid(f"cannot use a {other!r} database: give a sqlite:/// or postgresql:// URL")
+        #: False if the last write failed: the disk is full, for example.
+        self.may_write = True
+        #: The name of the database: ``sqlite`` or ``postgresql``.
+        self.dialect = re.split(r"[+:]", url, maxsplit=1)[0]
+        #: The connections of transactions. SQLite's writer has one of its own.
+        self.pool: Pool[Any]
+        self._writer: sqlite.GroupWriter | postgresql.Writer
+        self._read: Callable[[], AbstractContextManager[Tx]]
+        if self.dialect == "sqlite":
+            self._open_sqlite()
+        elif self.dialect == "postgresql":
+            self._open_postgresql(connections - postgresql.FIXED_CONNECTIONS)
+        else:
+            raise Invalid(f"cannot use a {self.dialect!r} database: give a sqlite:/// or postgresql:// URL")
         #: Checks for health probes whether the database responds, and corrects the clock.
         self.probe = Probe(self._open_probe, self.clock)
 
-    def _open_probe(self) -> sa.Engine:
+    def _open_sqlite(self) -> None:
+        self.pool = sqlite.open_pool(self.url)
+        self._read = partial(sqlite.read_transaction, self.pool, self.clock, self.encryption)
+        self._writer = sqlite.GroupWriter(
+            self.url, self.notifier, self.callbacks, self.metrics, self.clock, self.encryption
+        )
+
+    def _open_postgresql(self, pooled: int) -> None:
+        self.pool = postgresql.open_pool(self.url, pooled, self._watchdog, self.clock)
+        self._read = partial(postgresql.read_transaction, self.pool, self.clock, self.encryption)
+        self.notifications = PostgresqlNotifications(
+            postgresql.conninfo(self.direct_url), self.notifier, self.metrics, self._watchdog
+        )
+        self._writer = postgresql.Writer(
+            self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
+        )
+
+    def _open_probe(self) -> Pool[Any]:
         if self.dialect == "sqlite":
-            return sqlite.open_engine(self.url, 1, 0)
-        return postgresql.open_engine(self.url, 1, self._watchdog, self.clock)
-
-    def _create_notifications(self, nats_url: str) -> NotifierEngine:
-        conninfo = postgresql.conninfo(self.direct_url)
-        by_postgresql = PostgresqlEngine(conninfo, self.notifier, self.metrics, self._watchdog)
-        if not nats_url:
-            return by_postgresql
-        from stoker.store.nats_notifications import NatsEngine  # imported late, because few sites use it
-
-        return NatsEngine(nats_url, self._find_subject, self.notifier, self.metrics, by_postgresql)
-
-    def _find_subject(self) -> str:
-        """Return the NATS subject of the site, which the first process chooses: sites may share one NATS."""
-        with self.read() as tx:
-            subject = site_properties.get(tx, _SUBJECT)
-        return subject or self.write(lambda tx: site_properties.add(tx, _SUBJECT, f"stoker.{secrets.token_hex(16)}"))
-
-    def _with_keys(self, engine: sa.Engine) -> sa.Engine:
-        """Attach the encryption to the engine, so that every transaction finds it by its connection."""
-        engine.update_execution_options(**{ENCRYPTION: self.encryption})
-        return engine
-
-    @property
-    def dialect(self) -> str:
-        """The name of the database: ``sqlite`` or ``postgresql``."""
-        return self.engine.dialect.name
+            return sqlite.open_pool(self.url)
+        return postgresql.open_pool(self.url, 1, self._watchdog, self.clock)
 
     def read(self) -> AbstractContextManager[Tx]:
-        """Open a read transaction. Raises Unavailable if the database does not respond."""
-        return self._reading(self.engine, self.clock)
+        """Open a read transaction. Raises Unavailable if the database does not respond, Invalid as ``write`` does."""
+        return self._read()
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
@@ -131,9 +120,9 @@ class Store:
         ``background`` marks a part of a long operation: on SQLite, which has one writer, other transactions go first.
         Without ``durable``, the commit does not wait for the disk: it survives the end of this process, but a crash of
         the machine or of PostgreSQL may undo it.
-        Raises Unavailable if the database does not respond, and any exception of ``do``, with secrets redacted.
+        Raises Unavailable if the database does not respond, Invalid for a value that it cannot store, and any exception
+        of ``do``, with secrets redacted.
         """
-
         begun, is_signal = time.monotonic(), False
 
         def guarded(tx: Tx) -> T:
@@ -146,7 +135,14 @@ class Store:
             finally:
                 is_signal = tx.is_signal
 
-        result = self._writer.write(guarded, background=background, durable=durable)
+        try:
+            result = self._writer.write(guarded, background=background, durable=durable)
+        except UNUSABLE_VALUES as error:
+            raise unusable_value(error) from error
+        except Unavailable:
+            self.may_write = False
+            raise
+        self.may_write = True
         seconds = time.monotonic() - begun
         self.metrics.write_seconds.observe(seconds)
         if is_signal:
@@ -160,36 +156,40 @@ class Store:
         Waits, for a few seconds at most, until other processes know of this one (see ``notifications``). On SQLite
         there is only one process, so the method does nothing.
         """
-        self.notifications.start()
+        if self.notifications is not None:
+            self.notifications.start()
 
     def check_notifications(self) -> None:
         """Raise Unavailable if notifications are currently not sent or not received."""
-        if problems := self.notifications.check():
+        problems = [f"the {part} {problem}" for part, problem in self.notifier_problems().items() if problem]
+        if problems:
             raise Unavailable("; ".join(problems))
 
     def notifier_problems(self) -> dict[str, str | None]:
         """Return the current problem of each part of the notifier; None: the part works."""
-        return self.notifications.problems()
+        return {} if self.notifications is None else self.notifications.problems()
 
     def count_connections(self) -> tuple[int, int]:
         """Return how many connections transactions use now, and how many this process may open for them."""
-        pool = self.engine.pool
-        assert isinstance(pool, sa.QueuePool)
-        return pool.checkedout(), pool.size() + max(0, pool._max_overflow)
+        return self.pool.used, self.pool.size
 
     @contextmanager
-    def session_engine(self) -> Iterator[sa.Engine]:
-        """Yield an engine for work that needs a session of its own, such as a migration, and may take any time."""
-        if self.dialect == "sqlite":
-            yield self.engine
-            return
-        with postgresql.session_engine(self.direct_url) as engine:
-            yield self._with_keys(engine)
+    def session(self) -> Iterator[Any]:
+        """
+        Yield the driver's connection for work that needs a session of its own, such as a migration.
+
+        Its statements may take any time. It begins transactions only if told to. Raises the driver's errors.
+        """
+        url = self.direct_url
+        is_file = self.dialect == "sqlite"
+        with closing(SqliteConnection(find_path(url)).driver if is_file else postgresql.connect(url)) as connection:
+            yield connection
 
     def close(self) -> None:
         """Stop the threads and close all connections."""
         self._writer.close()
-        self.notifications.close()
+        if self.notifications is not None:
+            self.notifications.close()
         self.probe.close()
-        self.engine.dispose()
+        self.pool.close()
         self._watchdog.close()

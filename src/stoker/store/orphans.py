@@ -2,50 +2,31 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from stoker.model.messaging import Queue
 from stoker.store.queues import QUEUES
-from stoker.store.schema import containers, deployments, objects, queues, resources, servers, stacks
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-
-def _is_orphaned(owner: sa.Column[str]) -> list[sa.ColumnElement[bool]]:
-    """Return the conditions for an owner that is set but is no existing resource, server, deployment or stack."""
-    return [
-        owner.is_not(None),
-        sa.not_(sa.exists().where(resources.c.id == owner)),
-        sa.not_(sa.exists().where(servers.c.id == owner)),
-        sa.not_(sa.exists().where(deployments.c.id == owner)),
-        sa.not_(_is_live_stack(owner)),
-    ]
-
-
-def _is_live_stack(id: sa.Column[str]) -> sa.ColumnElement[bool]:
-    return sa.exists().where(stacks.c.id == id, stacks.c.deleted_at.is_(None))
-
-
-_QUEUES = QUEUES.select(*_is_orphaned(queues.c.owner)).order_by(queues.c.project_id, queues.c.name)
-_CONTAINERS = (
-    sa.select(containers.c.account, containers.c.name)
-    .where(*_is_orphaned(containers.c.owner))
-    .order_by(containers.c.account, containers.c.name)
+_LIVE_STACK = "EXISTS (SELECT 1 FROM stacks s WHERE s.id = {owner} AND s.deleted_at IS NULL)"
+#: The owner is set but is no existing resource, server, deployment or stack.
+_ORPHANED = (
+    "{owner} IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = {owner})"
+    " AND NOT EXISTS (SELECT 1 FROM servers v WHERE v.id = {owner})"
+    " AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = {owner})"
+    f" AND NOT {_LIVE_STACK}"
 )
-#: A stack's container has one object for each resource that signals by an object. Its name is the resource's id.
-_OBJECTS = (
-    sa.select(objects.c.account, objects.c.container, objects.c.name)
-    .join_from(
-        objects,
-        containers,
-        sa.and_(containers.c.account == objects.c.account, containers.c.name == objects.c.container),
-    )
-    .where(
-        _is_live_stack(containers.c.owner),
-        objects.c.replaced_at.is_(None),
-        sa.func.length(objects.c.name) == 36,
-        sa.not_(sa.exists().where(resources.c.id == objects.c.name)),
-    )
-    .order_by(objects.c.account, objects.c.container, objects.c.name)
+_QUEUES = QUEUES.select(f"{_ORPHANED.format(owner='queues.owner')} ORDER BY project_id, name")
+_CONTAINERS = sql(
+    f"SELECT account, name FROM containers WHERE {_ORPHANED.format(owner='containers.owner')} ORDER BY account, name"
+)
+#: A stack's container has the objects of resources that signal by objects. Their names begin with the resource's id.
+_OBJECTS = sql(
+    "SELECT o.account, o.container, o.name FROM objects o"
+    " JOIN containers c ON c.account = o.account AND c.name = o.container"
+    f" WHERE {_LIVE_STACK.format(owner='c.owner')} AND length(o.name) >= 36"
+    " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = substr(o.name, 1, 36))"
+    " ORDER BY o.account, o.container, o.name"
 )
 
 
@@ -56,9 +37,9 @@ def of_queues(tx: Tx) -> list[Queue]:
 
 def of_containers(tx: Tx) -> list[tuple[str, str]]:
     """Return the orphaned containers: (account, name)."""
-    return [(row.account, row.name) for row in tx.run(_CONTAINERS)]
+    return [(account, name) for account, name in tx.fetch_all(_CONTAINERS, {})]
 
 
 def of_objects(tx: Tx) -> list[tuple[str, str, str]]:
     """Return the orphaned objects in containers that still have an owner: (account, container, name)."""
-    return [(row.account, row.container, row.name) for row in tx.run(_OBJECTS)]
+    return [(account, container, name) for account, container, name in tx.fetch_all(_OBJECTS, {})]

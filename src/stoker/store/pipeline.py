@@ -26,11 +26,8 @@ _Key = tuple[bytes, tuple[int, ...]]
 PREPARED_AFTER = 5
 MOST_PREPARED = 100
 
-_BEGIN: dict[psycopg.IsolationLevel | None, bytes] = {
-    None: b"BEGIN",
-    psycopg.IsolationLevel.READ_COMMITTED: b"BEGIN ISOLATION LEVEL READ COMMITTED",
-    psycopg.IsolationLevel.REPEATABLE_READ: b"BEGIN ISOLATION LEVEL REPEATABLE READ",
-}
+#: What begins a transaction, by its isolation level.
+DEFAULT, REPEATABLE_READ = b"BEGIN", b"BEGIN ISOLATION LEVEL REPEATABLE READ"
 
 
 class _Encoded(NamedTuple):
@@ -43,7 +40,8 @@ class _Encoded(NamedTuple):
 
 class Pipeline:
     """
-    The batches of one connection. Between them, psycopg's own methods may be called.
+    The batches of one connection, on which psycopg begins no transactions (``autocommit``). Between batches, psycopg's
+    own methods may be called.
 
     A statement that is executed often is prepared. psycopg itself then prepares none: it would deallocate all of them
     after a rollback.
@@ -61,11 +59,15 @@ class Pipeline:
         self._writable = select.poll()
         self._writable.register(connection.fileno(), select.POLLIN | select.POLLOUT)
         self._prepares = prepares
+        #: The isolation level of the next transaction.
+        self.isolation = DEFAULT
         #: How often statements that are not prepared were executed, and the names of the prepared ones, in the order of
         #: the last use.
         self._uses: OrderedDict[_Key, int] = OrderedDict()
         self._names: OrderedDict[_Key, bytes] = OrderedDict()
         self._last_number = 0
+        #: How many rows the last statement has changed or returned.
+        self.rowcount = 0
 
     def run(self, queries: Sequence[Query], *, commits: bool = False) -> Sequence[tuple[Any, ...]]:
         """
@@ -84,7 +86,10 @@ class Pipeline:
             if self._pgconn.pipeline_status != pq.PipelineStatus.OFF:
                 self.connection.close()  # unread results would be those of the next batch
             raise
-        if commits or result is None or not result.nfields:
+        if commits or result is None:
+            return ()
+        self.rowcount = result.command_tuples or 0
+        if not result.nfields:
             return ()
         self._transformer.set_pgresult(result)
         rows: Sequence[tuple[Any, ...]] = self._transformer.load_rows(0, result.ntuples, tuple)
@@ -104,8 +109,8 @@ class Pipeline:
         """Send a batch. Return what each of its results means: a statement was prepared under a name, or None."""
         pgconn = self._pgconn
         expected: list[tuple[_Key, bytes] | None] = []
-        if not self.is_in_transaction and not self.connection.autocommit:
-            pgconn.send_query_params(_BEGIN[self.connection.isolation_level], None)
+        if not self.is_in_transaction:
+            pgconn.send_query_params(self.isolation, None)
             expected.append(None)
         new: dict[_Key, bytes] = {}
         for key, values, formats in queries:

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
 import random
+import re
 import select
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from functools import partial
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
-import sqlalchemy as sa
 import structlog
-from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.pool import ConnectionPoolEntry, PoolProxiedConnection
 
 from stoker.backoff import backoff
 from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import pool
 from stoker.store.clock import DATABASE_TIME, Clock
+from stoker.store.connection import Batch, Rows
 from stoker.store.connection_watchdog import ConnectionWatchdog, limit_session, tcp_limits
+from stoker.store.encryption import Encryption
+from stoker.store.faults import ConnectionLost, Failure, is_ended, wrap
+from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.notifier_engines import NotifierEngine
-from stoker.store.pipeline import Pipeline
-from stoker.store.statement_drivers import PIPELINE, is_ended
+from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query
+from stoker.store.pool import Pool
+from stoker.store.sql import sql
 from stoker.store.tx import Tx, TxCallbacks, reading
 from stoker.store.unconfirmed_commits import UnconfirmedCommits
 
@@ -39,11 +39,9 @@ _AGAIN = ("40001", "40P01")
 _TRIES = 8
 #: A connection that was idle for so long is checked by a query. A query each time costs a tenth of a transaction.
 _IDLE_SECONDS = 0.5
-#: The key for the time at which a connection was returned to the pool.
-_RETURNED = "returned"
 
 #: The number of connections that ordinary users may open, the limit of this user (-1: none), and those in use.
-_CAPACITY = sa.text(
+_CAPACITY = (
     "SELECT CAST(current_setting('max_connections') AS int)"
     " - CAST(current_setting('superuser_reserved_connections') AS int)"
     " - CAST(coalesce(current_setting('reserved_connections', true), '0') AS int),"
@@ -51,49 +49,107 @@ _CAPACITY = sa.text(
     " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())"
 )
 _PROCESS_AND_TIME = f"SELECT pg_backend_pid(), {DATABASE_TIME}".encode()
-_NOT_DURABLE = sa.text("SET LOCAL synchronous_commit = off")
+_NOT_DURABLE = sql("SET LOCAL synchronous_commit = off")
 #: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
 #: check.
 FIXED_CONNECTIONS = 3
 
 
-def open_engine(url: str, pool_size: int, watchdog: ConnectionWatchdog, clock: Clock) -> sa.Engine:
-    """Return an engine with at most ``pool_size`` connections, each of which corrects ``clock`` when it opens."""
-    parsed = driver_url(url)
-    engine = sa.create_engine(
-        parsed,
-        connect_args=tcp_limits(parsed),
-        pool_size=pool_size,
-        max_overflow=0,
-        pool_timeout=pool.TIMEOUT,
-        hide_parameters=True,  # parameters include password hashes and scripts of users, which errors must not repeat
-    )
-    sa.event.listen(engine, "connect", partial(_prepare_connection, watchdog, clock))
-    sa.event.listen(engine, "handle_error", _translate_loss)
-    sa.event.listen(engine, "checkin", _record_return)
-    sa.event.listen(engine, "checkout", partial(_check_connection, engine.dialect))
-    return engine
+class PostgresqlConnection:
+    """A connection to PostgreSQL. Implements ``connection.Connection`` and ``pool.Pooled``."""
+
+    dialect = "postgresql"
+
+    def __init__(self, url: str, watchdog: ConnectionWatchdog, clock: Clock) -> None:
+        """Open the connection, and correct ``clock``. Raises Failure."""
+        with _wrapped():
+            self.driver = connect(url)
+            watchdog.watch(self.driver)
+            has_session = not is_pooled(self.driver, clock)
+            if has_session:
+                limit_session(self.driver)
+        #: The batches of this connection.
+        self.pipeline = Pipeline(self.driver, prepares=has_session)
+
+    def execute(self, batch: Batch) -> Rows:
+        """Execute a batch in one round trip; see ``connection.Connection``."""
+        return _LoadedRows(self._run(batch), self.pipeline.rowcount)
+
+    def commit(self, batch: Batch) -> None:
+        """Execute a batch and commit in one round trip; see ``connection.Connection``."""
+        self._run(batch, commits=True)
+
+    def _run(self, batch: Batch, *, commits: bool = False) -> Sequence[Any]:
+        queries: list[Query] = []
+        for statement, rows in batch:
+            text, names = statement.postgresql
+            queries += [(text, [row[name] for name in names]) for row in rows]
+        try:
+            return self.pipeline.run(queries, commits=commits)
+        except psycopg.Error as error:
+            if is_ended(error):
+                self.driver.close()
+            if self.driver.closed:
+                raise ConnectionLost(error) from error
+            raise wrap(error) from error
+
+    def reset(self) -> bool:
+        """Roll back; see ``pool.Pooled``."""
+        self.pipeline.isolation = DEFAULT
+        with contextlib.suppress(psycopg.Error):
+            self.driver.rollback()
+        return not self.driver.closed
+
+    def is_alive(self, idle_seconds: float) -> bool:
+        """
+        Return whether PostgreSQL responds. It may have been started again.
+
+        PostgreSQL says goodbye before it closes a connection, so a connection with nothing to read is alive, unless the
+        network was cut meanwhile.
+        """
+        if idle_seconds < _IDLE_SECONDS and not _is_readable(self.driver.fileno()):
+            return True
+        with contextlib.suppress(psycopg.Error):
+            self.driver.execute("SELECT 1")
+            return True
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.driver.close()
 
 
-def _prepare_connection(
-    watchdog: ConnectionWatchdog, clock: Clock, connection: DBAPIConnection, record: ConnectionPoolEntry
-) -> None:
-    driver = cast("psycopg.Connection[Any]", connection)
-    watchdog.watch(driver)
-    has_session = not is_pooled(driver, clock)
-    if has_session:
-        limit_session(driver)
-    record.info[PIPELINE] = Pipeline(driver, prepares=has_session)
+class _LoadedRows:
+    __slots__ = ("_rows", "rowcount")
+
+    def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
+        self._rows = rows
+        self.rowcount = rowcount
+
+    def fetchone(self) -> Any:
+        return self._rows[0] if self._rows else None
+
+    def fetchall(self) -> Sequence[Any]:
+        return self._rows
 
 
-def _translate_loss(context: sa.ExceptionContext) -> sa.exc.OperationalError | None:
-    """Return the error to raise for a session that PostgreSQL has ended, as for every loss of a connection."""
-    error = context.original_exception
-    if not is_ended(error):
-        return None
-    context.is_disconnect = True
-    lost = psycopg.OperationalError(str(error))
-    return sa.exc.OperationalError(context.statement, None, lost, hide_parameters=True, connection_invalidated=True)
+def connect(url: str) -> psycopg.Connection[Any]:
+    """Open a connection with TCP's time limits. It begins transactions only if told to. Raises psycopg.Error."""
+    info = conninfo(url)
+    return psycopg.connect(info, autocommit=True, **tcp_limits(info))
+
+
+@contextmanager
+def _wrapped() -> Iterator[None]:
+    try:
+        yield
+    except psycopg.Error as error:
+        raise wrap(error) from error
+
+
+def open_pool(url: str, size: int, watchdog: ConnectionWatchdog, clock: Clock) -> Pool[PostgresqlConnection]:
+    """Return a pool of at most ``size`` connections, each of which corrects ``clock`` when it opens."""
+    return Pool(lambda: PostgresqlConnection(url, watchdog, clock), size, size)
 
 
 def is_pooled(connection: psycopg.Connection[Any], clock: Clock) -> bool:
@@ -109,39 +165,6 @@ def is_pooled(connection: psycopg.Connection[Any], clock: Clock) -> bool:
         return False  # the connection is lost, which the next statement reports
     clock.measure(asked_at, float(seconds))
     return int(process) != connection.info.backend_pid
-
-
-def _record_return(_connection: object, record: ConnectionPoolEntry) -> None:
-    record.info[_RETURNED] = time.monotonic()
-
-
-def _check_connection(
-    dialect: sa.Dialect, connection: DBAPIConnection, record: ConnectionPoolEntry, _proxy: PoolProxiedConnection
-) -> None:
-    """
-    Replace a connection that does not respond, for example after a restart of PostgreSQL.
-
-    PostgreSQL says goodbye before it closes a connection, so a connection with nothing to read is alive, unless the
-    network was cut meanwhile.
-    """
-    driver = cast("psycopg.Connection[Any]", connection)
-    if time.monotonic() - record.info.get(_RETURNED, math.inf) < _IDLE_SECONDS and not _is_readable(driver.fileno()):
-        return
-    try:
-        dialect.do_ping(connection)
-    except psycopg.Error as error:
-        raise sa.exc.InvalidatePoolError(str(error)) from error
-
-
-@contextmanager
-def session_engine(url: str) -> Iterator[sa.Engine]:
-    """Yield an engine whose connections are sessions of their own, and whose statements may take any time."""
-    parsed = driver_url(url)
-    engine = sa.create_engine(parsed, connect_args=tcp_limits(parsed), poolclass=sa.NullPool, hide_parameters=True)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
 
 
 def check_pooler(url: str, direct_url: str) -> bool:
@@ -164,28 +187,24 @@ def check_pooler(url: str, direct_url: str) -> bool:
 
 
 def _leads_to_pooler(url: str) -> bool:
-    with session_engine(url) as engine, engine.connect() as connection:
-        return is_pooled(cast("psycopg.Connection[Any]", connection.connection.driver_connection), Clock())
-
-
-def driver_url(url: str) -> sa.URL:
-    """Return the URL for SQLAlchemy with the driver psycopg 3, also for a plain ``postgresql://`` URL."""
-    return sa.make_url(url).set(drivername="postgresql+psycopg")
+    with closing(connect(url)) as connection:
+        return is_pooled(connection, Clock())
 
 
 def conninfo(url: str) -> str:
-    """Return the URL for psycopg itself."""
-    return driver_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    """Return the URL as libpq expects it; SQLAlchemy's ``postgresql+psycopg://`` is accepted, too."""
+    return re.sub(r"^postgresql\+\w+:", "postgresql:", url)
 
 
-def check_capacity(engine: sa.Engine, needed: int) -> None:
+def check_capacity(connection: psycopg.Connection[Any], needed: int) -> None:
     """
     Check whether the server permits ``needed`` connections.
 
     Raises Invalid if the server never permits as many. If other programs have too many of them now, writes a warning.
     """
-    with engine.connect() as connection:
-        most, role_limit, used = connection.execute(_CAPACITY).one()
+    row = connection.execute(_CAPACITY).fetchone()
+    assert row is not None, "the query returns one row"
+    most, role_limit, used = row
     if 0 <= role_limit < most:
         most = role_limit
     if needed > most:
@@ -204,24 +223,21 @@ def _is_readable(file: int) -> bool:
 
 
 @contextmanager
-def read_transaction(engine: sa.Engine, clock: Clock) -> Iterator[Tx]:
+def read_transaction(pool: Pool[PostgresqlConnection], clock: Clock, encryption: Encryption) -> Iterator[Tx]:
     """Yield a read transaction with one snapshot (REPEATABLE READ). Raises Unavailable."""
     try:
-        with (
-            engine.connect().execution_options(isolation_level="REPEATABLE READ") as connection,
-            reading(connection, clock.now()) as tx,
-        ):
-            yield tx
-    except sa.exc.OperationalError as error:
+        with pool.connection() as connection:
+            connection.pipeline.isolation = REPEATABLE_READ
+            with reading(connection, clock.now(), encryption) as tx:
+                yield tx
+    except Failure as error:
         raise Unavailable(f"cannot read from the database: {error.orig}") from error
-    except sa.exc.TimeoutError as error:
-        raise pool.pool_exhausted() from error
 
 
-class _ConnectionLost(Exception):
+class _NothingStored(Exception):
     """The connection broke before the commit, so nothing of the transaction is stored."""
 
-    def __init__(self, error: sa.exc.OperationalError) -> None:
+    def __init__(self, error: ConnectionLost) -> None:
         super().__init__(str(error))
         self.error = error
 
@@ -231,20 +247,22 @@ class Writer:
 
     def __init__(
         self,
-        engine: sa.Engine,
+        pool: Pool[PostgresqlConnection],
         notifier: Notifier,
-        sender: NotifierEngine,
+        sender: PostgresqlNotifications,
         callbacks: LateBound[TxCallbacks],
         metrics: Metrics,
         clock: Clock,
+        encryption: Encryption,
     ) -> None:
-        self._engine = engine
+        self._pool = pool
+        self._encryption = encryption
         self._clock = clock
         self._notifier = notifier
         self._sender = sender
         self._callbacks = callbacks
         self._metrics = metrics
-        self._unconfirmed = UnconfirmedCommits(engine, self._notify_unconfirmed)
+        self._unconfirmed = UnconfirmedCommits(self._query, self._notify_unconfirmed)
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """
@@ -255,12 +273,10 @@ class Writer:
         for attempt in range(_TRIES):
             try:
                 return self._once(do, durable)
-            except sa.exc.TimeoutError as error:
-                raise pool.pool_exhausted() from error
-            except _ConnectionLost as lost:
+            except _NothingStored as lost:
                 if attempt:
                     raise Unavailable(f"cannot write to the database: {lost.error.orig}") from lost.error
-            except sa.exc.OperationalError as error:
+            except Failure as error:
                 if getattr(error.orig, "sqlstate", None) not in _AGAIN or attempt == _TRIES - 1:
                     raise Unavailable(f"cannot write to the database: {error.orig}") from error
                 time.sleep(random.uniform(0, backoff(attempt, first=0.01)))  # noqa: S311 — only spreads the tries
@@ -271,30 +287,32 @@ class Writer:
         self._unconfirmed.close()
 
     def _once(self, do: Callable[[Tx], T], durable: bool) -> T:
-        with self._engine.connect() as connection, connection.begin() as transaction:
-            tx = Tx(connection, self._clock.now(), callbacks=self._callbacks)
+        with self._pool.connection() as connection:
+            tx = Tx(connection, self._clock.now(), self._encryption, callbacks=self._callbacks)
             try:
                 if not durable:
                     tx.put(_NOT_DURABLE, {})
                 result = do(tx)
                 tx.flush()
-            except sa.exc.OperationalError as error:
-                if connection.invalidated:
-                    raise _ConnectionLost(error) from error
-                raise
+            except ConnectionLost as error:
+                raise _NothingStored(error) from error
             begun = time.monotonic()
             try:
                 tx.commit()
-                transaction.commit()  # updates SQLAlchemy's state
-            except sa.exc.OperationalError:
-                if connection.invalidated:
-                    self._unconfirmed.add(tx.notifications)
+            except ConnectionLost:
+                self._unconfirmed.add(tx.notifications)
                 raise
         self._metrics.commit_seconds.observe(time.monotonic() - begun)
         self._metrics.commit_transactions.observe(1)
         self._sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
         return result
+
+    def _query(self, statement: LiteralString) -> int:
+        with self._pool.connection() as connection:
+            row = connection.driver.execute(statement).fetchone()
+            assert row is not None, "the query returns one row"
+            return int(row[0])
 
     def _notify_unconfirmed(self, notifications: Mapping[str, int]) -> None:
         self._sender.send(notifications)

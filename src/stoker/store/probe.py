@@ -6,44 +6,44 @@ The query also corrects the clock.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
-
-import sqlalchemy as sa
+from typing import Any
 
 from stoker.model.errors import Unavailable
 from stoker.store.clock import DATABASE_TIME, Clock
+from stoker.store.faults import DatabaseError, describe
+from stoker.store.pool import Pool
+from stoker.store.sql import sql
 
-_SELECT = {
-    "postgresql": sa.text(f"SELECT {DATABASE_TIME} FROM alembic_version"),  # noqa: S608 — a constant
-    "sqlite": sa.text("SELECT 1 FROM alembic_version"),
-}
+_SELECT = sql("SELECT 1 FROM schema_version", postgresql=f"SELECT {DATABASE_TIME} FROM schema_version")
 
 
 class Probe:
     """A health check with one connection, which the first check opens."""
 
-    def __init__(self, open_engine: Callable[[], sa.Engine], clock: Clock) -> None:
+    def __init__(self, open_pool: Callable[[], Pool[Any]], clock: Clock) -> None:
+        """``open_pool`` returns a pool of one connection."""
         self._clock = clock
-        self._open_engine = open_engine
-        self._engine: sa.Engine | None = None
+        self._open_pool = open_pool
+        self._pool: Pool[Any] | None = None
 
     def check(self) -> None:
         """Read one row. Raises Unavailable; blocks as long as the database does not respond."""
-        if self._engine is None:
-            self._engine = self._open_engine()
+        if self._pool is None:
+            self._pool = self._open_pool()
         try:
-            with self._engine.connect() as connection:
-                dialect, asked_at = connection.dialect.name, self._clock.uptime()
-                answer = connection.execute(_SELECT[dialect]).scalar()
-        except sa.exc.SQLAlchemyError as error:
-            cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
-            raise Unavailable(f"cannot read from the database: {cause}") from error
+            with self._pool.connection() as connection:
+                dialect, asked_at = connection.dialect, self._clock.uptime()
+                row = connection.execute([(_SELECT, ({},))]).fetchone()
+        except (DatabaseError, sqlite3.Error) as error:
+            raise Unavailable(f"cannot read from the database: {describe(error)}") from error
         if dialect == "sqlite":
             self._clock.approach_machine()
-        elif answer is not None:
-            self._clock.measure(asked_at, answer)
+        elif row is not None:
+            self._clock.measure(asked_at, row[0])
 
     def close(self) -> None:
         """Close the connection."""
-        if self._engine is not None:
-            self._engine.dispose()
+        if self._pool is not None:
+            self._pool.close()

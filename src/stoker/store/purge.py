@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
-from typing import Protocol
 
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -32,29 +30,4 @@ def in_batches(store: Store, delete: Callable[[Tx, int], int], batch: int = BATC
         if not count:
             return total
         total += count
-        time.sleep(max(_PAUSE, time.monotonic() - begun))
-
-
-class WindowDeletion(Protocol):
-    """Deletes rows of one window of a table (``in_windows``)."""
-
-    def __call__(self, tx: Tx, *, after: int) -> tuple[int, int | None]:
-        """Delete in the window that begins after ``after``. Return the number of rows, and the window's end."""
-
-
-def in_windows(store: Store, delete: WindowDeletion) -> int:
-    """
-    Call ``delete(tx, after=seq)`` in separate transactions for one window of a table after the other; return the sum.
-
-    ``delete`` returns the number of deleted rows, and the ``seq`` at which its window ended; None: the window was the
-    last one.
-    """
-    total, after = 0, 0
-    while True:
-        begun = time.monotonic()
-        count, end = store.write(partial(delete, after=after), background=True, durable=False)
-        total += count
-        if end is None:
-            return total
-        after = end
         time.sleep(max(_PAUSE, time.monotonic() - begun))

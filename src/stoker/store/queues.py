@@ -4,34 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import sqlalchemy as sa
-
 from stoker.model.messaging import Queue
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import claims, messages, queues, subscriptions
+from stoker.store.sql import delete as delete_from
+from stoker.store.sql import insert, sql, update
 from stoker.store.tx import Tx
 
-QUEUES = Repository(Queue, queues)
+QUEUES = Repository(Queue, "queues")
 #: If two transactions create the same queue, only one row is inserted.
-_ADD = statements.insert_new(queues, "project_id", "name")
+_ADD = sql(f"{insert('queues', *QUEUES.codec.written).text} ON CONFLICT (project_id, name) DO NOTHING RETURNING id")
 _NAMED = QUEUES.by("project_id", "name")
-_PAGE = (
-    QUEUES.by("project_id")
-    .where(
-        queues.c.name > sa.bindparam("marker"),
-        # Not LIKE, which is case-sensitive on PostgreSQL only.
-        sa.or_(
-            sa.bindparam("part", type_=sa.String) == "",
-            sa.func.replace(queues.c.name, sa.bindparam("part"), "") != queues.c.name,
-        ),
-    )
-    .order_by(queues.c.name)
-    .limit(sa.bindparam("limit"))
+#: Not LIKE, which is case-sensitive on PostgreSQL only.
+_PAGE = QUEUES.select(
+    "project_id = :project_id AND name > :marker AND (CAST(:part AS text) = '' OR replace(name, :part, '') <> name)"
+    " ORDER BY name LIMIT :limit"
 )
-_COUNT = statements.count(queues, "project_id")
-_SET_METADATA = statements.update(queues, "metadata")
-_EMPTY = [statements.delete(table, "queue_id") for table in (messages, claims, subscriptions)]
+_COUNT = sql("SELECT count(*) FROM queues WHERE project_id = :project_id")
+_SET_METADATA = update("queues", "metadata")
+_EMPTY = [delete_from(table, "queue_id") for table in ("messages", "subscriptions")]
 
 
 def add(tx: Tx, new: Queue) -> bool:
@@ -60,7 +51,7 @@ def save_metadata(tx: Tx, id: str, metadata: dict[str, Any]) -> None:
 
 
 def delete(tx: Tx, id: str) -> None:
-    """Delete the queue with its messages, claims and subscriptions."""
+    """Delete the queue with its messages and subscriptions."""
     QUEUES.delete(tx, id)
     for statement in _EMPTY:
         tx.execute_fast(statement, {"queue_id": id})

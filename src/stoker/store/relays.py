@@ -4,30 +4,22 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from stoker.model.errors import Conflict
 from stoker.model.relay import Relay
-from stoker.store import rows, statements
 from stoker.store.repository import Repository, require
-from stoker.store.schema import relays
+from stoker.store.sql import delete as delete_by
 from stoker.store.tx import Tx
 
-_RELAYS = Repository(Relay, relays)
-_LIST = _RELAYS.by("project_id").order_by(relays.c.name)
+_RELAYS = Repository(Relay, "relays")
+_LIST = _RELAYS.select("project_id = :project_id ORDER BY name")
 _NAMED = _RELAYS.by("project_id", "name")
-_SET_SEEN = statements.update(relays, "last_seen", "version")
-_DELETE_IN_PROJECT = statements.delete(relays, "project_id")
+_DELETE_IN_PROJECT = delete_by("relays", "project_id")
 
 
 def add(tx: Tx, new: Relay) -> None:
     """Insert a relay. Raises Conflict if another one of the project has its name."""
-    if find_by_name(tx, new.project_id, new.name) is not None:
-        raise _name_conflict(new)
-    try:
-        _RELAYS.add(tx, new)
-    except sa.exc.IntegrityError:
-        raise _name_conflict(new) from None
+    if not _RELAYS.add(tx, new, unless_exists=True):
+        raise Conflict(f"A relay named {new.name!r} exists already: choose another name, or delete that relay first.")
 
 
 def find(tx: Tx, id: str) -> Relay | None:
@@ -52,7 +44,7 @@ def list_all(tx: Tx, project_id: str) -> list[Relay]:
 
 def record_seen(tx: Tx, id: str, at: datetime, version: str | None) -> None:
     """Record the time of the relay's last request, and its version."""
-    tx.execute_fast(_SET_SEEN, {"key_id": id, "last_seen": rows.to_micros(at), "version": version})
+    _RELAYS.update(tx, id, last_seen=at, version=version)
 
 
 def delete(tx: Tx, id: str) -> None:
@@ -63,7 +55,3 @@ def delete(tx: Tx, id: str) -> None:
 def delete_in_project(tx: Tx, project_id: str) -> None:
     """Delete the relays of a project."""
     tx.execute_fast(_DELETE_IN_PROJECT, {"project_id": project_id})
-
-
-def _name_conflict(new: Relay) -> Conflict:
-    return Conflict(f"A relay named {new.name!r} exists already: choose another name, or delete that relay first.")

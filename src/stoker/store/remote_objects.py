@@ -1,28 +1,28 @@
 """
-Queries for remote objects: the desired and observed state of Stoker's objects and queues in an external Swift or Zaqar.
+Queries for remote objects: the desired and observed state of Stoker's objects and queues in an external Swift or Zaqar,
+and the times at which Stoker polls them for results.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-import sqlalchemy as sa
+from msgspec import Struct
 
-from stoker.store import statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import deployments, remote_objects, resources, servers
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
 #: VERSIONS: objects of which every version is a signal.
 OBJECT, QUEUE, VERSIONS = "object", "queue", "versions"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoteObject:
+class RemoteObject(Struct, frozen=True, kw_only=True):
     """A row of the table. The object is pending while ``observed_generation`` is less than ``desired_generation``."""
 
     id: str
@@ -42,67 +42,95 @@ class RemoteObject:
     last_result: str | None
     details: Mapping[str, Any]
 
+    @property
+    def target_name(self) -> str:
+        """The name without the container: a name of ``model.ids.remote_name``."""
+        return self.name.rpartition("/")[2]
 
-REMOTE_OBJECTS = Repository(RemoteObject, remote_objects)
-_SET_DESIRED = sa.text(
-    "INSERT INTO remote_objects"
-    " (id, kind, name, project_id, resource_id, body, desired_generation, observed_generation, is_removed,"
-    " poll_interval, details, signed_method)"
-    " VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, :observed_generation, false, 0, '{}',"
-    " :signed_method)"
-    " ON CONFLICT (kind, name) DO UPDATE SET"
-    " body = COALESCE(excluded.body, remote_objects.body), signed_method = COALESCE(excluded.signed_method,"
-    " remote_objects.signed_method),"
-    " details = CASE WHEN remote_objects.is_removed THEN '{}' ELSE remote_objects.details END,"
-    # An unchanged desired state does not increment the generation.
-    " desired_generation = remote_objects.desired_generation + CASE WHEN remote_objects.is_removed OR"
-    " excluded.body IS NOT NULL"
-    " OR COALESCE(excluded.signed_method, remote_objects.signed_method, '') <>"
-    " COALESCE(remote_objects.signed_method, '') THEN 1 ELSE 0 END,"
-    " observed_generation = CASE WHEN remote_objects.is_removed AND :observed_generation = 1 THEN"
-    " remote_objects.desired_generation + 1 ELSE remote_objects.observed_generation END,"
-    " is_removed = false"
-    " RETURNING id, observed_generation < desired_generation AS due"
+
+REMOTE_OBJECTS = Repository(RemoteObject, "remote_objects")
+#: An unchanged desired state does not increment the generation.
+_SET_DESIRED = sql(
+    """INSERT INTO remote_objects (id, kind, name, project_id, resource_id, body, desired_generation,
+        observed_generation, is_removed, poll_interval, details, signed_method)
+    VALUES (:id, :kind, :name, :project_id, :resource_id, :body, 1, :observed_generation, false, 0, '{}',
+        :signed_method)
+    ON CONFLICT (kind, name) DO UPDATE SET
+    body = coalesce(excluded.body, remote_objects.body),
+    signed_method = coalesce(excluded.signed_method, remote_objects.signed_method),
+    details = CASE WHEN remote_objects.is_removed THEN '{}' ELSE remote_objects.details END,
+    desired_generation = remote_objects.desired_generation
+        + CASE WHEN remote_objects.is_removed OR excluded.body IS NOT NULL
+            OR coalesce(excluded.signed_method, remote_objects.signed_method, '')
+            <> coalesce(remote_objects.signed_method, '') THEN 1 ELSE 0 END,
+    observed_generation = CASE WHEN remote_objects.is_removed AND excluded.observed_generation = 1
+        THEN remote_objects.desired_generation + 1 ELSE remote_objects.observed_generation END,
+    is_removed = false
+    RETURNING id, observed_generation < desired_generation"""
 )
-_MARK_REMOVED = sa.text(
+_MARK_REMOVED = sql(
     "UPDATE remote_objects SET is_removed = true, desired_generation = desired_generation + 1, poll_at = NULL,"
-    " body = NULL"
-    " WHERE kind = :kind AND name = :name AND NOT is_removed RETURNING id"
+    " body = NULL WHERE kind = :kind AND name = :name AND NOT is_removed RETURNING id"
 )
-_PENDING = sa.select(remote_objects.c.id).where(
-    remote_objects.c.kind == sa.bindparam("of"),
-    remote_objects.c.observed_generation < remote_objects.c.desired_generation,
+_PENDING = sql("SELECT id FROM remote_objects WHERE kind = :kind AND observed_generation < desired_generation")
+_RENEW = sql(
+    "UPDATE remote_objects SET desired_generation = desired_generation + 1"
+    " WHERE id = :id AND NOT is_removed AND body IS NULL AND signed_method IS NOT NULL"
 )
-_RENEW = (
-    sa.update(remote_objects)
-    .where(
-        remote_objects.c.id == sa.bindparam("id_"),
-        sa.not_(remote_objects.c.is_removed),
-        remote_objects.c.body.is_(None),
-        remote_objects.c.signed_method.is_not(None),
-    )
-    .values(desired_generation=remote_objects.c.desired_generation + 1)
-)
-_NAMED = REMOTE_OBJECTS.by("kind", "name").where(sa.not_(remote_objects.c.is_removed))
-_SET_OBSERVED = statements.update(remote_objects, "observed_generation", "details")
-_DELETE = sa.delete(remote_objects).where(
-    remote_objects.c.id == sa.bindparam("id_"),
-    remote_objects.c.is_removed,
-    remote_objects.c.desired_generation == sa.bindparam("upto"),
-)
+_NAMED = REMOTE_OBJECTS.select("kind = :kind AND name = :name AND NOT is_removed")
+_SET_OBSERVED = update("remote_objects", "observed_generation", "details")
+_DELETE = sql("DELETE FROM remote_objects WHERE id = :id AND is_removed AND desired_generation = :generation")
 _ORPHANS = REMOTE_OBJECTS.select(
-    sa.or_(
-        remote_objects.c.is_removed,
-        sa.and_(
-            sa.not_(sa.exists().where(resources.c.id == remote_objects.c.resource_id)),
-            sa.not_(sa.exists().where(servers.c.id == remote_objects.c.resource_id)),
-            sa.not_(sa.exists().where(deployments.c.id == remote_objects.c.resource_id)),
-        ),
-    )
-).order_by(remote_objects.c.kind, remote_objects.c.name)
-_KNOWN = sa.select(remote_objects.c.name).where(
-    remote_objects.c.kind == sa.bindparam("of"), remote_objects.c.name.in_(sa.bindparam("names", expanding=True))
+    "is_removed OR NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = remote_objects.resource_id)"
+    " AND NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = remote_objects.resource_id)"
+    " AND NOT EXISTS (SELECT 1 FROM deployments WHERE deployments.id = remote_objects.resource_id) ORDER BY kind, name"
 )
+_KNOWN = sql("SELECT name FROM remote_objects WHERE kind = :kind AND name @in(names)")
+_START = sql(
+    "UPDATE remote_objects SET poll_at = :at, poll_interval = :every, awaited_until = :until"
+    " WHERE kind = :kind AND name = :name AND NOT is_removed"
+)
+#: After a notification. Objects that are not polled any more are not changed.
+_POLL_NOW = sql(
+    "UPDATE remote_objects SET poll_at = :at, poll_interval = :every"
+    f" WHERE resource_id = :resource AND kind = '{QUEUE}' AND poll_at IS NOT NULL"
+)
+#: With the start of the run, not the deployment's last change: a cancellation changes the deployment but does not make
+#: a result stale. Without a resource, the object belongs to a deployment.
+_DUE = sql(
+    f"""SELECT {REMOTE_OBJECTS.columns_sql()}, deployments.status,
+    coalesce(deployments.queued_at, deployments.created_at)
+    FROM remote_objects LEFT JOIN resources ON resources.id = remote_objects.resource_id
+    LEFT JOIN deployments ON deployments.id = coalesce(resources.physical_id, remote_objects.resource_id)
+    WHERE remote_objects.kind = :kind AND remote_objects.poll_at <= :now
+    ORDER BY remote_objects.poll_at LIMIT :most"""
+)
+_NEXT = sql("SELECT min(poll_at) FROM remote_objects WHERE kind = :kind AND poll_at IS NOT NULL")
+#: Not if another transaction has set another time in the meantime.
+_POLLED = sql("UPDATE remote_objects SET poll_at = :at, poll_interval = :every WHERE id = :id AND poll_at = :was")
+_SET_RESULT = sql(
+    f"UPDATE remote_objects SET last_result = CASE WHEN kind = '{VERSIONS}' THEN coalesce(last_result || ' ', '')"
+    " ELSE '' END || :what WHERE id = :id"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """A remote object that is due for polling."""
+
+    remote_object: RemoteObject
+    #: When the run with the expected result began. For signals without a run, long ago; None: no signal is expected.
+    since: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """The result of a poll: when to poll the object again."""
+
+    remote_object: RemoteObject
+    #: None: the object is not polled any more.
+    next_at: datetime | None
+    interval: timedelta = timedelta(0)
 
 
 def set_desired(
@@ -139,12 +167,12 @@ def mark_removed(tx: Tx, kind: str, name: str) -> str | None:
 
 def renew(tx: Tx, id: str) -> bool:
     """Request a new signed URL for an object without a body. Return False if the URL is no longer desired."""
-    return tx.run(_RENEW, {"id_": id}).rowcount > 0
+    return tx.change(_RENEW, {"id": id}) > 0
 
 
 def pending(tx: Tx, kind: str) -> list[str]:
     """Return the ids of the objects of this kind whose observed state differs from the desired state."""
-    return [row[0] for row in tx.fetch_all(_PENDING, {"of": kind})]
+    return [row[0] for row in tx.fetch_all(_PENDING, {"kind": kind})]
 
 
 def find(tx: Tx, id: str) -> RemoteObject | None:
@@ -159,16 +187,14 @@ def find_by_name(tx: Tx, kind: str, name: str) -> RemoteObject | None:
 
 def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
     """Record that the state in ``remote_object`` has been applied, with the driver's ``details``."""
-    values = {
-        "observed_generation": remote_object.desired_generation,
-        "details": tx.secrets.dump(details, always=bool(details)),
-    }
+    encrypted = tx.secrets.dump(details, always=bool(details))
+    values = {"observed_generation": remote_object.desired_generation, "details": encrypted}
     tx.execute_fast(_SET_OBSERVED, {"key_id": remote_object.id, **values})
 
 
 def delete(tx: Tx, remote_object: RemoteObject) -> None:
     """Delete the row of an object that was removed in the service, unless it is desired again."""
-    tx.execute_fast(_DELETE, {"id_": remote_object.id, "upto": remote_object.desired_generation})
+    tx.execute_fast(_DELETE, {"id": remote_object.id, "generation": remote_object.desired_generation})
 
 
 def orphans(tx: Tx) -> list[RemoteObject]:
@@ -182,4 +208,69 @@ def orphans(tx: Tx) -> list[RemoteObject]:
 
 def known_names(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
     """Return those of the names that belong to remote objects of this kind."""
-    return {row.name for row in tx.run(_KNOWN, {"of": kind, "names": list(names)})} if names else set()
+    return {row[0] for row in tx.fetch_all(_KNOWN, {"kind": kind, "names": rows.dump(list(names))})}
+
+
+def start_polling(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: datetime | None) -> None:
+    """
+    Start polling a remote object at this time, with this pause between polls.
+
+    ``until`` is set for signals without a run: until then, a signal is expected.
+    """
+    every = pause // rows.MICROSECOND
+    values = {
+        "kind": kind,
+        "name": name,
+        "at": rows.to_micros(at),
+        "every": every,
+        "until": rows.to_micros_optional(until),
+    }
+    tx.execute_fast(_START, values)
+
+
+def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
+    """
+    Make the poll of the resource's queue due, after a notification of a result. Return False if the queue is not
+    polled.
+    """
+    values = {"resource": resource_id, "at": rows.to_micros(tx.now), "every": pause // rows.MICROSECOND}
+    return tx.change(_POLL_NOW, values) > 0
+
+
+def due_polls(tx: Tx, kind: str, limit: int) -> list[Due]:
+    """Return at most ``limit`` remote objects of this kind that are due for polling."""
+    result = tx.fetch_all(_DUE, {"kind": kind, "now": rows.to_micros(tx.now), "most": limit})
+    return [_due(REMOTE_OBJECTS.decode(row, tx.secrets), row, tx.now) for row in result]
+
+
+def _due(remote_object: RemoteObject, row: Any, now: datetime) -> Due:
+    status, began = row[-2:]
+    if status == "IN_PROGRESS":
+        return Due(remote_object, rows.from_micros(began))
+    until = remote_object.awaited_until
+    return Due(remote_object, rows.EPOCH if until is not None and until > now else None)
+
+
+def next_poll(tx: Tx, kind: str) -> datetime | None:
+    """Return the time of the next poll of this kind of object, or None."""
+    next_at: int | None = tx.scalar(_NEXT, {"kind": kind})
+    return None if next_at is None else rows.from_micros(next_at)
+
+
+def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
+    """Set the next poll of each object, unless another transaction has set another time."""
+    values = [
+        {
+            "id": poll.remote_object.id,
+            "was": poll.remote_object.poll_at,
+            "at": rows.to_micros_optional(poll.next_at),
+            "every": poll.interval // rows.MICROSECOND,
+        }
+        for poll in done
+    ]
+    tx.run_many(_POLLED, values)
+
+
+def set_result(tx: Tx, id: str, what: str) -> None:
+    """Record the identifier of a processed result; for objects with versions, add it to the earlier ones."""
+    tx.execute_fast(_SET_RESULT, {"id": id, "what": what})

@@ -1,19 +1,22 @@
-"""Repositories: the statements that add, find, change and delete the rows of one dataclass, generated at import."""
+"""Repositories: the statements that add, find, change and delete the rows of one struct, generated at import."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, Generic, Protocol, TypeVar
 
-import sqlalchemy as sa
+from msgspec import Struct
 
 from stoker.model.errors import EntityNotFound
-from stoker.store import rows, statements
-from stoker.store.codec import Codec
+from stoker.store import rows
+from stoker.store import sql as sqls
+from stoker.store.codec import Codec, Encoder
+from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 
 class _InProject(Protocol):
@@ -26,99 +29,124 @@ P = TypeVar("P", bound=_InProject)
 
 class Repository(Generic[T]):
     """
-    The rows of ``table`` as objects of the dataclass ``model``::
+    The rows of ``table`` as objects of the struct ``model``::
 
-        _CLAIMS = Repository(Claim, claims, key=("queue_id", "id"), fixed=("queue_id",))
-        _EXPIRED = _CLAIMS.select(claims.c.expires_at <= sa.bindparam("now"))
+        _CLAIMS = Repository(Claim, "claims", key=("queue_id", "id"), fixed=("queue_id",))
+        _EXPIRED = _CLAIMS.select("expires_at <= :now")
 
         claim = _CLAIMS.find(tx, queue_id, id, for_update=True)
         expired = _CLAIMS.all(tx, _EXPIRED, {"now": now})
 
-    ``key`` names the columns that identify a row, ``fixed`` those that ``save`` does not write. ``unmapped`` names the
-    columns that the dataclass does not have (see ``Codec``).
+    A query that joins begins with ``columns_sql``: ``sql(f"SELECT {_CLAIMS.columns_sql('c')} FROM claims c JOIN …")``.
+
+    ``key`` names the columns that identify a row, ``fixed`` those that ``save`` does not write.
     """
 
     def __init__(
         self,
         model: type[T],
-        table: sa.Table,
+        table: str,
         *,
         key: tuple[str, ...] = ("id",),
         fixed: Collection[str] = (),
-        unmapped: Collection[str] = (),
     ) -> None:
-        self.codec = codec = Codec(model, table, unmapped)
-        self.columns, self.encode, self.decode = codec.columns, codec.encode, codec.decode
+        #: The name of the table.
+        self.table = table
+        self.codec = codec = Codec(model, table)
+        self.encode, self.decode = codec.encode, codec.decode
         self.fixed = (*key, *fixed)
         self._key = key
-        self._insert = sa.insert(table)
-        self._find = self.by(*key)
+        self._find = self.select(sqls.equal(*key))
         changing = [name for name in codec.written if name not in self.fixed]
-        self._update = statements.update(table, *changing, key=key)
+        self._update = sqls.update(self.table, *changing, key=key)
         self._encode_changes = codec.encoder(
             {**{name: name for name in changing}, **{f"key_{name}": name for name in key if name in codec.fields}}
         )
-        self._delete = statements.delete(table, *key)
+        replaced = ", ".join(f"{sqls.quote(name)} = excluded.{sqls.quote(name)}" for name in changing)
+        self._replace = f"ON CONFLICT ({', '.join(key)}) DO UPDATE SET {replaced}"
+        self._delete = sqls.delete(self.table, *key)
+        #: The statements of ``update`` and their encoders, by the names of the columns.
+        self._updates: dict[tuple[str, ...], tuple[Statement, Encoder[Any]]] = {}
 
-    def select(self, *conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
-        """Return the query for the rows that match the conditions, for use with ``first``, ``all`` and ``several``."""
-        return sa.select(*self.columns).where(*conditions)
+    def columns_sql(self, alias: str = "") -> str:
+        """Return the columns that ``decode`` expects at the beginning of a row. ``alias`` is the table's in a query."""
+        return ", ".join(f"{alias or self.table}.{sqls.quote(name)}" for name in self.codec.fields)
 
-    def by(self, *names: str) -> sa.Select[Any]:
+    def select(self, condition: str) -> Statement:
+        """
+        Return the query for the rows that match a condition, for use with ``first``, ``all`` and ``several``.
+
+        ``condition`` is what follows WHERE; it may end with ORDER BY and LIMIT.
+        """
+        return sql(f"SELECT {self.columns_sql()} FROM {self.table} WHERE {condition}")
+
+    def by(self, *names: str) -> Statement:
         """Return the query for the rows whose columns ``names`` equal the parameters of the same names."""
-        return self.select(*statements.equal(self.codec.table, *names))
+        return self.select(sqls.equal(*names))
 
-    def add(self, tx: Tx, new: T, *, encrypt: Collection[str] = (), **unmapped: Any) -> None:
+    def add(
+        self, tx: Tx, new: T, *, encrypt: Collection[str] = (), unless_exists: bool = False, **columns: Any
+    ) -> bool:
         """
-        Insert an object.
+        Insert an object. With ``unless_exists``, return False instead if a unique index has its values already.
 
-        ``encrypt`` names columns that are encrypted even if the transaction knows no secret in them. ``unmapped`` are
-        the values of columns that the dataclass does not have, as stored.
+        ``encrypt`` names columns that are encrypted even if the transaction knows no secret in them. ``columns`` are
+        the values of other columns, as stored.
         """
-        values = _encrypt(tx, self.encode(new, tx.secrets), encrypt)
-        if unmapped:
-            values |= unmapped
-        tx.execute_fast(self._insert, values)
+        values = _encrypt(tx, self.encode(new, tx.secrets), encrypt) | columns
+        inserted = tx.execute_fast(_insert(self.table, tuple(values), unless_exists), values)
+        return not unless_exists or inserted is not None
 
-    def put(self, tx: Tx, new: T) -> None:
-        """Insert an object with the next other statement (``Tx.put``)."""
-        tx.put(self._insert, self.encode(new, tx.secrets))
+    def put(self, tx: Tx, new: T, **columns: Any) -> None:
+        """Insert an object with the next other statement (``Tx.put``). ``columns`` are as in ``add``."""
+        values = self.encode(new, tx.secrets) | columns
+        tx.put(_insert(self.table, tuple(values)), values)
 
     def add_all(self, tx: Tx, new: Iterable[T]) -> None:
         """Insert objects."""
-        tx.run_many(self._insert, [self.encode(item, tx.secrets) for item in new])
+        tx.run_many(_insert(self.table, self.codec.written), [self.encode(item, tx.secrets) for item in new])
 
     def find(self, tx: Tx, *key: Any, for_update: bool = False) -> T | None:
         """Return the object with this key, or None; ``for_update`` locks its row."""
         return self.first(tx, self._find, dict(zip(self._key, key, strict=True)), for_update=for_update)
 
-    def first(self, tx: Tx, query: sa.Select[Any], values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
+    def first(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
         """Return the object in the first row of a query made by ``select`` or ``by``, or None."""
-        row = tx.execute_fast(_locking(query) if for_update else query, values)
+        row = tx.execute_fast(query.for_update if for_update else query, values)
         return None if row is None else self.decode(row, tx.secrets)
 
-    def all(self, tx: Tx, query: sa.Select[Any], values: Mapping[str, Any], *, for_update: bool = False) -> list[T]:
+    def all(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> list[T]:
         """Return the objects in all rows of a query made by ``select`` or ``by``."""
         decode, secrets = self.decode, tx.secrets
-        return [decode(row, secrets) for row in tx.fetch_all(_locking(query) if for_update else query, values)]
+        return [decode(row, secrets) for row in tx.fetch_all(query.for_update if for_update else query, values)]
 
-    def several(self, tx: Tx, query: sa.Select[Any], ids: Iterable[str]) -> list[T]:
-        """Return the objects in all rows of a query whose parameter ``ids`` is a list (``expanding``)."""
-        return [
-            self.decode(row, tx.secrets) for portion in rows.portions(ids) for row in tx.run(query, {"ids": portion})
-        ]
+    def several(self, tx: Tx, query: Statement, ids: Iterable[str]) -> list[T]:
+        """Return the objects in all rows of a query whose parameter ``ids`` is a list (``@in(ids)``)."""
+        listed = list(ids)
+        return self.all(tx, query, {"ids": rows.dump(listed)}) if listed else []
 
-    def save(self, tx: Tx, changed: T, *, encrypt: Collection[str] = ()) -> None:
-        """Write all columns of an object except for the fixed ones. ``encrypt`` is as in ``add``."""
-        tx.execute_fast(self._update, _encrypt(tx, self._encode_changes(changed, tx.secrets), encrypt))
+    def save(self, tx: Tx, changed: T, *, encrypt: Collection[str] = (), later: bool = False) -> None:
+        """
+        Write all columns of an object except for the fixed ones. ``encrypt`` is as in ``add``.
 
-    def put_changes(self, tx: Tx, changed: T) -> None:
-        """Write the columns that ``save`` writes, with the next other statement (``Tx.put``)."""
-        tx.put(self._update, self._encode_changes(changed, tx.secrets))
+        ``later``: with the next other statement (``Tx.put``).
+        """
+        write = tx.put if later else tx.execute_fast
+        write(self._update, _encrypt(tx, self._encode_changes(changed, tx.secrets), encrypt))
+
+    def update(self, tx: Tx, *key: Any, **changes: Any) -> None:
+        """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
+        names = tuple(changes)
+        if names not in self._updates:
+            statement = sqls.update(self.table, *names, key=self._key)
+            self._updates[names] = statement, self.codec.encoder({name: name for name in names})
+        statement, encode = self._updates[names]
+        keys = {f"key_{name}": value for name, value in zip(self._key, key, strict=True)}
+        tx.execute_fast(statement, {**encode(SimpleNamespace(**changes), tx.secrets), **keys})
 
     def save_all(self, tx: Tx, changed: Iterable[T]) -> None:
-        """Write all columns of objects except for the fixed ones."""
-        tx.run_many(self._update, [self._encode_changes(item, tx.secrets) for item in changed])
+        """Insert objects, or write all columns but the fixed ones of those that exist, with the next statement."""
+        tx.put_rows(self.table, [self.encode(item, tx.secrets) for item in changed], self._replace)
 
     def delete(self, tx: Tx, *key: Any) -> None:
         """Delete the row with this key."""
@@ -137,8 +165,9 @@ def require(entity: P | None, noun: str, id: str, project_id: str | None = None)
 
 
 @cache
-def _locking(query: sa.Select[Any]) -> sa.Select[Any]:
-    return query.with_for_update()
+def _insert(table: str, names: tuple[str, ...], unless_exists: bool = False) -> Statement:
+    statement = sqls.insert(table, *names)
+    return sql(f"{statement.text} ON CONFLICT DO NOTHING RETURNING {names[0]}") if unless_exists else statement
 
 
 def _encrypt(tx: Tx, values: dict[str, Any], names: Collection[str]) -> dict[str, Any]:

@@ -4,54 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-import sqlalchemy as sa
-
 from stoker.model.stack import Resource
 from stoker.model.status import Status
-from stoker.store import statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import resources, stacks
+from stoker.store.sql import delete, sql
 from stoker.store.tx import Tx
 
-_RESOURCES = Repository(Resource, resources, fixed=("stack_id", "name", "created_at"))
-_OF_STACK = _RESOURCES.by("stack_id").order_by(resources.c.name)
-_OF_SEVERAL = _RESOURCES.select(resources.c.stack_id.in_(sa.bindparam("ids", expanding=True))).order_by(
-    resources.c.stack_id, resources.c.name
+_RESOURCES = Repository(Resource, "resources", fixed=("stack_id", "name", "created_at"))
+_OF_STACK = _RESOURCES.select("stack_id = :stack_id ORDER BY name")
+_OF_SEVERAL = _RESOURCES.select("stack_id @in(ids) ORDER BY stack_id, name")
+_NAMED = _RESOURCES.select("stack_id = :stack_id AND name = :name AND current")
+_OF_NAMES = _RESOURCES.select("stack_id = :stack_id AND current AND name @in(names)")
+_IN_PROGRESS = _RESOURCES.select(f"stack_id = :stack_id AND status = '{Status.IN_PROGRESS}'")
+_PHYSICAL = _RESOURCES.select("stack_id = :stack_id AND physical_id = :physical_id AND current")
+_ANYWHERE = sql(
+    f"SELECT {_RESOURCES.columns_sql()} FROM resources JOIN stacks ON stacks.id = resources.stack_id"
+    " WHERE stacks.project_id = :project_id AND resources.physical_id = :physical_id AND resources.current LIMIT 1"
 )
-_NAMED = _RESOURCES.by("stack_id", "name").where(resources.c.current)
-_IN_PROGRESS = _RESOURCES.by("stack_id").where(resources.c.status == Status.IN_PROGRESS.value)
-_PHYSICAL = _RESOURCES.by("stack_id", "physical_id").where(resources.c.current)
-_ANYWHERE = (
-    _RESOURCES.by("physical_id")
-    .join(stacks, stacks.c.id == resources.c.stack_id)
-    .where(stacks.c.project_id == sa.bindparam("project_id"), resources.c.current)
-    .limit(1)
+_OUTDATED = _RESOURCES.select("stack_id = :stack_id AND NOT current")
+_RETIRED = _RESOURCES.select("stack_id = :stack_id AND name = :name AND NOT current ORDER BY created_at")
+_OF_TREE = "SELECT resources.id FROM stacks JOIN resources ON stack_id = stacks.id WHERE root_id = :root"
+_ARE_MANY = sql(f"{_OF_TREE} LIMIT 1 OFFSET :many")
+_ANY_OF_TYPES = sql(f"{_OF_TREE} AND type @in(types) LIMIT 1")
+#: The current resource of a name, else those that are being deleted.
+_SHOWN = _RESOURCES.select("stack_id = :stack_id AND name = :name ORDER BY current DESC, created_at LIMIT 1")
+#: JSON maps that may contain a name.
+_MAY_REQUIRE = sql(
+    "SELECT name, requires FROM resources WHERE stack_id = :stack_id AND @position(requires, :name) > 0 AND (current"
+    " OR NOT EXISTS (SELECT 1 FROM resources AS new WHERE new.stack_id = resources.stack_id"
+    " AND new.name = resources.name AND new.current)) ORDER BY name"
 )
-_OUTDATED = _RESOURCES.by("stack_id").where(sa.not_(resources.c.current))
-_RETIRED = _RESOURCES.by("stack_id", "name").where(sa.not_(resources.c.current)).order_by(resources.c.created_at)
-_ARE_MANY = (
-    sa.select(resources.c.id)
-    .join_from(stacks, resources, resources.c.stack_id == stacks.c.id)
-    .where(stacks.c.root_id == sa.bindparam("root"))
-    .limit(1)
-    .offset(sa.bindparam("many"))
-)
-_ANY_OF_TYPES = (
-    sa.select(resources.c.id)
-    .join_from(stacks, resources, resources.c.stack_id == stacks.c.id)
-    .where(stacks.c.root_id == sa.bindparam("root"), resources.c.type.in_(sa.bindparam("types", expanding=True)))
-    .limit(1)
-)
-_DELETE = statements.delete(resources, "id")
-
-
-def add_all(tx: Tx, new: Sequence[Resource]) -> None:
-    """Insert resources."""
-    _RESOURCES.add_all(tx, new)
+_DELETE = delete("resources", "id")
 
 
 def save_all(tx: Tx, changed: Iterable[Resource]) -> None:
-    """Write the changeable columns of resources."""
+    """Insert new resources and write the changeable columns of others, with the next statement."""
     _RESOURCES.save_all(tx, changed)
 
 
@@ -62,7 +50,7 @@ def are_many(tx: Tx, root_id: str, many: int) -> bool:
 
 def any_of_types(tx: Tx, root_id: str, types: Sequence[str]) -> bool:
     """Return whether the tree of stacks below this root has a resource of one of these types."""
-    return tx.run(_ANY_OF_TYPES, {"root": root_id, "types": types}).first() is not None
+    return tx.execute_fast(_ANY_OF_TYPES, {"root": root_id, "types": rows.dump(types)}) is not None
 
 
 def delete_all(tx: Tx, ids: Sequence[str]) -> None:
@@ -81,6 +69,22 @@ def find_by_name(tx: Tx, stack_id: str, name: str) -> Resource | None:
         of_stack: list[Resource] = tx.prefetched["resources", stack_id]
         return next((resource for resource in of_stack if resource.current and resource.name == name), None)
     return _RESOURCES.first(tx, _NAMED, {"stack_id": stack_id, "name": name})
+
+
+def of_names(tx: Tx, stack_id: str, names: Sequence[str]) -> list[Resource]:
+    """Return the current incarnations of the resources with these names."""
+    return _RESOURCES.all(tx, _OF_NAMES, {"stack_id": stack_id, "names": rows.dump(names)})
+
+
+def shown(tx: Tx, stack_id: str, name: str) -> Resource | None:
+    """Return the current resource with this name, or one that is being deleted if there is no current one, or None."""
+    return _RESOURCES.first(tx, _SHOWN, {"stack_id": stack_id, "name": name})
+
+
+def required_by(tx: Tx, stack_id: str, name: str) -> list[str]:
+    """Return the names of the shown resources that require the resource with this name, sorted."""
+    candidates = tx.fetch_all(_MAY_REQUIRE, {"stack_id": stack_id, "name": f"{rows.dump(name)}:"})
+    return list(dict.fromkeys(dependent for dependent, requires in candidates if name in rows.load(requires)))
 
 
 def with_physical_id(tx: Tx, stack_id: str, physical_id: str) -> Resource | None:

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+#: The LIMIT of a query for all rows.
+UNLIMITED = 2**62
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 #: SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.

@@ -4,32 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import sqlalchemy as sa
-
 from stoker.model.errors import Conflict
 from stoker.model.trigger import Schedule
-from stoker.store import statements
+from stoker.store.faults import UniqueViolation
 from stoker.store.repository import Repository, require
-from stoker.store.schema import schedules
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
-_SCHEDULES = Repository(
-    Schedule, schedules, fixed=("project_id", "requested_by", "created_at"), unmapped=("config_id",)
-)
-_LIST = _SCHEDULES.by("project_id").order_by(schedules.c.seq)
-_NAMED = sa.select(schedules.c.id).where(*statements.equal(schedules, "project_id", "name"))
-_OF_CONFIG = _SCHEDULES.by("config_id").limit(1)
-_SET_CONFIG = statements.update(schedules, "config_id")
+_SCHEDULES = Repository(Schedule, "schedules", fixed=("project_id", "requested_by", "created_at"))
+_LIST = _SCHEDULES.select("project_id = :project_id ORDER BY seq")
+_NAMED = sql("SELECT id FROM schedules WHERE project_id = :project_id AND name = :name")
+_OF_CONFIG = _SCHEDULES.select("config_id = :config_id LIMIT 1")
+_SET_CONFIG = update("schedules", "config_id")
 
 
 def add(tx: Tx, new: Schedule) -> None:
     """Insert a schedule. Raises Conflict if another schedule of the project has its name."""
-    _refuse_twin(tx, new)
     _learn_secrets(tx, new)
-    try:
-        _SCHEDULES.add(tx, new, config_id=new.body.get("config_id"))
-    except sa.exc.IntegrityError:  # another transaction inserted the name after the check
-        raise _name_conflict(new) from None
+    if not _SCHEDULES.add(tx, new, unless_exists=True, config_id=new.body.get("config_id")):
+        raise _name_conflict(new)
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Schedule | None:
@@ -54,11 +47,12 @@ def using_config(tx: Tx, config_id: str) -> Schedule | None:
 
 def save(tx: Tx, changed: Schedule) -> None:
     """Write the changeable columns of a schedule. Raises Conflict if another schedule of the project has its name."""
-    _refuse_twin(tx, changed)
+    if tx.scalar(_NAMED, {"project_id": changed.project_id, "name": changed.name}) not in (None, changed.id):
+        raise _name_conflict(changed)
     _learn_secrets(tx, changed)
     try:
         _SCHEDULES.save(tx, changed)
-    except sa.exc.IntegrityError:
+    except UniqueViolation:  # another transaction inserted the name after the check
         raise _name_conflict(changed) from None
     tx.execute_fast(_SET_CONFIG, {"key_id": changed.id, "config_id": changed.body.get("config_id")})
 
@@ -66,12 +60,6 @@ def save(tx: Tx, changed: Schedule) -> None:
 def delete(tx: Tx, id: str) -> None:
     """Delete the schedule."""
     _SCHEDULES.delete(tx, id)
-
-
-def _refuse_twin(tx: Tx, schedule: Schedule) -> None:
-    twin = tx.scalar(_NAMED, {"project_id": schedule.project_id, "name": schedule.name})
-    if twin not in (None, schedule.id):
-        raise _name_conflict(schedule)
 
 
 def _name_conflict(schedule: Schedule) -> Conflict:

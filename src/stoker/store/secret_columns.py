@@ -9,7 +9,7 @@ New secrets enter with the columns that define them: hidden parameters (``stacks
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
 from stoker.model import secrets
@@ -17,6 +17,42 @@ from stoker.store import rows
 from stoker.store.encryption import Encryption, is_encrypted
 
 _Text = TypeVar("_Text", str, str | None)
+
+#: By table, the columns that are encrypted if they contain a secret. Bytes are always encrypted.
+ENCRYPTED: Mapping[str, Collection[str]] = {
+    "accounts": ("headers",),
+    "checks": ("changes",),
+    "cloud_credentials": ("secret",),
+    "cloud_objects": ("specification", "arguments", "observed", "progress"),
+    "configs": ("body",),
+    "containers": ("headers",),
+    "delegations": ("trust_id",),
+    "deployments": ("input_values", "output_values", "changes", "stdout_held", "stderr_held"),
+    "messages": ("body",),
+    "objects": ("data",),
+    "remote_objects": ("body", "details"),
+    "resources": ("definition", "properties", "metadata", "data"),
+    "runs": ("input_values", "output_values", "changes"),
+    "schedules": ("body",),
+    "snapshots": ("data",),
+    "stacks": ("parameters", "outputs", "source", "previous"),
+    "steps": ("definition",),
+    "trigger_targets": ("input_values",),
+    "triggers": ("config", "input_values"),
+}
+#: By table, the columns with a sentence for people, in which known secrets are redacted.
+REDACTED: Mapping[str, Collection[str]] = {
+    "checks": ("reason",),
+    "cloud_objects": ("reason",),
+    "deployments": ("status_reason", "message"),
+    "resources": ("reason",),
+    "runs": ("message", "status_reason"),
+    "schedules": ("last_error",),
+    "snapshots": ("reason",),
+    "stacks": ("reason", "failure"),
+    "trigger_targets": ("status_reason",),
+    "triggers": ("status_reason",),
+}
 
 
 class SecretColumns:
@@ -32,10 +68,11 @@ class SecretColumns:
 
     def __init__(self, encryption: Encryption | None) -> None:
         self._encryption = encryption
+        self._secrets = secrets.SecretSet()
         #: The secret texts that this transaction knows, oldest first.
-        self.texts: dict[str, None] = {}
-        #: Secret → the texts to search for in JSON.
-        self._needles: dict[str, tuple[str, ...]] = {}
+        self.texts: Collection[str] = self._secrets.texts
+        #: The texts to search for in JSON.
+        self._needles = secrets.Needles()
 
     def learn(self, values: Iterable[Any]) -> None:
         """Treat the texts of these values as secrets from now on."""
@@ -45,27 +82,29 @@ class SecretColumns:
 
     def _add(self, text: str) -> None:
         if text not in self.texts and text != secrets.REDACTED:
-            self.texts[text] = None
+            self._secrets.add(text)
             quoted = rows.dump(text)
             if len(text) < secrets.SHORTEST:
-                self._needles[text] = (quoted,)
+                self._needles.add(quoted, text)
             else:  # also within a JSON text that is a string of another JSON text
-                self._needles[text] = tuple(dict.fromkeys((quoted[1:-1], rows.dump(quoted)[1:-1].strip('\\"'))))
+                self._needles.add(quoted[1:-1], text)
+                self._needles.add(rows.dump(quoted)[1:-1].strip('\\"'), text)
 
     def within(self, text: str) -> list[str]:
         """Return the known secrets that a JSON text contains."""
-        return [secret for secret, needles in self._needles.items() if any(needle in text for needle in needles)]
+        return list(dict.fromkeys(self._needles.within(text).values()))
 
-    def encrypt(self, text: str, *, always: bool = False) -> str:
+    def encrypt(self, text: str, *, always: bool = False, related: Collection[str] = ()) -> str:
         """
         Return the column for a JSON text: encrypted if the text contains a secret or ``always`` is set, else unchanged.
 
+        ``related`` are secrets that the text does not contain: a transaction that reads the column learns them, too.
         Raises Unavailable if there is no key.
         """
-        return text if is_encrypted(text) else self._encrypt(text, always)
+        return text if is_encrypted(text) else self._encrypt(text, always, related)
 
-    def _encrypt(self, text: str, always: bool) -> str:
-        present = self.within(text) if self.texts else []
+    def _encrypt(self, text: str, always: bool, related: Collection[str] = ()) -> str:
+        present = [*(self.within(text) if self.texts else ()), *related]
         if not (present or always or secrets.may_hold_credential(text)):
             return text
         return self._keys().encrypt(rows.dump([present, text]))
@@ -82,7 +121,8 @@ class SecretColumns:
 
     def dump(self, value: Any, *, always: bool = False) -> str:
         """Serialize a value as JSON and encrypt the text, as ``encrypt`` does."""
-        return self._encrypt(rows.dump(value), always)
+        text = rows.dump(value)
+        return self._encrypt(text, always) if value or always else text
 
     def load(self, column: str) -> Any:
         """Decrypt a column and parse its JSON text."""
@@ -98,11 +138,15 @@ class SecretColumns:
 
     def redact(self, value: Any) -> Any:
         """Redact the known secrets in a value for people."""
-        return secrets.redact(value, self.texts)
+        return self._secrets.redact(value) if self.texts else value
+
+    def contain(self, value: Any) -> bool:
+        """Return whether a value is or contains a known secret."""
+        return self._secrets.contain(value)
 
     def redact_text(self, text: _Text) -> _Text:
         """Redact the known secrets in a sentence that is stored unencrypted; None for None."""
-        redacted: _Text = secrets.redact(text, self.texts)
+        redacted: _Text = self._secrets.redact(text) if self.texts else text
         return redacted
 
     def _keys(self) -> Encryption:

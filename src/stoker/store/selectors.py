@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import sqlalchemy as sa
-
 from stoker.model.selectors import Selector
-from stoker.store import rows, statements
-from stoker.store.schema import selectors
+from stoker.store import rows
+from stoker.store.sql import delete, sql, update
 from stoker.store.tx import Tx
 
-_PUT = sa.text(
+_PUT = sql(
     "INSERT INTO selectors (resource_id, project_id, labels, text) VALUES (:resource, :project, :labels, :text)"
     " ON CONFLICT (resource_id) DO UPDATE SET labels = :labels, text = :text, waits_for = NULL"
 )
-_REMOVE = statements.delete(selectors, "resource_id")
-_OF_PROJECT = sa.select(selectors.c.resource_id, selectors.c.labels, selectors.c.text).where(
-    *statements.equal(selectors, "project_id")
-)
-_WAIT = statements.update(selectors, "waits_for", key=("resource_id",))
-_RELEASE = (
-    sa.update(selectors)
-    .where(selectors.c.waits_for == sa.bindparam("stack"))
-    .values(waits_for=None)
-    .returning(selectors.c.resource_id)
-)
+_REMOVE = delete("selectors", "resource_id")
+_OF_PROJECT = sql("SELECT resource_id, labels, text FROM selectors WHERE project_id = :project_id")
+_WAIT = update("selectors", "waits_for", key=("resource_id",))
+_RELEASE = sql("UPDATE selectors SET waits_for = NULL WHERE waits_for = :stack RETURNING resource_id")
 
 
 def lock(tx: Tx, project_id: str) -> None:

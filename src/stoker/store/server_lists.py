@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from fnmatch import fnmatchcase
 from typing import Any
-
-import sqlalchemy as sa
 
 from stoker.model.selectors import Selectable, Selector
 from stoker.model.server import AgentAccess, Server
-from stoker.store import rows, servers, statements
-from stoker.store.repository import Repository
-from stoker.store.schema import server_facts
-from stoker.store.schema import servers as table
+from stoker.store import rows, servers
+from stoker.store.servers import SERVERS
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: The place of a server in lists, which are sorted by age: its ``created_at`` in microseconds, and its id.
@@ -26,48 +24,38 @@ _GROWTH = 4
 #: Labels that fewer than one of so many servers has are searched in their index.
 _RARE = 8
 
-_SERVERS = Repository(Server, table)
-_CREATED, _ID, _LABELS = (_SERVERS.columns.index(column) for column in (table.c.created_at, table.c.id, table.c.labels))
+_CREATED, _ID, _LABELS = (SERVERS.codec.written.index(name) for name in ("created_at", "id", "labels"))
 
-
-def _following(columns: Any, query: sa.Select[Any]) -> sa.Select[Any]:
-    """Return the query of the first ``:limit`` rows after the position ``:created_at``, ``:id``."""
-    after = sa.tuple_(columns.created_at, columns.id) > sa.tuple_(sa.bindparam("created_at"), sa.bindparam("id"))
-    return query.where(after).order_by(columns.created_at, columns.id).limit(sa.bindparam("limit"))
-
-
-def _with_facts(query: sa.Select[Any]) -> sa.Select[Any]:
-    return query.add_columns(server_facts.c.facts).outerjoin(server_facts, server_facts.c.server_id == table.c.id)
-
-
-_PAGE = _following(table.c, _SERVERS.by("project_id"))
+#: The first ``:limit`` rows after the position ``:created_at``, ``:id``.
+_AFTER = "(created_at, id) > (:created_at, :id)"
+_FOLLOWING = f"{_AFTER} ORDER BY created_at, id LIMIT :limit"
+_PAGE = SERVERS.select(f"project_id = :project_id AND {_FOLLOWING}")
+_PAGE_OF = SERVERS.select(f"project_id = :project_id AND id @in(ids) AND {_FOLLOWING}")
 #: Servers that wait for approval, or have left, are never selected: nothing would run there.
-_SELECTABLE = (*statements.equal(table, "project_id"), table.c.agent_access == AgentAccess.ALLOWED.value)
-_SELECTED = _following(table.c, _SERVERS.select(*_SELECTABLE))
+_SELECTABLE = f"project_id = :project_id AND agent_access = '{AgentAccess.ALLOWED}'"
+_FACTS = "LEFT JOIN server_facts ON server_facts.server_id = servers.id"
+_WITH_FACTS = f"SELECT {SERVERS.columns_sql()}, server_facts.facts FROM servers {_FACTS}"
+_SELECTED = SERVERS.select(f"{_SELECTABLE} AND {_FOLLOWING}")
+_SELECTED_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE {_SELECTABLE} AND {_FOLLOWING}")
 #: PostgreSQL finds the servers with the labels by an index before it sorts them. It would otherwise expect to find the
 #: first ones sooner by reading all servers in their order.
-_LABELLED = (
-    sa.select(table.c.created_at, table.c.id)
-    .where(*_SELECTABLE, statements.HasLabels(table.c.labels))
-    .cte("labelled")
-    .prefix_with("MATERIALIZED")
+_LABELED_IDS = sql(
+    f"WITH labeled AS MATERIALIZED (SELECT created_at, id FROM servers WHERE {_SELECTABLE} AND @has_labels(labels))"
+    f" SELECT id FROM labeled WHERE {_FOLLOWING}"
 )
-_LABELLED_IDS = _following(_LABELLED.c, sa.select(_LABELLED.c.id))
 #: The same among the next ``:window`` servers. If many servers have the labels, this sorts none of them.
-_WINDOW = (
-    _following(table.c, sa.select(table.c.created_at, table.c.id, table.c.labels).where(*_SELECTABLE))
-    .limit(sa.bindparam("window"))
-    .cte("next_servers")
-    .prefix_with("MATERIALIZED")
+_IDS_IN_WINDOW = sql(
+    f"WITH next_servers AS MATERIALIZED (SELECT created_at, id, labels FROM servers WHERE {_SELECTABLE} AND {_AFTER}"
+    " ORDER BY created_at, id LIMIT :window)"
+    " SELECT id FROM next_servers WHERE @has_labels(labels) ORDER BY created_at, id LIMIT :limit"
 )
-_IDS_IN_WINDOW = (
-    sa.select(_WINDOW.c.id)
-    .where(statements.HasLabels(_WINDOW.c.labels))
-    .order_by(_WINDOW.c.created_at, _WINDOW.c.id)
-    .limit(sa.bindparam("limit"))
+_NAMED_IDS = sql(
+    "SELECT id FROM servers WHERE project_id = :project_id AND name @in(names)"
+    " UNION SELECT id FROM servers WHERE project_id = :project_id AND id @in(names)"
 )
-_SEVERAL = _SERVERS.select(statements.AnyOf(table.c.id)).order_by(table.c.created_at, table.c.id)
-_SELECTED_WITH_FACTS, _SEVERAL_WITH_FACTS = _with_facts(_SELECTED), _with_facts(_SEVERAL)
+_NAMES = sql("SELECT id, name FROM servers WHERE project_id = :project_id")
+_SEVERAL = SERVERS.select("id @in(ids) ORDER BY created_at, id")
+_SEVERAL_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE id @in(ids) ORDER BY created_at, id")
 
 
 def position(tx: Tx, project_id: str, marker: str | None) -> Position | None:
@@ -81,9 +69,28 @@ def position(tx: Tx, project_id: str, marker: str | None) -> Position | None:
 def page(tx: Tx, project_id: str, limit: int, after: Position | None = None) -> list[tuple[Position, Server]]:
     """Return at most ``limit`` of the project's servers with their positions, oldest first: those after ``after``."""
     return [
-        (_position_of(row), _SERVERS.decode(row, tx.secrets))
+        (_position_of(row), SERVERS.decode(row, tx.secrets))
         for row in tx.fetch_all(_PAGE, _values(project_id, limit, after))
     ]
+
+
+def find_named(tx: Tx, project_id: str, names: Collection[str]) -> Collection[str]:
+    """Return the ids of the project's servers with these names or ids. A name may be a pattern, such as ``web*``."""
+    patterns = [name for name in names if not {"*", "?", "["}.isdisjoint(name)]
+    exact = {"project_id": project_id, "names": rows.dump([name for name in names if name not in patterns])}
+    ids = {id for (id,) in tx.fetch_all(_NAMED_IDS, exact)}
+    if patterns:
+        named = tx.fetch_all(_NAMES, {"project_id": project_id})
+        ids |= {id for id, name in named if any(fnmatchcase(name, pattern) for pattern in patterns)}
+    return ids
+
+
+def page_of(
+    tx: Tx, project_id: str, ids: Collection[str], limit: int, after: Position | None = None
+) -> list[tuple[Position, Server]]:
+    """Return at most ``limit`` of the servers with these ids as ``page`` does."""
+    values = {**_values(project_id, limit, after), "ids": rows.dump(list(ids))}
+    return [(_position_of(row), SERVERS.decode(row, tx.secrets)) for row in tx.fetch_all(_PAGE_OF, values)]
 
 
 def iterate_selected(
@@ -97,8 +104,8 @@ def iterate_selected(
     """
     required = selector.required_labels
     for row in _iterate_candidates(tx, project_id, selector, after):
-        if _is_selected(selector, required, row[_LABELS], *row[len(_SERVERS.columns) :]):
-            yield _position_of(row), _SERVERS.decode(row, tx.secrets)
+        if _is_selected(selector, required, row[_LABELS], *row[len(SERVERS.codec.written) :]):
+            yield _position_of(row), SERVERS.decode(row, tx.secrets)
 
 
 def find_by_selector(tx: Tx, project_id: str, selector: Selector) -> list[Server]:
@@ -115,7 +122,7 @@ def _iterate_candidates(tx: Tx, project_id: str, selector: Selector, after: Posi
     while True:
         values = _values(project_id, limit, after)
         if required:
-            ids, is_rare = _find_labelled(tx, {**values, "required": rows.dump(required)}, is_rare)
+            ids, is_rare = _find_labeled(tx, {**values, "required": rows.dump(required)}, is_rare)
             part = tx.fetch_all(_SEVERAL_WITH_FACTS if selector.names_facts else _SEVERAL, {"ids": rows.dump(ids)})
         else:
             part = tx.fetch_all(_SELECTED_WITH_FACTS if selector.names_facts else _SELECTED, values)
@@ -126,7 +133,7 @@ def _iterate_candidates(tx: Tx, project_id: str, selector: Selector, after: Posi
         limit = min(limit * _GROWTH, _MOST)
 
 
-def _find_labelled(tx: Tx, values: Mapping[str, Any], is_rare: bool) -> tuple[list[str], bool]:
+def _find_labeled(tx: Tx, values: Mapping[str, Any], is_rare: bool) -> tuple[list[str], bool]:
     """
     Return the ids of the next servers with the labels, and whether the labels are rare.
 
@@ -137,7 +144,7 @@ def _find_labelled(tx: Tx, values: Mapping[str, Any], is_rare: bool) -> tuple[li
         ids = [row[0] for row in tx.fetch_all(_IDS_IN_WINDOW, {**values, "window": limit * _RARE})]
         if len(ids) == limit:
             return ids, False
-    return [row[0] for row in tx.fetch_all(_LABELLED_IDS, values)], True
+    return [row[0] for row in tx.fetch_all(_LABELED_IDS, values)], True
 
 
 def _values(project_id: str, limit: int, after: Position | None) -> dict[str, Any]:

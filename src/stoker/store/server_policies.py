@@ -2,106 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
-
-from stoker.model.deployment import PREVIEW, WINDOW, RunState
 from stoker.model.stack import Stack
-from stoker.store import rows, stacks, statements
-from stoker.store.deployments import IS_CURRENT_RUN
-from stoker.store.schema import deployments, runs, servers, triggers
-from stoker.store.schema import stacks as all_stacks
+from stoker.store import rows, stacks
+from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
+from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
-_SERVER = sa.select(
-    servers.c.project_id, servers.c.policy, servers.c.name, servers.c.stack_id, servers.c.stands_for, servers.c.agent
-).where(servers.c.id == sa.bindparam("id"))
+_COLUMNS = ", ".join(f"servers.{name}" for name in ("project_id", "policy", "name", "stack_id", "stands_for", "agent"))
+_SERVER = sql(f"SELECT {_COLUMNS} FROM servers WHERE id = :id")
 #: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
-_STAYING = _SERVER.with_for_update(read=True, key_share=True)
-_STAYING_ALL = (
-    sa.select(*_SERVER.selected_columns, servers.c.id)
-    .where(statements.AnyOf(servers.c.id))
-    .order_by(servers.c.id)
-    .with_for_update(read=True, key_share=True)
+_STAYING = sql(f"{_SERVER.text} @for_key_share")
+_STAYING_ALL = sql(f"SELECT {_COLUMNS}, servers.id FROM servers WHERE id @in(ids) ORDER BY id @for_key_share")
+_WITH_CONFIG_TEXT = (
+    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_COLUMNS}"
+    " FROM servers JOIN configs ON configs.id = :config WHERE servers.id = :id"
 )
-_TRIGGERED = sa.select(triggers.c.stack_id).where(triggers.c.id == sa.bindparam("id"))
-#: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted.
+_WITH_CONFIG = sql(_WITH_CONFIG_TEXT, postgresql=f"{_WITH_CONFIG_TEXT} FOR KEY SHARE OF servers")
+_TRIGGERED = sql("SELECT stack_id FROM triggers WHERE id = :id")
+#: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted. A run that is being
+#: sent may be one of them.
 _UNSENT = (
-    deployments.c.server_id == sa.bindparam("server"),
-    deployments.c.held_by.is_(None),
-    deployments.c.status == "IN_PROGRESS",
-    sa.or_(deployments.c.project_id == sa.bindparam("owner"), deployments.c.admitted),
-    sa.or_(deployments.c.mode.is_(None), deployments.c.mode != PREVIEW),
-    sa.exists().where(
-        IS_CURRENT_RUN,
-        runs.c.state == "QUEUED",
-        runs.c.sent_at.is_(None),
-    ),
+    "server_id = :server AND held_by IS NULL AND status = 'IN_PROGRESS' AND (project_id = :owner OR admitted)"
+    " AND (mode IS NULL OR mode != 'preview') AND state = 'QUEUED' AND sent_at IS NULL"
 )
-_ANY_UNSENT = sa.select(deployments.c.id).where(*_UNSENT).limit(1)
-_HELD_BACK = (
-    deployments.c.server_id == sa.bindparam("server"),
-    deployments.c.held_by == WINDOW,
-    sa.or_(deployments.c.status.is_(None), deployments.c.status != "FAILED"),
-)
+_ANY_UNSENT = sql(f"SELECT id FROM deployments WHERE {_UNSENT} LIMIT 1")
+_HELD_BACK = "server_id = :server AND held_by = 'WINDOW' AND (status IS NULL OR status != 'FAILED')"
 #: Only deployments in progress get a new reason; the others keep their own.
-_NEW_REASON = sa.case(
-    (deployments.c.status == "IN_PROGRESS", sa.bindparam("reason")), else_=deployments.c.status_reason
-)
+_NEW_REASON = "status_reason = CASE WHEN status = 'IN_PROGRESS' THEN :reason ELSE status_reason END"
 #: For each server, since when the oldest run of a tree of stacks has waited for the maintenance window.
-_WAITING = (
-    sa.select(deployments.c.server_id, sa.func.min(runs.c.queued_at).label("since"))
-    .join(all_stacks, all_stacks.c.id == deployments.c.stack_id)
-    .join(runs, IS_CURRENT_RUN)
-    .where(
-        all_stacks.c.root_id == sa.bindparam("root"),
-        deployments.c.held_by == WINDOW,
-        deployments.c.status == "IN_PROGRESS",
-    )
-    .group_by(deployments.c.server_id)
+_WAITING = sql(
+    "SELECT deployments.server_id, min(deployments.queued_at) FROM deployments"
+    " JOIN stacks ON stacks.id = deployments.stack_id"
+    " WHERE stacks.root_id = :root AND deployments.held_by = 'WINDOW' AND deployments.status = 'IN_PROGRESS'"
+    " GROUP BY deployments.server_id"
 )
-_CHANGED = (deployments.c.id, deployments.c.config_id, deployments.c.status, deployments.c.signal_transport)
-_HOLD_BACK = (
-    sa.update(deployments)
-    .where(*_UNSENT)
-    .values(held_by=WINDOW, status_reason=sa.bindparam("reason"))
-    .returning(*_CHANGED)
+_CHANGED = "RETURNING id, config_id, status, signal_transport"
+_UPDATE_REASONS = sql(f"UPDATE deployments SET {_NEW_REASON} WHERE {_HELD_BACK} {_CHANGED}")
+_HOLD_BACK = sql(
+    "UPDATE deployments SET held_by = 'WINDOW', status_reason = :reason, state = 'PENDING_WINDOW'"
+    f" WHERE {_UNSENT} AND NOT {MAY_HAVE_BEGUN} {_CHANGED}"
 )
-_UPDATE_REASONS = sa.update(deployments).where(*_HELD_BACK).values(status_reason=_NEW_REASON).returning(*_CHANGED)
-_RELEASE = (
-    sa.update(deployments).where(*_HELD_BACK).values(held_by=None, status_reason=_NEW_REASON).returning(*_CHANGED)
+_RELEASE = sql(
+    f"UPDATE deployments SET held_by = NULL, {_NEW_REASON},"
+    " state = CASE WHEN state = 'PENDING_WINDOW' THEN 'QUEUED' ELSE state END"
+    f" WHERE {_HELD_BACK} {_CHANGED}"
 )
-_UNDER_WAY = (
-    sa.select(
-        deployments.c.id,
-        deployments.c.config_id,
-        deployments.c.stack_id,
-        deployments.c.resource_id,
-        deployments.c.trigger_id,
-    )
-    .where(deployments.c.server_id == sa.bindparam("server"), deployments.c.status == "IN_PROGRESS")
-    .order_by(deployments.c.seq)
+_OF_SERVER = (
+    "SELECT id, config_id, stack_id, resource_id, trigger_id FROM deployments"
+    " WHERE server_id = :server AND status = 'IN_PROGRESS'{} ORDER BY seq"
 )
-_MAY_HAVE_BEGUN = _UNDER_WAY.where(
-    sa.exists().where(
-        IS_CURRENT_RUN,
-        sa.or_(runs.c.state == RunState.DELIVERED.value, runs.c.state == RunState.RUNNING.value),
-    ),
-    sa.not_(deployments.c.cancelling),
-)
-_SET_RUN = (
-    sa.update(runs)
-    .where(
-        runs.c.deployment_id == sa.bindparam("id"),
-        runs.c.config_id == sa.bindparam("run"),
-        runs.c.state == sa.bindparam("before"),
-    )
-    .values(state=sa.bindparam("after"))
-)
+_UNDER_WAY = sql(_OF_SERVER.format(""))
+_RECEIVED = sql(_OF_SERVER.format(" AND state IN ('DELIVERED', 'RUNNING') AND NOT cancelling"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +116,13 @@ def preload(tx: Tx, ids: Collection[str]) -> None:
         tx.preloaded["policy", id] = row
 
 
+def preload_with_config(tx: Tx, id: str, config_id: str) -> None:
+    """Read and lock the row of a server, and read a config, at once, if both exist."""
+    row = tx.execute_fast(_WITH_CONFIG, {"id": id, "config": config_id})
+    if row is not None:
+        tx.configs[config_id], tx.preloaded["policy", id] = row[:4], row[4:]
+
+
 def stack_of_trigger(tx: Tx, id: str) -> str | None:
     """Return the stack that contains the trigger's source, or None."""
     stack_id: str | None = tx.scalar(_TRIGGERED, {"id": id})
@@ -182,12 +145,12 @@ def under_way(tx: Tx, server_id: str) -> list[UnderWay]:
     return _under_way(tx, _UNDER_WAY, server_id)
 
 
-def may_have_begun(tx: Tx, server_id: str) -> list[UnderWay]:
+def list_received(tx: Tx, server_id: str) -> list[UnderWay]:
     """Return the deployments in progress that the server's agent has received, and is not cancelling."""
-    return _under_way(tx, _MAY_HAVE_BEGUN, server_id)
+    return _under_way(tx, _RECEIVED, server_id)
 
 
-def _under_way(tx: Tx, query: sa.Select[Any], server_id: str) -> list[UnderWay]:
+def _under_way(tx: Tx, query: Statement, server_id: str) -> list[UnderWay]:
     rows_found = tx.fetch_all(query, {"server": server_id})
     return [UnderWay(id, config_id, any(owner_ids)) for id, config_id, *owner_ids in rows_found]
 
@@ -199,13 +162,13 @@ def has_untold(tx: Tx, server_id: str, owner: str) -> bool:
 
 def hold_back(tx: Tx, server_id: str, owner: str, reason: str) -> list[Changed]:
     """
-    Remove runs that were not sent yet from the server's documents, until its maintenance window.
+    Remove runs that cannot have begun yet from the server's documents, until its maintenance window.
 
     ``reason`` becomes the reason of these deployments and of those that already wait. Returns all deployments that
     changed.
     """
-    removed = tx.fetch_all(_HOLD_BACK, {"server": server_id, "owner": owner, "reason": reason})
-    _set_runs(tx, removed, "QUEUED", "PENDING_WINDOW")
+    values = {"server": server_id, "owner": owner, "reason": reason, "polled_since": polled_since(tx)}
+    removed = tx.fetch_all(_HOLD_BACK, values)
     ids = {id for id, *_ in removed}
     waiting = tx.fetch_all(_UPDATE_REASONS, {"server": server_id, "reason": reason})
     return [_changed(row) for row in (*removed, *(row for row in waiting if row[0] not in ids))]
@@ -213,13 +176,7 @@ def hold_back(tx: Tx, server_id: str, owner: str, reason: str) -> list[Changed]:
 
 def release(tx: Tx, server_id: str, reason: str) -> list[Changed]:
     """Return the held deployments to the server's documents. ``reason`` becomes their reason."""
-    released = tx.fetch_all(_RELEASE, {"server": server_id, "reason": reason})
-    _set_runs(tx, released, "PENDING_WINDOW", "QUEUED")
-    return [_changed(row) for row in released]
-
-
-def _set_runs(tx: Tx, changed: Sequence[Any], before: str, after: str) -> None:
-    tx.run_many(_SET_RUN, [{"id": row[0], "run": row[1], "before": before, "after": after} for row in changed])
+    return [_changed(row) for row in tx.fetch_all(_RELEASE, {"server": server_id, "reason": reason})]
 
 
 def _changed(row: Any) -> Changed:

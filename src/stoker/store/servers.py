@@ -1,56 +1,49 @@
-"""Queries for servers."""
+"""Queries for servers and for the facts that their agents report."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
+from msgspec.structs import replace
 
+from stoker.model.errors import Conflict
+from stoker.model.facts import PROBLEM, FactsSummary, ServerFacts, describe_os
+from stoker.model.selectors import Selectable
 from stoker.model.server import AgentAccess, Kind, Machine, Server
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository, require
-from stoker.store.schema import enrollments, servers
-from stoker.store.server_facts import load_facts, selectable
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
-_SERVERS = Repository(Server, servers)
-_SEVERAL = _SERVERS.select(statements.AnyOf(servers.c.id))
-_ID_PLACE = _SERVERS.columns.index(servers.c.id)
+SERVERS = Repository(Server, "servers")
+_SEVERAL = SERVERS.select("id @in(ids)")
+_ID_PLACE = SERVERS.codec.written.index("id")
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NAMED = _SERVERS.by("project_id", "name")
-_OF_KIND = _SERVERS.by("kind")
-_POLICY_OF = sa.select(servers.c.policy).where(*statements.equal(servers, "id"))
-_SET_SEEN = statements.update(servers, "last_seen", "agent_version", "hooks", "modes")
-_SET_SEEN_AGAIN = sa.update(servers).where(statements.AnyOf(servers.c.id)).values(last_seen=sa.bindparam("last_seen"))
-_SET = {
-    name: statements.update(servers, name)
-    for name in (
-        *("name", "key_generation", "agent_access", "agent", "hooks", "labels"),
-        *("policy", "stands_for"),
-    )
-}
-_RELINK = statements.update(servers, "stack_id", "resource_id", "resource_name")
-_DISOWN = (
-    sa.update(servers)
-    .where(servers.c.id == sa.bindparam("key_id"), servers.c.resource_id == sa.bindparam("key_resource_id"))
-    .values(stack_id=None, resource_id=None, resource_name=None)
+_NAMED = SERVERS.select("project_id = :project_id AND name = :name")
+_OF_KIND = SERVERS.select("kind = :kind")
+_POLICY_OF = sql("SELECT policy FROM servers WHERE id = :id")
+_SET_SEEN = update("servers", "last_seen", "agent_version", "hooks", "modes")
+_SET_SEEN_AGAIN = sql("UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)")
+_DISOWN = sql(
+    "UPDATE servers SET stack_id = NULL, resource_id = NULL, resource_name = NULL"
+    " WHERE id = :id AND resource_id = :resource_id"
 )
-_SET_MACHINE = statements.update(servers, "enrollment_id", "instance", "machine", "hostname")
-_NAMES = sa.select(servers.c.name).where(
-    *statements.equal(servers, "project_id"), statements.AnyOf(servers.c.name, "names")
+_NAMES = sql("SELECT name FROM servers WHERE project_id = :project_id AND name @in(names)")
+#: The enrollment is in both parts, as two parameters, because SQLite then uses an index for each.
+_REDEEMED = SERVERS.select(
+    "(enrollment_id = :enrollment_id AND instance = :instance"
+    " OR enrollment_id = :enrollment_too AND machine = :machine)"
 )
-#: The condition on the enrollment is in both parts, because SQLite then uses an index for each.
-_REDEEMED = _SERVERS.select(
-    sa.or_(
-        sa.and_(*statements.equal(servers, "enrollment_id", "instance")),
-        sa.and_(*statements.equal(servers, "enrollment_id", "machine")),
-    )
-)
-_DROP_ENROLLMENTS = statements.delete(enrollments, "server_id")
+_DROP_ENROLLMENTS = delete_by("enrollments", "server_id")
+_FACTS = Repository(ServerFacts, "server_facts", key=("server_id",))
+_FACTS_OF_SEVERAL = _FACTS.select("server_id @in(ids)")
+#: Lists do not read the facts, which are up to 32 KB of each server.
+_SUMMARIES = Repository(FactsSummary, "server_facts", key=("server_id",))
+_SUMMARIES_OF_SEVERAL = _SUMMARIES.select("server_id @in(ids)")
 
 
 def lock_names(tx: Tx, project_id: str) -> None:
@@ -68,16 +61,34 @@ def concurrency(tx: Tx, id: str) -> int:
 
 def add(tx: Tx, new: Server) -> None:
     """Insert a server."""
-    _SERVERS.add(tx, new)
+    SERVERS.add(tx, new)
     tx.record_server_change(new.project_id, None, selectable(new, {}))
+
+
+def change(tx: Tx, id: str, **changes: Any) -> None:
+    """
+    Set attributes of a server: ``change(tx, id, labels={"tier": "web"}, policy=None)``.
+
+    A new ``policy`` gives the document a new revision, because the document has the number of concurrent runs. A new
+    ``key_generation`` revokes all earlier keys.
+    """
+    if not changes.keys().isdisjoint({"labels", "agent_access"}):
+        server = find(tx, id)
+        if server is not None:
+            facts = load_facts(tx, id)
+            before, after = selectable(server, facts), selectable(replace(server, **changes), facts)
+            tx.record_server_change(server.project_id, before, after)
+    if "policy" in changes:
+        tx.bump_document(id)
+    SERVERS.update(tx, id, **changes)
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
     """Return the server with this id, of any project, or None; ``for_update`` locks its row."""
     row = None if for_update else tx.preloaded.get(("server", id))
     if row is not None:
-        return _SERVERS.decode(row, tx.secrets)
-    return _SERVERS.find(tx, id, for_update=for_update)
+        return SERVERS.decode(row, tx.secrets)
+    return SERVERS.find(tx, id, for_update=for_update)
 
 
 def preload(tx: Tx, ids: Collection[str]) -> None:
@@ -93,51 +104,52 @@ def get(tx: Tx, id: str, project_id: str) -> Server:
 
 def find_by_name(tx: Tx, name: str, project_id: str) -> list[Server]:
     """Return the project's servers with this name. Servers of stacks may share a name; enrolled servers may not."""
-    return _SERVERS.all(tx, _NAMED, {"project_id": project_id, "name": name})
+    return SERVERS.all(tx, _NAMED, {"project_id": project_id, "name": name})
 
 
 def find_enrolled(tx: Tx, name: str, project_id: str) -> Server | None:
-    """Return the project's enrolled server with this name, or None."""
-    return next((server for server in find_by_name(tx, name, project_id) if server.kind is Kind.ENROLLED), None)
+    """
+    Return the project's enrolled server to which a stack may refer by this name, or None.
+
+    A server whose machine chose the name itself is none: the machine could take the place of another one.
+    """
+    same = (server for server in find_by_name(tx, name, project_id) if server.kind is Kind.ENROLLED)
+    return next((server for server in same if not server.is_self_named), None)
+
+
+def refuse_self_named(tx: Tx, name: str, project_id: str) -> None:
+    """Raise Conflict if a machine chose this name itself: what a stack does there would wait for ever."""
+    if any(server.is_self_named for server in find_by_name(tx, name, project_id)):
+        raise Conflict(
+            f"The machine of server {name!r} chose this name itself, so no stack uses it: approve the name with"
+            f" `stoker server approve {name}`, or enroll machines with --names."
+        )
 
 
 def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
     """
     Return the id of the server that ``ref`` names: an id, or the name of an enrolled server of the project.
 
-    Returns ``ref`` itself if there is no such server, which may be created later. An id costs no query.
+    Returns ``ref`` itself if there is no such server, which may be created later. An id costs no query. Raises Conflict
+    as ``refuse_self_named`` does.
     """
     if _UUID.fullmatch(ref) or find(tx, ref) is not None:
         return ref
     enrolled = find_enrolled(tx, ref, project_id)
-    return enrolled.id if enrolled else ref
+    if enrolled is None:
+        refuse_self_named(tx, ref, project_id)
+        return ref
+    return enrolled.id
 
 
 def find_several(tx: Tx, ids: Collection[str]) -> dict[str, Server]:
     """Return by id the servers with these ids, of any project."""
-    return {server.id: server for server in _SERVERS.all(tx, _SEVERAL, {"ids": rows.dump(list(ids))})}
+    return {server.id: server for server in SERVERS.several(tx, _SEVERAL, ids)}
 
 
 def of_kind(tx: Tx, kind: Kind) -> list[Server]:
     """Return all servers of this kind, of all projects."""
-    return _SERVERS.all(tx, _OF_KIND, {"kind": kind.value})
-
-
-def rename(tx: Tx, id: str, name: str) -> None:
-    """Set the server's name."""
-    _set(tx, id, "name", name)
-
-
-def set_key_generation(tx: Tx, id: str, generation: int) -> None:
-    """Set the number of keys that the server was issued, which revokes the older keys."""
-    _set(tx, id, "key_generation", generation)
-
-
-def set_agent_access(tx: Tx, server: Server, access: AgentAccess) -> None:
-    """Set whether the server's agent may use its key. Selectors over labels match the server only if it may."""
-    facts, changed = load_facts(tx, server.id), replace(server, agent_access=access)
-    tx.record_server_change(server.project_id, selectable(server, facts), selectable(changed, facts))
-    _set(tx, server.id, "agent_access", access.value)
+    return SERVERS.all(tx, _OF_KIND, {"kind": kind.value})
 
 
 def record_seen(
@@ -158,21 +170,11 @@ def record_seen_again(tx: Tx, ids: Collection[str], at: datetime) -> None:
     tx.execute_fast(_SET_SEEN_AGAIN, {"ids": rows.dump(list(ids)), "last_seen": rows.to_micros(at)})
 
 
-def set_agent(tx: Tx, id: str, agent: str | None) -> None:
-    """Set which agent the server runs; None: the default of its kind."""
-    _set(tx, id, "agent", agent)
-
-
-def record_machine(tx: Tx, id: str, enrollment_id: str, machine: Machine) -> None:
-    """Record the machine that has the server's key, and the enrollment with which it got the key."""
-    values = {"instance": machine.instance, "machine": machine.machine or None, "hostname": machine.hostname}
-    tx.execute_fast(_SET_MACHINE, {"key_id": id, "enrollment_id": enrollment_id, **values})
-
-
 def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None:
     """Return the locked server that this machine became with the enrollment, or None."""
-    values = {"enrollment_id": enrollment_id, "instance": machine.instance, "machine": machine.machine or None}
-    matches = _SERVERS.all(tx, _REDEEMED, values, for_update=True)
+    values: dict[str, Any] = {"enrollment_id": enrollment_id, "enrollment_too": enrollment_id}
+    values |= {"instance": machine.instance, "machine": machine.machine or None}
+    matches = SERVERS.all(tx, _REDEEMED, values, for_update=True)
     same_instance = [server for server in matches if server.instance == machine.instance]
     return next(iter([*same_instance, *matches]), None)
 
@@ -182,41 +184,9 @@ def find_names(tx: Tx, project_id: str, names: Collection[str]) -> set[str]:
     return {row[0] for row in tx.fetch_all(_NAMES, {"project_id": project_id, "names": rows.dump(list(names))})}
 
 
-def set_hooks(tx: Tx, id: str, hooks: Iterable[str]) -> None:
-    """Set the groups of configs that the server can run."""
-    _set(tx, id, "hooks", rows.dump(tuple(hooks)))
-
-
-def set_labels(tx: Tx, id: str, labels: Mapping[str, str]) -> None:
-    """Replace the server's labels."""
-    server = find(tx, id)
-    if server is not None:
-        facts = load_facts(tx, id)
-        changed = replace(server, labels=labels)
-        tx.record_server_change(server.project_id, selectable(server, facts), selectable(changed, facts))
-    _set(tx, id, "labels", rows.dump(labels))
-
-
-def set_policy(tx: Tx, id: str, policy: Mapping[str, Any] | None) -> None:
-    """Replace the server's policy; None: the default policy of the site."""
-    _set(tx, id, "policy", None if policy is None else rows.dump(policy))
-    tx.bump_document(id)  # the document contains the number of concurrent runs
-
-
-def set_stands_for(tx: Tx, id: str, resources: Mapping[str, str]) -> None:
-    """Replace the resources that represent the server: resource id → id of the root stack."""
-    _set(tx, id, "stands_for", rows.dump(resources))
-
-
-def relink(tx: Tx, id: str, stack_id: str, resource_id: str, resource_name: str) -> None:
-    """Assign the server to a resource."""
-    values = {"stack_id": stack_id, "resource_id": resource_id, "resource_name": resource_name}
-    tx.execute_fast(_RELINK, {"key_id": id, **values})
-
-
 def disown(tx: Tx, id: str, resource_id: str) -> None:
     """Remove the server's link to its resource if it belongs to this resource."""
-    tx.execute_fast(_DISOWN, {"key_id": id, "key_resource_id": resource_id})
+    tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
 
 
 def delete(tx: Tx, id: str) -> None:
@@ -225,9 +195,53 @@ def delete(tx: Tx, id: str) -> None:
     if server is not None:
         tx.record_server_change(server.project_id, selectable(server, load_facts(tx, id)), None)
     tx.execute_fast(_DROP_ENROLLMENTS, {"server_id": id})
-    _SERVERS.delete(tx, id)
+    SERVERS.delete(tx, id)
 
 
-def _set(tx: Tx, id: str, name: str, value: Any) -> None:
-    """Set one column of the server's row. ``value`` is as stored."""
-    tx.execute_fast(_SET[name], {"key_id": id, name: value})
+def prefetch_facts(tx: Tx, ids: Iterable[str]) -> None:
+    """
+    Load the facts of several servers. In a read transaction, ``find_facts`` returns them from memory afterwards.
+    """
+    if tx.prefetched is not None:
+        missing = [id for id in ids if ("facts", id) not in tx.prefetched]
+        tx.prefetched |= dict.fromkeys((("facts", id) for id in missing), None)
+        tx.prefetched |= {("facts", row.server_id): row for row in _FACTS.several(tx, _FACTS_OF_SEVERAL, missing)}
+
+
+def find_facts(tx: Tx, server_id: str) -> ServerFacts | None:
+    """Return the facts of a server, or None if its agent has sent none."""
+    if tx.prefetched is not None and ("facts", server_id) in tx.prefetched:
+        facts: ServerFacts | None = tx.prefetched["facts", server_id]
+        return facts
+    return _FACTS.find(tx, server_id)
+
+
+def load_facts(tx: Tx, server_id: str) -> Mapping[str, Any]:
+    """Return what the agent of a server has reported; empty if it has sent nothing."""
+    row = find_facts(tx, server_id)
+    return row.facts if row else {}
+
+
+def selectable(server: Server, facts: Mapping[str, Any]) -> Selectable | None:
+    """Return what selectors see of a server; None if it waits for approval, or has left: nothing would run there."""
+    return Selectable(server.labels, facts) if server.agent_access is AgentAccess.ALLOWED else None
+
+
+def summarize_facts(tx: Tx, server_ids: Iterable[str]) -> dict[str, FactsSummary]:
+    """Return by server id what lists show of the servers' facts."""
+    return {facts.server_id: facts for facts in _SUMMARIES.several(tx, _SUMMARIES_OF_SEVERAL, server_ids)}
+
+
+def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping[str, Any]) -> None:
+    """Replace the facts of a server. ``before``: its stored facts."""
+    new = ServerFacts(
+        server_id=server.id,
+        facts=facts,
+        os=describe_os(facts),
+        address=facts.get("address"),
+        problem=facts.get(PROBLEM),
+        reported_at=tx.now,
+    )
+    (_FACTS.add if before is None else _FACTS.save)(tx, new)
+    old = selectable(server, before.facts if before else {})
+    tx.record_server_change(server.project_id, old, selectable(server, facts))

@@ -5,16 +5,16 @@ from __future__ import annotations
 from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
-from stoker.store import statements
 from stoker.store.repository import Repository
-from stoker.store.schema import snapshots
+from stoker.store.sql import delete as delete_by
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_SNAPSHOTS = Repository(Snapshot, snapshots, key=("stack_id", "id"))
-_OF_STACK = _SNAPSHOTS.by("stack_id").order_by(snapshots.c.seq)
-_COUNT = statements.count(snapshots, "stack_id")
+_SNAPSHOTS = Repository(Snapshot, "snapshots", key=("stack_id", "id"))
+_OF_STACK = _SNAPSHOTS.select("stack_id = :stack_id ORDER BY seq")
+_COUNT = sql("SELECT count(*) FROM snapshots WHERE stack_id = :stack_id")
 _IN_PROGRESS = _SNAPSHOTS.by("stack_id", "status")
-_DELETE = statements.delete(snapshots, "id")
+_DELETE = delete_by("snapshots", "id")
 
 
 def add(tx: Tx, new: Snapshot) -> None:

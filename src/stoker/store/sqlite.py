@@ -15,16 +15,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
-
-import sqlalchemy as sa
 
 from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import pool
+from stoker.store import faults
 from stoker.store.clock import Clock
+from stoker.store.connection import Batch, Rows
+from stoker.store.encryption import Encryption
+from stoker.store.faults import DatabaseError
 from stoker.store.notifier import Notifier
+from stoker.store.pool import Pool
 from stoker.store.tx import Tx, TxCallbacks, reading
 
 T = TypeVar("T")
@@ -34,31 +37,73 @@ _GROUP_SECONDS = 0.05
 #: SQLite's page cache of each connection. Long listings fill the caches of the pool's readers, and these keep their
 #: memory; missing pages come from the operating system's cache.
 _READER_CACHE_KIB, _WRITER_CACHE_KIB = 4_000, 16_000
+#: Transactions that read at a time, and connections that stay open for them.
+_READERS, _KEPT_READERS = 64, 8
 
 
-def open_engine(url: str, pool_size: int = 8, max_overflow: int = 56) -> sa.Engine:
+class SqliteConnection:
+    """A connection to a database file. Implements ``connection.Connection`` and ``pool.Pooled``."""
+
+    dialect = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        """Raises Unavailable."""
+        #: The driver's connection. Stoker executes BEGIN itself where needed.
+        self.driver = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        _prepare(self.driver)
+
+    def execute(self, batch: Batch) -> Rows:
+        """Execute a batch; see ``connection.Connection``."""
+        cursor: sqlite3.Cursor | None = None
+        for statement, rows in batch:
+            text = statement.sqlite
+            try:
+                cursor = self.driver.execute(text, rows[0]) if len(rows) == 1 else self.driver.executemany(text, rows)
+            except sqlite3.Error as error:
+                raise faults.wrap(error, text) from error
+        assert cursor is not None, "the batch is empty"
+        return cursor
+
+    def commit(self, batch: Batch) -> None:
+        """Not used: see ``GroupWriter``."""
+        raise NotImplementedError("one transaction of SQLite has the work of several callers")
+
+    def reset(self) -> bool:
+        """Roll back; see ``pool.Pooled``."""
+        try:
+            if self.driver.in_transaction:
+                self.driver.execute("ROLLBACK")
+        except sqlite3.Error:
+            return False
+        return True
+
+    def is_alive(self, _idle_seconds: float) -> bool:
+        """Return True: nothing closes the connection."""
+        return True
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.driver.close()
+
+
+def find_path(url: str) -> str:
     """
-    Return an engine for a database file.
+    Return the path of the file in a database URL.
 
     Raises Invalid for a database in memory, because each connection would have a separate one.
     """
-    if sa.make_url(url).database in (None, "", ":memory:"):
+    path = url.removeprefix("sqlite:///") if url.startswith("sqlite:///") else ""
+    if path in ("", ":memory:"):
         raise Invalid("cannot use a database in memory: give sqlite:/// with the path of a file")
-    # Parameters include password hashes and scripts of users, which errors must not repeat.
-    engine = sa.create_engine(
-        url,
-        connect_args={"check_same_thread": False},
-        pool_size=pool_size,
-        max_overflow=max_overflow,
-        pool_timeout=pool.TIMEOUT,
-        hide_parameters=True,
-    )
-    sa.event.listen(engine, "connect", _prepare)
-    return engine
+    return path
 
 
-def _prepare(connection: sqlite3.Connection, _: object) -> None:
-    connection.isolation_level = None  # Stoker executes BEGIN itself where needed
+def open_pool(url: str) -> Pool[SqliteConnection]:
+    """Return the pool of connections for readers. Raises Invalid."""
+    return Pool(partial(SqliteConnection, find_path(url)), _READERS, _KEPT_READERS)
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
     if not connection.execute("PRAGMA page_count").fetchone()[0]:
         # Only before the first page is written: on an existing file, the statement would wait for the writer's lock.
         connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
@@ -70,27 +115,24 @@ def _prepare(connection: sqlite3.Connection, _: object) -> None:
 
 
 @contextmanager
-def read_transaction(engine: sa.Engine, clock: Clock) -> Iterator[Tx]:
+def read_transaction(pool: Pool[SqliteConnection], clock: Clock, encryption: Encryption) -> Iterator[Tx]:
     """Yield a read transaction with one snapshot. Raises Unavailable."""
     try:
-        with engine.connect() as connection:
-            connection.exec_driver_sql("BEGIN")  # one snapshot for all reads
-            with reading(connection, clock.now()) as tx:
+        with pool.connection() as connection:
+            connection.driver.execute("BEGIN")  # one snapshot for all reads
+            with reading(connection, clock.now(), encryption) as tx:
                 yield tx
-    except sa.exc.OperationalError as error:
-        if _is_fault(error):
-            raise Unavailable(f"cannot read from the database: {error.orig}") from error
+    except (DatabaseError, sqlite3.Error) as error:
+        if is_fault(error):
+            raise Unavailable(f"cannot read from the database: {getattr(error, 'orig', error)}") from error
         raise
-    except sa.exc.TimeoutError as error:
-        raise pool.pool_exhausted() from error
 
 
-def _is_fault(error: BaseException) -> bool:
+def is_fault(error: BaseException) -> bool:
     """Return whether the disk, the file or the machine failed, not a statement. Extended codes use the upper bits."""
-    code = getattr(getattr(error, "orig", None) or error, "sqlite_errorcode", None)
-    return isinstance(error, sa.exc.OperationalError | sqlite3.OperationalError) and (
-        code is not None and code & 0xFF != sqlite3.SQLITE_ERROR
-    )
+    cause = error.orig if isinstance(error, DatabaseError) else error
+    code = getattr(cause, "sqlite_errorcode", None)
+    return isinstance(cause, sqlite3.OperationalError) and code is not None and code & 0xFF != sqlite3.SQLITE_ERROR
 
 
 class _Work:
@@ -118,21 +160,21 @@ class GroupWriter:
 
     def __init__(
         self,
-        engine: sa.Engine,
+        url: str,
         notifier: Notifier,
         callbacks: LateBound[TxCallbacks],
         metrics: Metrics,
         clock: Clock,
+        encryption: Encryption,
     ) -> None:
+        self._encryption = encryption
         self._clock = clock
         self._notifier = notifier
         self._metrics = metrics
         self._callbacks = callbacks
-        self._connection = engine.connect()
-        raw = self._connection.connection.driver_connection
-        assert isinstance(raw, sqlite3.Connection)
-        self._raw = raw
-        raw.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KIB}")
+        self._connection = SqliteConnection(find_path(url))
+        self._raw = self._connection.driver
+        self._raw.execute(f"PRAGMA cache_size = -{_WRITER_CACHE_KIB}")
         self._turn = threading.Lock()
         self._waiting: deque[_Work] = deque()
         #: Parts of long operations. They alternate with the groups of other transactions, one at a time.
@@ -212,7 +254,6 @@ class GroupWriter:
 
     def _commit(self, group: list[_Work]) -> None:
         self._sync(any(work.durable for work in group))
-        self._connection.begin()  # explicit, because SQLAlchemy does not commit a transaction that it did not begin
         self._raw.execute("BEGIN IMMEDIATE")
         if len(group) == 1:  # a savepoint would protect no other transaction
             self._do(group[0], "ROLLBACK")
@@ -241,7 +282,6 @@ class GroupWriter:
             else:
                 self._metrics.commit_seconds.observe(time.monotonic() - begun)
                 self._metrics.commit_transactions.observe(len(group))
-        self._connection.commit()  # updates SQLAlchemy's state
 
     def _sync(self, durable: bool) -> None:
         if durable != self._is_synced:
@@ -258,12 +298,14 @@ class GroupWriter:
     def _do(self, work: _Work, undo: str) -> None:
         try:
             now = self._clock.now()
-            work.tx = Tx(self._connection, now, callbacks=self._callbacks, is_contended=self._is_contended)
+            work.tx = Tx(
+                self._connection, now, self._encryption, callbacks=self._callbacks, is_contended=self._is_contended
+            )
             work.result = work.do(work.tx)
             work.tx.flush()
             work.tx.send()
         except BaseException as error:
-            work.error = _unavailable(error) if _is_fault(error) else error
+            work.error = _unavailable(error) if is_fault(error) else error
             if not self._raw.in_transaction:
                 # SQLite rolled back the whole transaction (for example, the disk is full): no work of the group remains
                 raise
@@ -280,7 +322,6 @@ class GroupWriter:
     def _roll_back(self) -> None:
         if self._raw.in_transaction:
             self._raw.execute("ROLLBACK")
-        self._connection.rollback()  # updates SQLAlchemy's state
 
 
 def _unavailable(error: BaseException) -> Unavailable:

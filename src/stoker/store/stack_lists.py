@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import sqlalchemy as sa
-
 from stoker.model.stack import Stack
 from stoker.store import rows
-from stoker.store.schema import stacks
+from stoker.store.sql import compose
 from stoker.store.stacks import STACKS, find
 from stoker.store.tx import Tx
 
@@ -36,86 +34,66 @@ class Filter:
 
 
 _SORTABLE = {
-    "stack_name": stacks.c.name,
-    "stack_status": stacks.c.status,
-    "creation_time": stacks.c.created_at,
-    "updated_time": stacks.c.updated_at,
+    "stack_name": "name",
+    "stack_status": "status",
+    "creation_time": "created_at",
+    "updated_time": "updated_at",
 }
-_FILTERABLE = {
-    name: stacks.c[name]
-    for name in (
-        "id",
-        "name",
-        "status",
-        "action",
-        "username",
-        "reason",
-        "user_project_id",
-        "project_id",
-        "parent_id",
-        "timeout_mins",
-        "disable_rollback",
-    )
+_FILTERABLE = frozenset(
+    {"id", "name", "status", "action", "username", "reason", "user_project_id", "project_id", "parent_id"}
+)
+#: Conditions for the fields of ``Filter`` with tags. A stack's tags are stored as a JSON list of texts, and the
+#: parameters are lists of such texts.
+_TAGS = {
+    "tags": "NOT EXISTS (SELECT 1 FROM @each(tags) AS tag WHERE @position(stacks.tags, tag.value) = 0)",
+    "tags_any": "EXISTS (SELECT 1 FROM @each(tags_any) AS tag WHERE @position(stacks.tags, tag.value) > 0)",
+    "not_tags": "EXISTS (SELECT 1 FROM @each(not_tags) AS tag WHERE @position(stacks.tags, tag.value) = 0)",
+    **{
+        name: f"NOT EXISTS (SELECT 1 FROM @each({name}) AS tag WHERE @position(stacks.tags, tag.value) > 0)"
+        for name in ("not_tags_any", "hidden_tags")
+    },
 }
 
 
 def list_all(tx: Tx, project_id: str, wanted: Filter) -> list[Stack]:
     """Return the project's stacks that match the filter, in its order."""
-    query = STACKS.select(*_conditions(project_id, wanted))
-    keys = [_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE] or [stacks.c.created_at]
+    condition, values = _matching(project_id, wanted)
+    keys = [*dict.fromkeys(_SORTABLE[key] for key in wanted.sort_keys if key in _SORTABLE)] or ["created_at"]
+    keys.append("id")
     descending = wanted.descending if wanted.descending is not None else not wanted.sort_keys
     mark = find(tx, wanted.marker) if wanted.marker else None
     if mark is not None and mark.project_id == project_id:
-        query = query.where(_beyond(keys, stacks.c.id, STACKS.encode(mark, tx.secrets), descending=descending))
-    order = [_sortable(key).desc() if descending else _sortable(key).asc() for key in (*keys, stacks.c.id)]
-    return [STACKS.decode(row, tx.secrets) for row in tx.run(query.order_by(*order).limit(wanted.limit))]
+        encoded = STACKS.encode(mark, tx.secrets)
+        values |= {f"mark_{key}": encoded[key] or 0 for key in keys}
+        marks = ", ".join(f":mark_{key}" for key in keys)
+        condition += f" AND ({', '.join(map(_sortable, keys))}) {'<' if descending else '>'} ({marks})"
+    order = ", ".join(f"{_sortable(key)} {'DESC' if descending else 'ASC'}" for key in keys)
+    query = compose(STACKS.select(f"{condition} ORDER BY {order} LIMIT :limit").text)
+    limit = rows.UNLIMITED if wanted.limit is None else wanted.limit
+    return STACKS.all(tx, query, {**values, "limit": limit})
+
+
+def _sortable(key: str) -> str:
+    """Return the column with 0 in place of NULL, so that it sorts first on both databases and can be compared."""
+    return f"COALESCE({key}, 0)" if key == "updated_at" else key
 
 
 def count(tx: Tx, project_id: str, wanted: Filter) -> int:
     """Return the number of the project's stacks that match the filter."""
-    query = sa.select(sa.func.count()).select_from(stacks).where(*_conditions(project_id, wanted))
-    count: int = tx.run(query).scalar_one()
-    return count
+    condition, values = _matching(project_id, wanted)
+    return int(tx.scalar(compose(f"SELECT count(*) FROM stacks WHERE {condition}"), values))
 
 
-def _conditions(project_id: str, wanted: Filter) -> list[sa.ColumnElement[bool]]:
-    conditions: list[sa.ColumnElement[bool]] = [stacks.c.project_id == project_id]
-    if not wanted.show_deleted:
-        conditions.append(stacks.c.deleted_at.is_(None))
-    if not wanted.show_nested:
-        conditions.append(stacks.c.parent_id.is_(None))
-    if wanted.tags:
-        conditions.append(sa.and_(*map(_tagged, wanted.tags)))
-    if wanted.tags_any:
-        conditions.append(sa.or_(*map(_tagged, wanted.tags_any)))
-    if wanted.not_tags:
-        conditions.append(sa.not_(sa.and_(*map(_tagged, wanted.not_tags))))
-    if wanted.not_tags_any:
-        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.not_tags_any))))
-    if wanted.hidden_tags:
-        conditions.append(sa.not_(sa.or_(*map(_tagged, wanted.hidden_tags))))
-    for name, values in wanted.equal.items():
-        conditions.append(_FILTERABLE[name].in_(list(values)))
-    return conditions
-
-
-def _tagged(tag: str) -> sa.ColumnElement[bool]:
-    """Return the condition that a stack has the tag. Tags are stored as a JSON list of texts."""
-    return stacks.c.tags.contains(rows.dump(tag), autoescape=True)
-
-
-def _beyond(
-    keys: Sequence[sa.Column[Any]], last: sa.Column[Any], mark: Mapping[str, Any], *, descending: bool
-) -> sa.ColumnElement[bool]:
-    """Return the condition for rows after the marker in the order of ``keys``, then id."""
-    columns = [(_sortable(column), 0 if mark[column.name] is None else mark[column.name]) for column in (*keys, last)]
-    alternatives = []
-    for i, (column, value) in enumerate(columns):
-        ahead = column < value if descending else column > value
-        alternatives.append(sa.and_(*(equal == same for equal, same in columns[:i]), ahead))
-    return sa.or_(*alternatives)
-
-
-def _sortable(column: sa.Column[Any]) -> sa.ColumnElement[Any]:
-    """Return the column with 0 in place of NULL, so that it sorts first on both databases and can be compared."""
-    return sa.func.coalesce(column, 0) if column.nullable else column
+def _matching(project_id: str, wanted: Filter) -> tuple[str, dict[str, Any]]:
+    """Return the condition for the stacks that match, with the values of its parameters."""
+    assert _FILTERABLE.issuperset(wanted.equal), "a name becomes a part of the statement"
+    tags = {name: [rows.dump(tag) for tag in getattr(wanted, name)] for name in _TAGS}
+    conditions = [
+        "project_id = :project",
+        *(() if wanted.show_deleted else ("deleted_at IS NULL",)),
+        *(() if wanted.show_nested else ("parent_id IS NULL",)),
+        *(condition for name, condition in _TAGS.items() if tags[name]),
+        *(f"{name} @in({name})" for name in wanted.equal),
+    ]
+    lists = {**tags, **wanted.equal}
+    return " AND ".join(conditions), {"project": project_id, **{name: rows.dump(lists[name]) for name in lists}}

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-import sqlalchemy as sa
+from msgspec import Struct
 
 from stoker.model.status import Action, Status
-from stoker.store import statements
 from stoker.store.repository import Repository
-from stoker.store.schema import resources, stack_users, stacks
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
 
@@ -22,8 +21,7 @@ class DesiredState(StrEnum):
     GONE = "gone"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Row(Struct, frozen=True, kw_only=True):
     """A stack user. ``name`` is the name of the user at the Keystone."""
 
     resource_id: str
@@ -47,29 +45,22 @@ class Standing:
     resting: bool
 
 
-_WANT = sa.text(
+_WANT = sql(
     "INSERT INTO stack_users (resource_id, root_id, name, wanted, state)"
     " SELECT :resource, root_id, :name, 'enabled', '' FROM stacks WHERE id = :stack"
     " ON CONFLICT (resource_id) DO UPDATE SET wanted = 'enabled'"
 )
-_USERS = Repository(Row, stack_users, key=("resource_id",), fixed=("root_id", "name", "wanted"))
-_MARK = statements.update(stack_users, "wanted", key=("resource_id",)).returning(stack_users.c.resource_id)
-_PENDING = sa.select(stack_users.c.resource_id).where(stack_users.c.wanted != stack_users.c.state)
+_USERS = Repository(Row, "stack_users", key=("resource_id",), fixed=("root_id", "name", "wanted"))
+_MARK = sql("UPDATE stack_users SET wanted = :wanted WHERE resource_id = :resource RETURNING resource_id")
+_PENDING = sql("SELECT resource_id FROM stack_users WHERE wanted != state")
 _OF_ROOT = _USERS.by("root_id")
-_ANY_OF_ROOT = _OF_ROOT.limit(1)
-_OF_USER = (
-    sa.select(
-        stack_users.c.resource_id,
-        stack_users.c.user_project_id,
-        stacks.c.project_id,
-        resources.c.action,
-        resources.c.status,
-    )
-    .join(resources, resources.c.id == stack_users.c.resource_id)
-    .join(stacks, stacks.c.id == resources.c.stack_id)
-    .where(stack_users.c.user_id == sa.bindparam("user"), stack_users.c.wanted != DesiredState.GONE.value)
+_ANY_OF_ROOT = sql("SELECT 1 FROM stack_users WHERE root_id = :root_id LIMIT 1")
+_OF_USER = sql(
+    "SELECT resource_id, stack_users.user_project_id, stacks.project_id, resources.action, resources.status"
+    " FROM stack_users JOIN resources ON resources.id = resource_id JOIN stacks ON stacks.id = stack_id"
+    f" WHERE user_id = :user AND wanted != '{DesiredState.GONE}'"
 )
-_SET_PROJECT = statements.update(stacks, "user_project_id", key=("root_id",))
+_SET_PROJECT = update("stacks", "user_project_id", key=("root_id",))
 
 
 def set_enabled(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
@@ -79,7 +70,7 @@ def set_enabled(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
 
 def mark(tx: Tx, resource_id: str, wanted: DesiredState) -> bool:
     """Set the desired state of a resource's user. Return False if the resource has no user."""
-    return tx.execute_fast(_MARK, {"key_resource_id": resource_id, "wanted": wanted.value}) is not None
+    return tx.execute_fast(_MARK, {"resource": resource_id, "wanted": wanted.value}) is not None
 
 
 def pending(tx: Tx) -> list[str]:
@@ -125,4 +116,5 @@ def drop(tx: Tx, resource_id: str) -> None:
 
 def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
     """Set the project for users in all stacks of a tree. The transaction has locked the root stack."""
+    tx.preloaded.clear()
     tx.execute_fast(_SET_PROJECT, {"key_root_id": root_id, "user_project_id": user_project_id})

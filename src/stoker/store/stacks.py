@@ -2,71 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
-import sqlalchemy as sa
 
 from stoker.model.errors import StackExists
 from stoker.model.stack import Source, Stack
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository, require
-from stoker.store.schema import events, snapshots, stacks
+from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
 T = TypeVar("T")
 STACKS = Repository(
     Stack,
-    stacks,
+    "stacks",
     fixed=(
         *("id", "name", "project_id", "username", "user_project_id", "created_at"),
         *("root_id", "parent_id", "parent_resource_id", "parent_resource", "depth"),
     ),
-    unmapped=("source", "previous"),
 )
-_ROOT = sa.select(stacks.c.root_id).where(stacks.c.id == sa.bindparam("id")).scalar_subquery()
+_ROOT = "(SELECT root_id FROM stacks WHERE id = :id)"
 #: Transactions lock the root of the tree, so that those of parent and child never wait for each other.
-_LOCKED = STACKS.select(stacks.c.id == _ROOT).with_for_update()
-_CHILDREN = STACKS.by("parent_id").where(stacks.c.deleted_at.is_(None))
-_TREE = STACKS.select(stacks.c.root_id == _ROOT, stacks.c.deleted_at.is_(None))
-_TREES = STACKS.select(stacks.c.root_id.in_(sa.bindparam("ids", expanding=True)), stacks.c.deleted_at.is_(None))
-_NAMED = STACKS.by("project_id", "name").where(stacks.c.deleted_at.is_(None))
-_SOURCE = sa.select(stacks.c.source).where(*statements.equal(stacks, "id"))
-_PREVIOUS = sa.select(stacks.c.previous).where(*statements.equal(stacks, "id"))
-_SET_SOURCE = statements.update(stacks, "source")
-_FORGET_PREVIOUS = sa.update(stacks).where(stacks.c.id == sa.bindparam("key_id")).values(previous=None)
-_KEEP = sa.update(stacks).where(stacks.c.id == sa.bindparam("key_id")).values(previous=stacks.c.source)
-_GONE = (
-    sa.select(stacks.c.id)
-    .where(stacks.c.deleted_at < sa.bindparam("before"))
-    .order_by(stacks.c.deleted_at)
-    .limit(sa.bindparam("most"))
+_LOCKED = STACKS.select(f"id = {_ROOT} @for_update")
+_BY_ID = STACKS.select("id = :id")
+_CHILDREN = STACKS.select("parent_id = :parent_id AND deleted_at IS NULL")
+_OF_RESOURCE = STACKS.select(
+    "parent_id = :parent_id AND parent_resource_id = :parent_resource_id AND deleted_at IS NULL"
 )
-_OF_GONE: sa.BindParameter[Any] = sa.bindparam("ids", expanding=True)
-_PURGE_PARTS = (
-    sa.delete(events).where(
-        events.c.seq.in_(sa.select(events.c.seq).where(events.c.stack_id.in_(_OF_GONE)).limit(sa.bindparam("most")))
-    ),
-    sa.delete(snapshots).where(
-        snapshots.c.id.in_(
-            sa.select(snapshots.c.id).where(snapshots.c.stack_id.in_(_OF_GONE)).limit(sa.bindparam("most"))
-        )
-    ),
-)
-_PURGE = sa.delete(stacks).where(stacks.c.id.in_(_OF_GONE))
-_COUNT = statements.count(stacks, "project_id").where(stacks.c.deleted_at.is_(None), stacks.c.parent_id.is_(None))
+_TREE = STACKS.select(f"root_id = {_ROOT} AND deleted_at IS NULL")
+_NAMED = STACKS.select("project_id = :project_id AND name = :name AND deleted_at IS NULL")
+_SOURCE = sql("SELECT source FROM stacks WHERE id = :id")
+_PREVIOUS = sql("SELECT previous FROM stacks WHERE id = :id")
+_SET_SOURCE = update("stacks", "source")
+_SET_PREVIOUS = update("stacks", "previous")
+_KEEP = sql("UPDATE stacks SET previous = source WHERE id = :id")
+_GONE = sql("SELECT id FROM stacks WHERE deleted_at < :before ORDER BY deleted_at LIMIT :most")
+_PURGE_PARTS = [
+    sql(f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE stack_id @in(ids) LIMIT :most)")
+    for table, key in (("events", "seq"), ("snapshots", "id"))
+]
+_PURGE = sql("DELETE FROM stacks WHERE id @in(ids)")
+_COUNT = sql("SELECT count(*) FROM stacks WHERE project_id = :project_id AND deleted_at IS NULL AND parent_id IS NULL")
 
 
 def add(tx: Tx, new: Stack, source: Source) -> None:
     """Insert a stack. Raises StackExists if another stack of the project has its name."""
-    if find_by_name(tx, new.name, new.project_id) is not None:
+    columns = {"source": _dump_source(tx, source), "previous": None}
+    if not STACKS.add(tx, new, unless_exists=True, encrypt=_hidden_columns(tx, new), **columns):
         raise StackExists(f"The Stack ({new.name}) already exists.")
-    try:
-        STACKS.add(tx, new, encrypt=_hidden_columns(tx, new), source=_dump_source(tx, source), previous=None)
-    except sa.exc.IntegrityError:  # another transaction inserted the name after the check
-        raise StackExists(f"The Stack ({new.name}) already exists.") from None
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Stack | None:
@@ -76,9 +62,18 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> Stack | None:
         return prefetched
     if not for_update:
         return STACKS.find(tx, id)
-    root = STACKS.first(tx, _LOCKED, {"id": id})
-    # A nested stack is read after the root is locked, so that its row is current.
-    return root if root is None or root.id == id else STACKS.find(tx, id)
+    row = tx.preloaded.get(("stack", id)) or _lock(tx, id)
+    return None if row is None else STACKS.decode(row, tx.secrets)
+
+
+def _lock(tx: Tx, id: str) -> Any:
+    """Lock the root of the stack's tree. Return the stack's row, which is current until the transaction saves it."""
+    row = tx.execute_fast(_LOCKED, {"id": id})
+    if row is not None and STACKS.decode(row, tx.secrets).id != id:
+        row = tx.execute_fast(_BY_ID, {"id": id})
+    if row is not None:
+        tx.preloaded["stack", id] = row
+    return row
 
 
 def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Stack:
@@ -97,6 +92,7 @@ def find_by_name(tx: Tx, name: str, project_id: str) -> Stack | None:
 
 def save(tx: Tx, changed: Stack) -> None:
     """Write the changeable columns of a stack."""
+    tx.preloaded.pop(("stack", changed.id), None)
     STACKS.save(tx, changed, encrypt=_hidden_columns(tx, changed))
 
 
@@ -108,10 +104,11 @@ def source(tx: Tx, id: str) -> Source:
 def derive_from_source(tx: Tx, id: str, derive: Callable[[Source], T]) -> T:
     """
     Return ``derive(source)`` of a stack's source. A transaction evaluates each function once, until the source changes.
-
-    The result must contain no secrets: the transaction may not know them any more.
     """
-    derived = tx.notes.setdefault(_note(id), {})
+    secrets, derived = tx.notes.get(_note(id), (None, {}))
+    if secrets is not tx.secrets:  # the source is decoded again, so that another part of the transaction learns from it
+        derived = {}
+        tx.notes[_note(id)] = (tx.secrets, derived)
     if derive not in derived:
         derived[derive] = derive(source(tx, id))
     result: T = derived[derive]
@@ -136,7 +133,7 @@ def set_source(tx: Tx, id: str, new: Source) -> None:
 
 def keep_source(tx: Tx, id: str) -> None:
     """Make the current source the one that a rollback restores."""
-    tx.execute_fast(_KEEP, {"key_id": id})
+    tx.execute_fast(_KEEP, {"id": id})
 
 
 def children(tx: Tx, id: str) -> list[Stack]:
@@ -146,13 +143,18 @@ def children(tx: Tx, id: str) -> list[Stack]:
     return STACKS.all(tx, _CHILDREN, {"parent_id": id})
 
 
-def prefetch(tx: Tx, roots: Collection[str]) -> list[Stack]:
+def of_resource(tx: Tx, id: str, resource_id: str) -> Stack | None:
+    """Return the nested stack that a resource of the stack ``id`` represents, or None."""
+    return STACKS.first(tx, _OF_RESOURCE, {"parent_id": id, "parent_resource_id": resource_id})
+
+
+def prefetch(tx: Tx, root_id: str) -> list[Stack]:
     """
-    Load the stacks of these trees at once; ``roots`` are the ids of their root stacks.
+    Load all stacks of the root stack ``root_id`` at once.
 
     In a read transaction, ``find`` and ``children`` return them from memory afterwards.
     """
-    loaded = STACKS.several(tx, _TREES, roots)
+    loaded = STACKS.all(tx, _TREE, {"id": root_id})
     if tx.prefetched is not None:
         tx.prefetched |= {("found", stack.id): stack for stack in loaded}
         tx.prefetched |= {("children", stack.id): [] for stack in loaded}
@@ -164,7 +166,7 @@ def prefetch(tx: Tx, roots: Collection[str]) -> list[Stack]:
 
 def forget_previous_source(tx: Tx, id: str) -> None:
     """Delete the source of the last completed operation, because the stack is deleted and no operation follows."""
-    tx.run(_FORGET_PREVIOUS, {"key_id": id})
+    tx.execute_fast(_SET_PREVIOUS, {"key_id": id, "previous": None})
 
 
 def tree(tx: Tx, id: str) -> list[Stack]:
@@ -190,8 +192,8 @@ def purge(tx: Tx, before: datetime, most: int) -> int:
     ids = [row[0] for row in tx.fetch_all(_GONE, {"before": rows.to_micros(before), "most": most})]
     if not ids:
         return 0
-    parts = sum(tx.run(statement, {"ids": ids, "most": most}).rowcount for statement in _PURGE_PARTS)
-    return parts or tx.run(_PURGE, {"ids": ids}).rowcount
+    values = {"ids": rows.dump(ids), "most": most}
+    return sum(tx.change(statement, values) for statement in _PURGE_PARTS) or tx.change(_PURGE, values)
 
 
 def _dump_source(tx: Tx, source: Source) -> str:

@@ -2,53 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import sqlalchemy as sa
-
 from stoker.model.messaging import Subscription
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import queues, subscriptions
+from stoker.store.sql import delete as delete_from
+from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
-#: The maximum number of expired subscriptions that ``trim`` deletes.
-_TRIM = 10
-
-_at: sa.BindParameter[int] = sa.bindparam("at", type_=sa.BigInteger)
-_here = subscriptions.c.queue_id == sa.bindparam("queue_id")
-_alive = subscriptions.c.expires_at > _at
-_SUBSCRIPTIONS = Repository(Subscription, subscriptions, fixed=("queue_id",))
-_ADD = statements.insert_new(subscriptions, "queue_id", "subscriber")
-_ALIVE = _SUBSCRIPTIONS.by("queue_id", "id").where(_alive)
-_BY_SUBSCRIBER = _SUBSCRIPTIONS.by("queue_id", "subscriber").where(_alive)
-_BY_ID = (
-    _SUBSCRIPTIONS.by("id")
-    .add_columns(queues.c.project_id, queues.c.name, queues.c.metadata)
-    .join(queues, queues.c.id == subscriptions.c.queue_id)
-    .where(_alive)
+_SUBSCRIPTIONS = Repository(Subscription, "subscriptions", fixed=("queue_id",))
+_ADD = sql(
+    f"{insert('subscriptions', *_SUBSCRIPTIONS.codec.written).text}"
+    " ON CONFLICT (queue_id, subscriber) DO NOTHING RETURNING id"
 )
-_SEQ = sa.select(subscriptions.c.seq).where(_here, subscriptions.c.id == sa.bindparam("id"))
-_PAGE = (
-    _SUBSCRIPTIONS.select(_here, _alive, subscriptions.c.seq > sa.bindparam("after"))
-    .order_by(subscriptions.c.seq)
-    .limit(sa.bindparam("limit"))
+_HERE = "queue_id = :queue_id AND expires_at > :at"
+_ALIVE = _SUBSCRIPTIONS.select(f"{_HERE} AND id = :id")
+_BY_SUBSCRIBER = _SUBSCRIPTIONS.select(f"{_HERE} AND subscriber = :subscriber")
+_BY_ID = sql(
+    f"SELECT {_SUBSCRIPTIONS.columns_sql('s')}, q.project_id FROM subscriptions s JOIN queues q ON q.id = s.queue_id"
+    " WHERE s.id = :id AND s.expires_at > :at"
 )
-_notified = sa.or_(sa.bindparam("unconfirmed", type_=sa.Boolean), subscriptions.c.confirmed)
-_LATEST = sa.select(sa.func.max(subscriptions.c.seq)).where(_here, _alive, _notified)
-_IDS = (
-    sa.select(subscriptions.c.seq, subscriptions.c.id)
-    .where(_here, _alive, _notified)
-    .where(subscriptions.c.seq > sa.bindparam("after"), subscriptions.c.seq <= sa.bindparam("upto"))
-    .order_by(subscriptions.c.seq)
-    .limit(sa.bindparam("limit"))
+_SEQ = sql("SELECT seq FROM subscriptions WHERE queue_id = :queue_id AND id = :id")
+_PAGE = _SUBSCRIPTIONS.select(f"{_HERE} AND seq > :after ORDER BY seq LIMIT :limit")
+_NOTIFIED = f"{_HERE} AND (:unconfirmed OR confirmed)"
+_LATEST = sql(f"SELECT max(seq) FROM subscriptions WHERE {_NOTIFIED}")
+_IDS = sql(
+    f"SELECT seq, id FROM subscriptions WHERE {_NOTIFIED} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
 )
-_DELETE = statements.delete(subscriptions, "queue_id", "id")
-_DELETE_ALL = sa.delete(subscriptions).where(_here)
-_FORGET = sa.delete(subscriptions).where(
-    _here, subscriptions.c.subscriber == sa.bindparam("subscriber"), subscriptions.c.expires_at <= _at
+_DELETE = delete_from("subscriptions", "queue_id", "id")
+_DELETE_ALL = delete_from("subscriptions", "queue_id")
+_FORGET = sql("DELETE FROM subscriptions WHERE queue_id = :queue_id AND subscriber = :subscriber AND expires_at <= :at")
+_TRIM = sql(
+    "DELETE FROM subscriptions WHERE seq IN"
+    " (SELECT seq FROM subscriptions WHERE expires_at <= :at ORDER BY expires_at LIMIT 10 @for_update @skip_locked)"
 )
-_TRIM_EXPIRED = statements.delete_expired(subscriptions, subscriptions.c.seq, _TRIM)
 
 
 def add(tx: Tx, new: Subscription) -> bool:
@@ -68,13 +54,10 @@ def of_subscriber(tx: Tx, queue_id: str, subscriber: str) -> Subscription | None
     return _SUBSCRIPTIONS.first(tx, _BY_SUBSCRIBER, values)
 
 
-def with_queue(tx: Tx, id: str) -> tuple[Subscription, str, str, dict[str, Any]] | None:
-    """Return (subscription, project id of its queue, name of the queue, metadata of the queue), or None."""
+def with_project(tx: Tx, id: str) -> tuple[Subscription, str] | None:
+    """Return (subscription, project id of its queue), or None."""
     row = tx.execute_fast(_BY_ID, {"id": id, "at": rows.to_micros(tx.now)})
-    if row is None:
-        return None
-    project_id, name, metadata = row[-3:]
-    return _SUBSCRIPTIONS.decode(row, tx.secrets), project_id, name, rows.load(metadata)
+    return None if row is None else (_SUBSCRIPTIONS.decode(row, tx.secrets), row[-1])
 
 
 def seq(tx: Tx, queue_id: str, id: str) -> int | None:
@@ -130,5 +113,5 @@ def purge(tx: Tx, queue_id: str) -> None:
 
 def trim(tx: Tx, queue_id: str, subscriber: str) -> None:
     """Delete a few expired subscriptions of any queue, and an expired one with this subscriber."""
-    tx.execute_fast(_TRIM_EXPIRED, {"at": rows.to_micros(tx.now)})
+    tx.execute_fast(_TRIM, {"at": rows.to_micros(tx.now)})
     tx.execute_fast(_FORGET, {"queue_id": queue_id, "subscriber": subscriber, "at": rows.to_micros(tx.now)})

@@ -4,59 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import sqlalchemy as sa
-
 from stoker.model.trigger import Target, TargetStatus
-from stoker.store import rows, statements
+from stoker.store import rows
+from stoker.store import sql as sqls
+from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
 from stoker.store.repository import Repository
-from stoker.store.schema import deployments, trigger_targets
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _TARGETS = Repository(
     Target,
-    trigger_targets,
+    "trigger_targets",
     key=("trigger_id", "position"),
-    fixed=("server_id", "server_name", "name", "input_values"),
+    fixed=("server_id", "server_name", "name", "input_values", "resource_name"),
 )
-_DELETE = statements.delete(trigger_targets, "trigger_id")
-_OF_TRIGGER = _TARGETS.by("trigger_id").order_by(trigger_targets.c.position)
-_STARTED = _OF_TRIGGER.where(trigger_targets.c.deployment_id.is_not(None)).limit(sa.bindparam("limit"))
-_NEXT = _OF_TRIGGER.where(trigger_targets.c.status == TargetStatus.QUEUED.value).limit(sa.bindparam("limit"))
+_DELETE = sqls.delete("trigger_targets", "trigger_id")
+_OF_TRIGGER = _TARGETS.select("trigger_id = :trigger_id ORDER BY position")
+_STARTED = _TARGETS.select("trigger_id = :trigger_id AND deployment_id IS NOT NULL ORDER BY position LIMIT :limit")
+#: The targets of one server are neighbors, so only the first one of each server is not preceded by another.
+_NEXT = _TARGETS.select(
+    "trigger_id = :trigger_id AND status = 'QUEUED' AND position >= :next"
+    " AND NOT EXISTS (SELECT 1 FROM trigger_targets AS earlier WHERE earlier.trigger_id = trigger_targets.trigger_id"
+    " AND earlier.position = trigger_targets.position - 1 AND earlier.server_id = trigger_targets.server_id)"
+    " ORDER BY position LIMIT :limit"
+)
 #: Without the input values, because a client that lists or follows a trigger reads all of its targets.
-_STATES = _OF_TRIGGER.with_only_columns(
-    *(sa.literal("{}", sa.Text) if column is trigger_targets.c.input_values else column for column in _TARGETS.columns)
+_STATES = _TARGETS.columns_sql().replace("trigger_targets.input_values", "'{}'")
+_PAGE = sql(
+    f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id AND position > :after"
+    " AND (:any_status OR status = :of_status) ORDER BY position LIMIT :limit"
 )
-_PAGE = _STATES.where(
-    trigger_targets.c.position > sa.bindparam("after"),
-    sa.or_(sa.bindparam("any_status"), trigger_targets.c.status == sa.bindparam("of_status")),
-).limit(sa.bindparam("limit"))
-_CHANGED = (
-    _STATES.where(
-        sa.tuple_(trigger_targets.c.revision, trigger_targets.c.position)
-        > sa.tuple_(sa.bindparam("revision"), sa.bindparam("position"))
-    )
-    .order_by(None)
-    .order_by(trigger_targets.c.revision, trigger_targets.c.position)
-    .limit(sa.bindparam("limit"))
+_CHANGED = sql(
+    f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id"
+    " AND (revision, position) > (:revision, :position) ORDER BY revision, position LIMIT :limit"
 )
 #: A transaction locks the trigger before its deployments, so no other transaction ends these in the meantime.
-_TO_STOP = (
-    _OF_TRIGGER.join(deployments, deployments.c.id == trigger_targets.c.deployment_id)
-    .where(
-        trigger_targets.c.status == TargetStatus.IN_PROGRESS.value,
-        sa.or_(sa.bindparam("again"), sa.not_(deployments.c.cancelling)),
-    )
-    .limit(sa.bindparam("limit"))
+_TO_STOP = sql(
+    f"SELECT {_TARGETS.columns_sql()} FROM trigger_targets"
+    " JOIN deployments ON deployments.id = trigger_targets.deployment_id"
+    " WHERE trigger_targets.trigger_id = :trigger_id AND trigger_targets.status = 'IN_PROGRESS'"
+    " AND (:again OR NOT deployments.cancelling) ORDER BY trigger_targets.position LIMIT :limit"
 )
-_OF_DEPLOYMENT = _TARGETS.by("deployment_id")
-_OF_DEPLOYMENTS = _TARGETS.select(statements.AnyOf(trigger_targets.c.deployment_id))
-_DEPLOYMENT_PLACE = _TARGETS.columns.index(trigger_targets.c.deployment_id)
-_DROP_QUEUE = (
-    sa.update(trigger_targets)
-    .where(trigger_targets.c.trigger_id == sa.bindparam("id_"), trigger_targets.c.status == TargetStatus.QUEUED.value)
-    .values(
-        status=TargetStatus.CANCELLED.value, status_reason=sa.bindparam("reason"), revision=sa.bindparam("revision_")
-    )
+#: Whether another run has started on the deployment's server, so that a run that the agent has received waits for it.
+_IS_BUSY = (
+    "EXISTS (SELECT 1 FROM deployments AS other WHERE other.server_id = deployments.server_id"
+    " AND other.status = 'IN_PROGRESS' AND other.id != deployments.id AND other.started_at IS NOT NULL)"
+)
+#: Queued targets come first: the end of a running one would start the next one of its server.
+_REPLACED = sql(
+    f"SELECT {_TARGETS.columns_sql()} FROM trigger_targets"
+    " JOIN trigger_targets AS newer ON newer.trigger_id = :newer_id AND newer.server_id = trigger_targets.server_id"
+    " AND coalesce(newer.resource_name, '') = coalesce(trigger_targets.resource_name, '')"
+    " LEFT JOIN deployments ON deployments.id = trigger_targets.deployment_id"
+    " WHERE trigger_targets.trigger_id = :trigger_id AND (trigger_targets.status = 'QUEUED'"
+    " OR trigger_targets.status = 'IN_PROGRESS' AND NOT deployments.cancelling AND deployments.started_at IS NULL"
+    f" AND (NOT {MAY_HAVE_BEGUN} OR {_IS_BUSY}))"
+    " ORDER BY trigger_targets.status DESC, trigger_targets.position DESC LIMIT :limit"
+)
+_OF_DEPLOYMENT = _TARGETS.select("deployment_id = :deployment_id")
+_OF_DEPLOYMENTS = sql(
+    f"SELECT {_TARGETS.columns_sql()}, deployment_id FROM trigger_targets WHERE deployment_id @in(ids)"
+)
+_DROP_QUEUE = sql(
+    "UPDATE trigger_targets SET status = 'CANCELLED', status_reason = :reason, revision = :revision"
+    " WHERE trigger_id = :id AND status = 'QUEUED'"
 )
 
 
@@ -101,9 +112,17 @@ def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | 
     return _TARGETS.all(tx, _PAGE, {"trigger_id": trigger_id, "after": after, "limit": limit, **filters})
 
 
-def list_queued(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
-    """Return the next ``limit`` queued targets."""
-    return _TARGETS.all(tx, _NEXT, {"trigger_id": trigger_id, "limit": limit})
+def list_queued(tx: Tx, trigger_id: str, next: int, limit: int) -> list[Target]:
+    """Return up to ``limit`` queued targets from the position ``next`` on, the first one of each server."""
+    return _TARGETS.all(tx, _NEXT, {"trigger_id": trigger_id, "next": next, "limit": limit})
+
+
+def find_following(tx: Tx, target: Target) -> Target | None:
+    """Return the target that follows on the same server, if it is queued."""
+    following = _TARGETS.find(tx, target.trigger_id, target.position + 1)
+    if following is None or following.server_id != target.server_id or following.status != TargetStatus.QUEUED:
+        return None
+    return following
 
 
 def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list[Target]:
@@ -113,6 +132,17 @@ def to_stop(tx: Tx, trigger_id: str, limit: int, *, again: bool = False) -> list
     ``again`` includes those that were cancelled but whose agents have not confirmed the stop.
     """
     return _TARGETS.all(tx, _TO_STOP, {"trigger_id": trigger_id, "limit": limit, "again": again})
+
+
+def list_replaced(tx: Tx, trigger_id: str, newer_id: str, limit: int) -> list[Target]:
+    """
+    Return targets that no agent may have started, and that another trigger also has: the same resource on the same
+    server. A run that waits in its agent for other runs counts as not started.
+
+    Queued targets come first, the last one of each server before the others.
+    """
+    values = {"trigger_id": trigger_id, "newer_id": newer_id, "limit": limit, "polled_since": polled_since(tx)}
+    return _TARGETS.all(tx, _REPLACED, values)
 
 
 def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
@@ -126,17 +156,16 @@ def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
 def preload(tx: Tx, deployment_ids: Collection[str]) -> None:
     """Read the targets with these deployments at once; ``of_deployment`` takes them from memory, until it is saved."""
     for row in tx.fetch_all(_OF_DEPLOYMENTS, {"ids": rows.dump(list(deployment_ids))}):
-        tx.preloaded["target", row[_DEPLOYMENT_PLACE]] = row
+        tx.preloaded["target", row[-1]] = row
 
 
 def save(tx: Tx, changed: Target) -> None:
     """Write the status and the deployment of a target."""
     if tx.preloaded and changed.deployment_id:
         tx.preloaded.pop(("target", changed.deployment_id), None)
-    _TARGETS.put_changes(tx, changed)
+    _TARGETS.save(tx, changed, later=True)
 
 
 def drop_queue(tx: Tx, trigger_id: str, reason: str, revision: int) -> int:
     """Cancel all queued targets of a trigger, with this revision of the trigger; return their number."""
-    values = {"id_": trigger_id, "reason": tx.secrets.redact_text(reason), "revision_": revision}
-    return tx.run(_DROP_QUEUE, values).rowcount
+    return tx.change(_DROP_QUEUE, {"id": trigger_id, "reason": tx.secrets.redact_text(reason), "revision": revision})

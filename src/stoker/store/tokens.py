@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime
 
-import sqlalchemy as sa
-
 from stoker.model.principal import Token
-from stoker.store import rows, statements
+from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.schema import tokens
+from stoker.store.sql import delete, sql
 from stoker.store.tx import Tx
 
-_TOKENS = Repository(Token, tokens, key=("hash",), unmapped=("hash",))
-_DROP = sa.delete(tokens).where(tokens.c.hash.in_(sa.bindparam("hashes", expanding=True)))
-_MADE_FROM = sa.select(tokens.c.hash).where(tokens.c.parent_hash.in_(sa.bindparam("hashes", expanding=True)))
-_DROP_OF_USER = statements.delete(tokens, "user_id")
-_DROP_EXPIRED = sa.delete(tokens).where(tokens.c.expires_at < sa.bindparam("now"))
+_TOKENS = Repository(Token, "tokens", key=("hash",))
+_DROP = sql("DELETE FROM tokens WHERE hash @in(hashes)")
+_MADE_FROM = sql("SELECT hash FROM tokens WHERE parent_hash @in(hashes)")
+_DROP_OF_USER = delete("tokens", "user_id")
+_DROP_EXPIRED = sql("DELETE FROM tokens WHERE expires_at < :now")
 
 
 def add(tx: Tx, token_hash: str, new: Token) -> None:
@@ -38,11 +36,9 @@ def drop(tx: Tx, token_hash: str) -> None:
     """
     level = [token_hash]
     while level:
-        children: list[str] = []
-        for hashes in rows.portions(level):
-            tx.run(_DROP, {"hashes": hashes})
-            children += tx.run(_MADE_FROM, {"hashes": hashes}).scalars()
-        level = children
+        values = {"hashes": rows.dump(level)}
+        tx.execute_fast(_DROP, values)
+        level = [row[0] for row in tx.fetch_all(_MADE_FROM, values)]
 
 
 def drop_of_user(tx: Tx, user_id: str) -> None:

@@ -6,53 +6,38 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import msgspec
-import sqlalchemy as sa
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Target, Trigger
-from stoker.store import rows, statements, targets
+from stoker.store import rows, targets
 from stoker.store.notifier import trigger_topic
 from stoker.store.repository import Repository, require
-from stoker.store.schema import triggers
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: All columns except for the config, which is large.
 _TRIGGERS = Repository(
     Trigger,
-    triggers,
+    "triggers",
     fixed=(
         *("project_id", "name", "action", "source", "stack_id", "input_values"),
         *("requested_by", "schedule_id", "total", "created_at"),
     ),
-    unmapped=("config",),
 )
-_CONTENT = sa.select(triggers.c.config).where(*statements.equal(triggers, "id"))
-_SEQ = sa.select(triggers.c.seq).where(*statements.equal(triggers, "id", "project_id"))
-_PAGE = (
-    _TRIGGERS.by("project_id")
-    .where(
-        triggers.c.seq < sa.bindparam("before"),
-        sa.or_(sa.bindparam("any_status"), triggers.c.status == sa.bindparam("of_status")),
-        sa.or_(sa.bindparam("any_stack"), triggers.c.stack_id == sa.bindparam("of_stack")),
-    )
-    .order_by(triggers.c.seq.desc())
-    .limit(sa.bindparam("limit"))
+_CONTENT = sql("SELECT config FROM triggers WHERE id = :id")
+_SEQ = sql("SELECT seq FROM triggers WHERE id = :id AND project_id = :project_id")
+_PAGE = _TRIGGERS.select(
+    "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
+    " AND (:any_stack OR stack_id = :of_stack) ORDER BY seq DESC LIMIT :limit"
 )
-_ENDED = (
-    sa.select(triggers.c.id)
-    .where(triggers.c.ended_at < sa.bindparam("before"), triggers.c.status != "IN_PROGRESS")
-    .order_by(triggers.c.seq)
-    .limit(1)
+_ENDED = sql("SELECT id FROM triggers WHERE ended_at < :before AND status != 'IN_PROGRESS' ORDER BY seq LIMIT 1")
+_RUNNING_OF_SCHEDULE = sql(
+    "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status = 'IN_PROGRESS'"
+    " ORDER BY id"
 )
-_OF_SCHEDULE = (
-    sa.select(triggers.c.id)
-    .where(
-        triggers.c.project_id == sa.bindparam("project_id"),
-        triggers.c.schedule_id == sa.bindparam("schedule"),
-        triggers.c.status != "IN_PROGRESS",
-    )
-    .order_by(triggers.c.seq.desc())
-    .offset(sa.bindparam("kept"))
+_OF_SCHEDULE = sql(
+    "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status != 'IN_PROGRESS'"
+    " ORDER BY seq DESC LIMIT :most OFFSET :kept"
 )
 
 
@@ -154,7 +139,12 @@ def find_ended(tx: Tx, before: datetime) -> str | None:
     return id
 
 
+def list_running(tx: Tx, project_id: str, schedule_id: str) -> list[str]:
+    """Return the ids of a schedule's triggers that have not ended, in the order of their locks."""
+    return [row[0] for row in tx.fetch_all(_RUNNING_OF_SCHEDULE, {"project_id": project_id, "schedule": schedule_id})]
+
+
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
     """Return the ids of a schedule's ended triggers, except for the newest ``kept`` ones."""
-    values = {"project_id": project_id, "schedule": schedule_id, "kept": kept}
+    values = {"project_id": project_id, "schedule": schedule_id, "kept": kept, "most": 2**62}
     return [row[0] for row in tx.fetch_all(_OF_SCHEDULE, values)]

@@ -9,49 +9,50 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import sqlalchemy as sa
+import structlog
 
 from stoker.late_bound import LateBound
 from stoker.model.selectors import Selectable
+from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
+from stoker.store.connection import Connection
+from stoker.store.encryption import Encryption
+from stoker.store.faults import UNUSABLE_VALUES, unusable_value
 from stoker.store.notifier import Notifier, server_topic
-from stoker.store.schema import events
 from stoker.store.secret_columns import SecretColumns
+from stoker.store.sql import sql
 from stoker.store.statement_executor import StatementExecutor
 
-_BUMP = sa.text(
-    "INSERT INTO documents (server_id, revision) VALUES (:id, 1)"
-    " ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1 RETURNING server_id, revision, channel"
+#: A revision is the time of its transaction in microseconds, so that none recurs after a restored backup: an agent that
+#: knows a revision of the lost time would not receive another document with the same number.
+_SET_REVISION = (
+    " ON CONFLICT (server_id) DO UPDATE SET revision ="
+    " CASE WHEN documents.revision < excluded.revision THEN excluded.revision ELSE documents.revision + 1 END"
+    " RETURNING server_id, revision, channel"
 )
+_BUMP = sql("INSERT INTO documents (server_id, revision) VALUES (:id, :now)" + _SET_REVISION)
 #: The same for a JSON list of servers, in its order. "WHERE true": otherwise SQLite reads ON as part of a join.
-_BUMP_ALL = {
-    dialect: sa.text(
-        "INSERT INTO documents (server_id, revision) SELECT value, 1 FROM "  # noqa: S608 — the sources are constants
-        + source
-        + " WHERE true ON CONFLICT (server_id) DO UPDATE SET revision = documents.revision + 1"
-        " RETURNING server_id, revision, channel"
-    )
-    for dialect, source in (
-        ("sqlite", "json_each(:ids)"),
-        ("postgresql", "json_array_elements_text(CAST(:ids AS json)) AS value"),
-    )
-}
+_BUMP_ALL = sql(
+    "INSERT INTO documents (server_id, revision)"
+    " SELECT value, CAST(:now AS bigint) FROM @each(ids) AS bumped WHERE true" + _SET_REVISION
+)
 #: A document without deployments, of a server that Stoker does not know: deployments of REST clients may name any id.
-_IS_UNUSED = sa.text(
+_IS_UNUSED = sql(
     "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM servers WHERE id = :id)"
     " AND NOT EXISTS (SELECT 1 FROM deployments WHERE server_id = :id)"
 )
-_DROP = sa.text("DELETE FROM documents WHERE server_id = :id")
-_ADD_EVENTS = sa.insert(events)
-_SHARED_LOCK = sa.text("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))")
-_ADVISORY_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+_DROP = sql("DELETE FROM documents WHERE server_id = :id")
+_SHARED_LOCK = sql("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))")
+_ADVISORY_LOCK = sql("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
 
+_log = structlog.get_logger("stoker.store")
 #: Seconds that a transaction may last if others wait for it and a later transaction can continue its work.
 SHARE_SECONDS = 0.03
-#: The engine's execution option with the encryption for columns with secrets.
-ENCRYPTION = "stoker_encryption"
 #: (project id, server before, server after). None: the server does not exist.
 ServerChange = tuple[str, Selectable | None, Selectable | None]
+#: Why an owner is woken, with the secrets of the part of the transaction that woke it.
+Wake = tuple[Cause, SecretColumns]
+_SETTLED = Settled()
 
 
 def _ignore(*_: object) -> None:
@@ -67,6 +68,9 @@ class TxCallbacks:
     document_changed: Callable[[Tx, str, str], None] = _ignore
     #: (transaction, changes): labels or facts of servers have changed, or servers were added or deleted.
     servers_changed: Callable[[Tx, Sequence[ServerChange]], None] = _ignore
+    #: (transaction, id of the resource or trigger, causes): the owner advances.
+    resource_woken: Callable[[Tx, str, Sequence[Wake]], None] = _ignore
+    trigger_woken: Callable[[Tx, str, Sequence[Wake]], None] = _ignore
 
 
 class Tx(StatementExecutor):
@@ -74,7 +78,7 @@ class Tx(StatementExecutor):
     One transaction. ``store.read()`` and ``store.write()`` create it and pass it to all query functions::
 
         def rename(tx: Tx) -> None:
-            tx.run(statement, {"id": id, "name": name})
+            tx.execute_fast(_RENAME, {"id": id, "name": name})
             tx.bump_document(server_id)
 
         store.write(rename)
@@ -85,8 +89,9 @@ class Tx(StatementExecutor):
 
     def __init__(
         self,
-        connection: sa.Connection,
+        connection: Connection,
         now: datetime,
+        encryption: Encryption,
         *,
         reading: bool = False,
         callbacks: LateBound[TxCallbacks] | None = None,
@@ -95,18 +100,19 @@ class Tx(StatementExecutor):
         """
         Begin a transaction on ``connection``; only the store does this.
 
-        ``now`` is the time of the store's clock. ``reading`` marks a read transaction. ``flush`` calls ``callbacks``;
-        None in a read transaction. ``is_contended`` returns whether other writers wait for this transaction; None:
-        other writers never wait.
+        ``now`` is the time of the store's clock, ``encryption`` that of columns with secrets. ``reading`` marks a read
+        transaction. ``flush`` calls ``callbacks``; None in a read transaction. ``is_contended`` returns
+        whether other writers wait for this transaction; None: other writers never wait.
         """
         super().__init__(connection)
+        self._encryption = encryption
         self._is_contended = is_contended
         self._begun = time.monotonic()
         #: Rows that a read transaction has loaded in advance, by kind and id; its snapshot does not change. None in a
         #: write transaction.
         self.prefetched: dict[tuple[str, str], Any] | None = {} if reading else None
-        #: Rows, as stored, that a write transaction has read and locked in advance, by kind and id.
-        self.preloaded: dict[tuple[str, ...], Any] = {}
+        #: Rows of configs that the transaction has read, by id. Configs never change.
+        self.configs: dict[str, Any] = {}
         #: Data that higher layers keep during this transaction, by their own keys.
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
@@ -115,6 +121,7 @@ class Tx(StatementExecutor):
         self.secrets = self.new_secrets()
         self._callbacks = callbacks
         self._server_changes: list[ServerChange] = []
+        self._woken: dict[Owner, list[Wake]] = {}
         #: Whether the transaction applies a signal, whose duration is measured.
         self.is_signal = False
         self._bumped: set[str] = set()
@@ -131,7 +138,7 @@ class Tx(StatementExecutor):
         A transaction for several requests sets ``secrets`` for each of them: what one request knows must not be
         redacted in the output of the others.
         """
-        return SecretColumns(self.connection.get_execution_options().get(ENCRYPTION))
+        return SecretColumns(self._encryption)
 
     def advisory_lock(self, name: str, *, is_shared: bool = False) -> None:
         """
@@ -139,7 +146,7 @@ class Tx(StatementExecutor):
 
         ``is_shared``: other transactions may share the lock, too.
         """
-        if self.connection.dialect.name == "postgresql":
+        if self.connection.dialect == "postgresql":
             self.execute_fast(_SHARED_LOCK if is_shared else _ADVISORY_LOCK, {"name": name})
 
     @property
@@ -150,6 +157,11 @@ class Tx(StatementExecutor):
         """
         contended = self._is_contended
         return contended is not None and time.monotonic() - self._begun > SHARE_SECONDS and contended()
+
+    def wake(self, owner: Owner | None, cause: Cause = _SETTLED) -> None:
+        """Advance a resource or a trigger at the end of the transaction. None, a client, needs nothing."""
+        if owner is not None:
+            self._woken.setdefault(owner, []).append((cause, self.secrets))
 
     def bump_document(self, server_id: str) -> None:
         """
@@ -193,9 +205,16 @@ class Tx(StatementExecutor):
         self._after.append(act)
 
     def flush(self) -> None:
-        """Write the collected changes, by ``put``. The store calls this at the end of the transaction."""
-        for row in self._events:
-            self.put(_ADD_EVENTS, row)
+        """
+        Advance the woken owners, and write the collected changes, by ``put``.
+
+        The store calls this at the end of the transaction. An owner may wake others, as a nested stack does its parent.
+        """
+        while self._woken and self._callbacks is not None:
+            owner, callbacks = min(self._woken), self._callbacks.get()
+            woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken
+            woken(self, owner.id, self._woken.pop(owner))
+        self.put_rows("events", self._events)
         self._events = []
         if self._server_changes and self._callbacks is not None:
             self._callbacks.get().servers_changed(self, self._server_changes)
@@ -214,27 +233,33 @@ class Tx(StatementExecutor):
     def _bump(self) -> Sequence[Any]:
         """Give documents new revisions; return their servers, revisions and channels."""
         # Sorted, so that two transactions that bump the same documents cannot deadlock.
-        ids = sorted(self._bumped)
+        ids, now = sorted(self._bumped), rows.to_micros(self.now)
         if len(ids) < 2:
-            return [self.execute_fast(_BUMP, {"id": id}) for id in ids]
-        return self.fetch_all(_BUMP_ALL[self.connection.dialect.name], {"ids": rows.dump(ids)})
+            return [self.execute_fast(_BUMP, {"id": id, "now": now}) for id in ids]
+        return self.fetch_all(_BUMP_ALL, {"ids": rows.dump(ids), "now": now})
 
     def notify_committed(self, notifier: Notifier) -> None:
         """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""
         for topic, number in self.notifications.items():
             notifier.notify(topic, number)
         for act in self._after:
-            act()
+            try:
+                act()
+            except Exception:  # the transaction is stored, so its caller must not get an error
+                _log.exception("after_commit.failed")
 
 
 @contextmanager
-def reading(connection: sa.Connection, now: datetime) -> Iterator[Tx]:
-    """Yield a read transaction on ``connection``; only the store calls this."""
-    tx = Tx(connection, now, reading=True)
+def reading(connection: Connection, now: datetime, encryption: Encryption) -> Iterator[Tx]:
+    """Yield a read transaction on ``connection``; only the store calls this. Raises Invalid for unusable values."""
+    tx = Tx(connection, now, encryption, reading=True)
     try:
         yield tx
+    except UNUSABLE_VALUES as error:
+        raise unusable_value(error) from error
     finally:
         # Prefetched rows refer to the transaction: otherwise they would wait for the garbage collector.
         if tx.prefetched is not None:
             tx.prefetched.clear()
+        tx.configs.clear()
         tx.notes.clear()

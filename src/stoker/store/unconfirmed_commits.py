@@ -11,18 +11,24 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from typing import LiteralString
 
-import sqlalchemy as sa
+import psycopg
 import structlog
 
+from stoker.background_thread import BackgroundThread
+from stoker.model.errors import Unavailable
+from stoker.store.faults import DatabaseError
 from stoker.store.notifications import merge
 
+#: Executes a query outside a transaction.
+Query = Callable[[LiteralString], int]
 _log = structlog.get_logger("stoker.store")
 
 #: A new transaction id: those of all transactions that have written before are smaller.
-_BARRIER = sa.text("SELECT txid_current()")
+_BARRIER = "SELECT txid_current()"
 #: The smallest id of the transactions that have not ended.
-_OLDEST = sa.text("SELECT txid_snapshot_xmin(txid_current_snapshot())")
+_OLDEST = "SELECT txid_snapshot_xmin(txid_current_snapshot())"
 #: Seconds between two looks at the running transactions.
 _TICK = 0.1
 #: Seconds after which the transaction counts as ended. Other databases of the server may have longer transactions.
@@ -38,14 +44,14 @@ class UnconfirmedCommits:
     One thread, which starts with the first such transaction and ends with the last one.
     """
 
-    def __init__(self, engine: sa.Engine, notify: Callable[[Mapping[str, int]], None]) -> None:
-        """``notify`` notifies the subscribers of all processes."""
-        self._engine = engine
+    def __init__(self, query: Query, notify: Callable[[Mapping[str, int]], None]) -> None:
+        """``query`` returns the number that a query returns; ``notify`` notifies the subscribers of all processes."""
+        self._query = query
         self._notify = notify
         self._lock = threading.Lock()
         self._pending: dict[str, int] = {}
         self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._thread: BackgroundThread | None = None
 
     def add(self, notifications: Mapping[str, int]) -> None:
         """Add the notifications of one transaction. Does not block."""
@@ -54,7 +60,7 @@ class UnconfirmedCommits:
         with self._lock:
             merge(self._pending, notifications)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="stoker-unconfirmed-commits", daemon=True)
+                self._thread = BackgroundThread("stoker-unconfirmed-commits", self._run)
                 self._thread.start()
 
     def close(self) -> None:
@@ -67,9 +73,14 @@ class UnconfirmedCommits:
     def _run(self) -> None:
         while batch := self._take():
             _log.warning("database.commits_unconfirmed", notifications=len(batch))
-            self._notify(batch)
-            self._await_end()
-            self._notify(batch)
+            try:
+                self._notify(batch)
+                self._await_end()
+                self._notify(batch)
+            except Exception:
+                with self._lock:
+                    merge(self._pending, batch)
+                raise
 
     def _take(self) -> Mapping[str, int]:
         with self._lock:
@@ -86,10 +97,6 @@ class UnconfirmedCommits:
                 barrier = barrier or self._query(_BARRIER)
                 if self._query(_OLDEST) > barrier:
                     return
-            except sa.exc.SQLAlchemyError:
+            except (DatabaseError, psycopg.Error, Unavailable):
                 until = time.monotonic() + _PATIENCE  # PostgreSQL is away, and so are its data
             self._stopping.wait(_TICK)
-
-    def _query(self, statement: sa.TextClause) -> int:
-        with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            return int(connection.execute(statement).scalar_one())

@@ -11,9 +11,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import entry_points
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
 from stoker.transports.base import MetadataTransport, PublishingTransport, SignalTransport
@@ -22,8 +24,7 @@ from stoker.transports.selection import AUTO
 _NOT_TRANSPORTS = ("base", "selection")
 
 
-@dataclass(frozen=True, slots=True)
-class Transports:
+class Transports(Struct, frozen=True):
     """The transports of a site by name, without ``AUTO``, and the defaults for templates that name none."""
 
     signal_transports: Mapping[str, SignalTransport]

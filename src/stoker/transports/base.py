@@ -27,8 +27,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol, runtime_checkable
+from functools import cache
+from typing import Any, Protocol, TypeGuard, runtime_checkable
 
+from msgspec import Struct
+
+from stoker.model.ids import remote_name
 from stoker.store.tx import Tx
 
 #: Values of a transport's ``needs``: services that a site may lack.
@@ -44,8 +48,7 @@ class User:
     domain_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TransportTarget:
+class TransportTarget(Struct, frozen=True, kw_only=True):
     """
     The remote end of a transport: a server that receives its document, or a deployment that returns its result.
 
@@ -66,6 +69,11 @@ class TransportTarget:
     user: User | None = None
     #: True if the server runs Stoker's agent, which needs no login if a signed URL suffices.
     own_agent: bool = False
+
+    @property
+    def remote_name(self) -> str:
+        """The name of the target's object or queue. Each run has its own, so that its result can end no other run."""
+        return remote_name(self.resource_id, self.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +128,7 @@ class Objects(Protocol):
         """Delete the object, and its container if it is empty afterwards."""
 
     def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
-        """Expect a result in this object for the run that begins; with ``until``, expect signals until that time."""
+        """Expect the result of the run that begins in this object; with ``until``, expect signals until that time."""
 
     def url(self, target: TransportTarget, ref: ObjectRef, verb: str) -> str:
         """Return a pre-signed URL that permits ``verb`` on the object. The URL does not expire before 2038."""
@@ -128,7 +136,7 @@ class Objects(Protocol):
 
 
 class Queues(Protocol):
-    """A messaging service: the embedded one or an external Zaqar. The name of a queue is ``target.resource_id``."""
+    """A messaging service: the embedded one or an external Zaqar. The name of a queue is ``target.remote_name``."""
 
     def open(self, tx: Tx, target: TransportTarget, *, keep_newest: bool) -> None:
         """
@@ -139,7 +147,7 @@ class Queues(Protocol):
         """Replace all messages of the queue with one message whose body is ``body``, a JSON value."""
 
     def await_result(self, tx: Tx, target: TransportTarget, until: datetime | None = None) -> None:
-        """Expect a result in this queue for the run that begins; with ``until``, expect signals until that time."""
+        """Expect the result of the run that begins in this queue; with ``until``, expect signals until that time."""
 
     def sign(self, tx: Tx, target: TransportTarget, method: str) -> bool:
         """
@@ -339,15 +347,34 @@ class PublishingTransport(MetadataTransport, Protocol):
 
 @runtime_checkable
 class NeedsProvisioning(Protocol):
-    """A transport that needs an object or a queue for each target. The object or queue is deleted with the target."""
+    """
+    A transport that needs an object or a queue for each server, or for each run of a deployment.
+
+    The object or queue is deleted with its target. That of a run is deleted when the next run starts.
+    """
 
     def open(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
-        """Create the target's object or queue."""
+        """Create the target's object or queue. For a run of a deployment, expect the result."""
         ...
 
     def close(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
         """Delete the target's object or queue."""
         ...
+
+
+def needs_provisioning(transport: object) -> TypeGuard[NeedsProvisioning]:
+    """Do what ``isinstance`` does, which compares all members of the protocol each time: 20 µs."""
+    return _conforms(transport, NeedsProvisioning)
+
+
+def has_presigned_queue(transport: object) -> TypeGuard[PresignedQueue]:
+    """Do the same as ``needs_provisioning`` for a ``PresignedQueue``."""
+    return _conforms(transport, PresignedQueue)
+
+
+@cache
+def _conforms(transport: object, protocol: Any) -> bool:
+    return isinstance(transport, protocol)
 
 
 def login_keys(platform: Platform, target: TransportTarget) -> dict[str, str]:

@@ -1,4 +1,9 @@
-"""``HEAT_SIGNAL``: the agent calls Heat's ``resources/{name}/signal`` with the login that the config contains."""
+"""
+``HEAT_SIGNAL``: the agent calls Heat's ``resources/{name}/signal`` with the login that the config contains.
+
+The call of upstream agents does not name the run. Stoker's own users belong to one run each; users at a Keystone do
+not.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """
 ``TEMP_URL_SIGNAL``: the agent puts the result into an object by a pre-signed URL; the server needs no credentials.
+
+Each run has an object of its own, because upstream agents do not name the run whose result they report.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ class TempUrlSignal:
     awaits_signal: bool = True
     needs: str = OBJECTS
 
-    def signal_inputs(self, tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Any]:
-        """Return the signed URL and the method ``PUT``, and expect a result in the object."""
-        platform.objects.await_result(tx, target, signal_place(target))
+    def signal_inputs(self, _tx: Tx, platform: Platform, target: TransportTarget) -> Mapping[str, Any]:
+        """Return the signed URL and the method ``PUT``."""
         url = platform.objects.url(target, signal_place(target), "PUT")
         return {"deploy_signal_id": url, "deploy_signal_verb": "PUT"}
 
     def open(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
-        """Create the deployment's object."""
+        """Create the run's object, and expect the result in it."""
         platform.objects.open(tx, target, signal_place(target), target.stack_id)
+        platform.objects.await_result(tx, target, signal_place(target))
 
     def close(self, tx: Tx, platform: Platform, target: TransportTarget) -> None:
         """Delete the object."""
@@ -36,8 +38,8 @@ class TempUrlSignal:
 
 
 def signal_place(target: TransportTarget, *, versions: bool = False) -> ObjectRef:
-    """Return the object for a target's results: one container per stack, one object per resource."""
-    return ObjectRef(target.stack_id, target.resource_id, versions)
+    """Return the object for a target's results: one container per stack, one object per run or resource."""
+    return ObjectRef(target.stack_id, target.remote_name, versions)
 
 
 transport = TempUrlSignal()

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from uuid import uuid4
+
+from msgspec.structs import replace
 
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.model.config import UNGROUPED
 from stoker.model.delivered_hook import delivered
-from stoker.model.errors import Conflict, EntityNotFound, Invalid, RequestLimitExceeded
+from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.stack import Stack
 from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.event_log import EventLog
+from stoker.stacks.engine.session import EventLog
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
+from stoker.store.limits import check_limit
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
 from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
-from stoker.triggers.targets import TRIGGER, ResolvedTrigger, Source, find_stack, resolve
+from stoker.triggers.sources import Source, find_stack
+from stoker.triggers.targets import TRIGGER, ResolvedTrigger, resolve
 
 _LONGEST = 255
 #: Content of a trigger that never started and therefore runs nothing.
@@ -58,7 +61,7 @@ def create(
         action=resolved.action,
         source={**source.view, **selection},
         stack_id=source.stack_id,
-        input_values=request.input_values,
+        input_values=resolved.input_values,
         options=Options(
             mode=request.mode,
             signal_transport=request.signal_transport,
@@ -87,8 +90,9 @@ def _new_targets(trigger_id: str, resolved: ResolvedTrigger, name: str | None) -
             server_name=server.name,
             name=name or _deployment_name(own.name, resolved.action),
             input_values=own.input_values,
+            resource_name=own.resource_name,
         )
-        for position, (server, own) in enumerate(resolved.servers)
+        for position, (server, own) in enumerate(resolved.targets)
     ]
 
 
@@ -141,12 +145,12 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
         _check_windows(resolved)
     if request.mode is Mode.PREVIEW:
         _check_previews(resolved)
-    for server, own in resolved.servers:
+    for server, own in resolved.targets:
         run_request = RunRequest(
             content=content,
             action=resolved.action,
             name=own.name,
-            input_values={**own.input_values, **request.input_values},
+            input_values={**own.input_values, **resolved.input_values},
             signal_transport=request.signal_transport,
             timeout=request.timeout or resolved.source.timeout,
         )
@@ -160,7 +164,7 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
     Raise DeploymentRefused if every server denies the run. If some admit it, the runs on the others fail on their own.
     """
     first = None
-    for server, _ in resolved.servers:
+    for server, _ in resolved.targets:
         authorization = AuthorizationRequest(
             project_id=project_id,
             server_id=server.id,
@@ -183,14 +187,14 @@ def _check_hooks(project_id: str, resolved: ResolvedTrigger) -> None:
     """Raise Conflict if every server lacks the hook. If some have it, the runs on the others fail on their own."""
     content = resolved.source.content
     groups = needed_groups(content.group, content.config, content.options, (resolved.action,))
-    reasons = [describe_missing_hook(server, groups, project_id) for server, _ in resolved.servers]
+    reasons = [describe_missing_hook(server, groups, project_id) for server, _ in resolved.targets]
     if all(reasons):
         raise Conflict(f"The {reasons[0]}.")
 
 
 def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
-    without = [server.name for server, _ in resolved.servers if not rules.read(server.policy or {}).windows]
+    without = [server.name for server, _ in resolved.targets if not rules.read(server.policy or {}).windows]
     if without:
         names = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
         raise Invalid(
@@ -200,7 +204,7 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
 
 def _check_previews(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if no server's agent can preview. If some agents can, the runs on the others fail on their own."""
-    reasons = [lifecycle.preview_problem(server) for server, _ in resolved.servers]
+    reasons = [lifecycle.preview_problem(server) for server, _ in resolved.targets]
     if None not in reasons:
         raise Invalid(f"mode PREVIEW: {reasons[0]}")
 
@@ -219,7 +223,10 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         raise Conflict(f"The trigger ({trigger.id}) could not start ({trigger.status_reason}): begin a new one.")
     retried = [target for target in targets.of_trigger(tx, trigger.id) if not only_failed or target.status in _AGAIN]
     if not retried:
-        raise Conflict(f"Nothing of the trigger ({trigger.id}) failed or was cancelled: say only_failed: false.")
+        raise Conflict(
+            f"Nothing of the trigger ({trigger.id}) failed or was cancelled: run all of it again with --all"
+            " (only_failed: false)."
+        )
     new_targets = [
         replace(
             target,
@@ -240,7 +247,7 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         source={**trigger.source, "retry_of": trigger.id},
         stack_id=trigger.stack_id,
         input_values=trigger.input_values,
-        options=replace(trigger.options, stopped=None, stopped_by=None, forced=False),
+        options=replace(trigger.options, stopped=None, stopped_by=None, forced=False, next_position=None),
         requested_by=requested_by,
         total=len(new_targets),
         queued=len(new_targets),
@@ -260,7 +267,6 @@ def secret_of(source: Source) -> tuple[str, ...]:
 
 
 def _start(tx: Tx, engine: Engine, trigger: Trigger, content: Content, targets: Sequence[Target]) -> Trigger:
-    limit = engine.limits.deployments_per_project
-    if limit >= 0 and limit < deployments.count(tx, trigger.project_id) + trigger.total:
-        raise RequestLimitExceeded(f"this project may have {limit} deployments: delete some, or trigger fewer servers")
+    limit, project_id = engine.limits.deployments_per_project, trigger.project_id
+    check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id), new=trigger.total)
     return lifecycle.start(tx, engine.env, trigger, content, targets)

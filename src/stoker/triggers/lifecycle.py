@@ -1,51 +1,48 @@
 """
 Execution of triggers: starts as many deployments at a time as permitted, until all targets have ended.
 
-Lock order: trigger, then deployment. A trigger counts its targets by status, so that the end of one deployment costs
-the same for any number of targets.
+The targets of one server run one after the other, in their order: each starts in the transaction in which the previous
+one ends. Therefore the number of running targets is that of the servers on which the trigger runs.
+
+Lock order: trigger, then deployment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from itertools import pairwise
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.deployments import run_end, service
-from stoker.deployments.env import DeploymentEnv, EndedRun, RunListener
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
+from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
-from stoker.model.deployment import CANCELLED, PREVIEW, Deployment
+from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
 from stoker.model.status import Status
 from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.model.wake import DriftChanged, Removed, RunEnded, RunRestarted, Settled
 from stoker.store import deployments, server_policies, servers, targets, triggers
-from stoker.store.notifier import trigger_topic
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, Wake
+from stoker.triggers.counts import count_end, count_target, drop_queue, finish
 
 _log = structlog.get_logger("stoker.triggers")
 
 #: Kind of the job that continues a trigger whose work exceeds one transaction.
 GO_ON = "trigger.go_on"
+#: Kind of the job that continues to replace the runs of a schedule's earlier trigger. Its key is that trigger's id.
+REPLACE = "trigger.replace"
 #: Deployments that one transaction starts or stops at most.
 SHARE = 200
 
+#: Causes that do not change the counts.
+_NOT_COUNTED = (DriftChanged, Settled)
 #: Deployments started between two checks whether other writers wait.
 _TURN = 40
-
-#: The counter for each status of a target.
-_COUNTED = {
-    TargetStatus.QUEUED: "queued",
-    TargetStatus.IN_PROGRESS: "running",
-    TargetStatus.COMPLETE: "complete",
-    TargetStatus.FAILED: "failed",
-    TargetStatus.CANCELLED: "cancelled",
-}
 
 
 def preview_problem(server: Server) -> str | None:
@@ -61,85 +58,87 @@ def preview_problem(server: Server) -> str | None:
 
 
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
-    """Store a new trigger with its targets and start its first deployments."""
+    """Store a new trigger with its targets and start its first deployments. Targets of one server are neighbors."""
+    if any(first.server_id == second.server_id for first, second in pairwise(on)):
+        trigger = replace(trigger, options=replace(trigger.options, next_position=0))
     triggers.add(tx, trigger, content, on)
     return go_on(tx, env, trigger)
 
 
-def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target] = ()) -> Trigger:
     """
     Continue a trigger: start or stop as many deployments as possible now.
 
-    Ends the trigger if no deployment is queued or running. The trigger must be locked.
+    ``ended``: the targets that this transaction has ended. Ends the trigger if no deployment is queued or running. The
+    trigger must be locked.
     """
     if trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.stopped is Stopped.CANCELLED:
         trigger = _stop_some(tx, env, trigger)
-    return _continue(tx, env, trigger)
+    return _continue(tx, env, trigger, ended)
 
 
-def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
+def _continue(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target]) -> Trigger:
     """Do what ``go_on`` does, except to stop deployments: their locks come before the trigger's row."""
     if trigger.status != TriggerStatus.IN_PROGRESS:
         return trigger
     if trigger.options.stopped is not Stopped.CANCELLED:
-        trigger = _begin_some(tx, env, trigger)
+        trigger = _begin_some(tx, env, trigger, ended)
     if not trigger.queued and not trigger.running:
-        trigger = _finish(tx, trigger)
+        trigger = finish(tx, trigger)
     triggers.save(tx, trigger)
     return trigger
 
 
-class TriggerListener(RunListener):
-    """Counts the ends of a trigger's deployments, and continues the trigger."""
+def advance(tx: Tx, env: DeploymentEnv, trigger_id: str, wakes: Sequence[Wake]) -> None:
+    """Count what has happened to deployments of a trigger, and continue the trigger once. See ``Tx.wake``."""
+    tx.secrets = secrets = tx.new_secrets()
+    trigger = triggers.find_to_count(tx, trigger_id)
+    if trigger is None:
+        return
+    ended: list[Target] = []
+    for cause, tx.secrets in wakes:
+        target = None if isinstance(cause, _NOT_COUNTED) else targets.of_deployment(tx, cause.deployment.id)
+        if target is not None and not isinstance(cause, _NOT_COUNTED):
+            counted = _count(tx, trigger, target, cause)
+            if counted.running < trigger.running:
+                ended.append(target)
+            trigger = counted
+    tx.secrets = secrets
+    _continue(tx, env, trigger, ended)
 
-    def run_ended(self, tx: Tx, env: DeploymentEnv, deployment: Deployment, *, cancelled: bool = False) -> None:
-        """Count the end of a locked deployment and continue its trigger."""
-        trigger, target = _of(tx, deployment)
-        if trigger is not None and target is not None and target.status == TargetStatus.IN_PROGRESS:
-            go_on(tx, env, _count_end(tx, trigger, target, deployment, cancelled))
 
-    def runs_ended(self, tx: Tx, env: DeploymentEnv, ended: Sequence[EndedRun]) -> None:
-        """Count the ends of several deployments, and continue their triggers, each once."""
-        by_trigger: dict[str, list[EndedRun]] = {}
-        for run in ended:
-            by_trigger.setdefault(run.deployment.trigger_id or "", []).append(run)
-        for trigger_id, runs in sorted(by_trigger.items()):
-            tx.secrets = secrets = tx.new_secrets()
-            trigger = triggers.find_to_count(tx, trigger_id)
-            for run in runs:
-                tx.secrets = run.secrets
-                target = targets.of_deployment(tx, run.deployment.id)
-                if trigger is not None and target is not None and target.status == TargetStatus.IN_PROGRESS:
-                    trigger = _count_end(tx, trigger, target, run.deployment, run.was_cancelling)
-            tx.secrets = secrets
-            if trigger is not None:
-                _continue(tx, env, trigger)
+def _count(tx: Tx, trigger: Trigger, target: Target, cause: RunEnded | RunRestarted | Removed) -> Trigger:
+    deployment, is_running = cause.deployment, target.status == TargetStatus.IN_PROGRESS
+    if isinstance(cause, Removed):
+        return _count_removal(tx, trigger, replace(target, deployment_id=None))
+    if isinstance(cause, RunEnded):
+        return count_end(tx, trigger, target, deployment, cause.was_cancelling) if is_running else trigger
+    if is_running:
+        return trigger
+    trigger = count_target(tx, _reopen(trigger), target, TargetStatus.IN_PROGRESS, "")
+    if deployment.status == Status.IN_PROGRESS:
+        return trigger
+    running = targets.of_deployment(tx, deployment.id)  # no signal is awaited
+    return count_end(tx, trigger, running, deployment, cancelled=False) if running is not None else trigger
 
-    def run_restarted(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-        """Reopen the trigger of a deployment that runs again after its end."""
-        trigger, target = _of(tx, deployment)
-        if trigger is None or target is None or target.status == TargetStatus.IN_PROGRESS:
-            return
-        options = trigger.options
-        if trigger.status != TriggerStatus.IN_PROGRESS:
-            options = replace(options, stopped=None, stopped_by=None, forced=False)
-        reopened = replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
-        triggers.save(tx, _count(tx, reopened, target, TargetStatus.IN_PROGRESS, ""))
-        if deployment.status != Status.IN_PROGRESS:  # no signal is awaited
-            self.run_ended(tx, env, deployment)
 
-    def removed(self, tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-        """Count a deleted deployment of a trigger. A running one counts as cancelled."""
-        trigger, target = _of(tx, deployment)
-        if trigger is None or target is None:
-            return
-        nameless = replace(target, deployment_id=None)
-        if target.status == TargetStatus.IN_PROGRESS:
-            go_on(tx, env, _count(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted"))
-        else:
-            revision = trigger.revision + 1
-            targets.save(tx, replace(nameless, revision=revision))
-            triggers.save(tx, replace(trigger, revision=revision))
+def _reopen(trigger: Trigger) -> Trigger:
+    """Return the trigger in progress, because a deployment that had ended runs again."""
+    options = trigger.options
+    if trigger.status != TriggerStatus.IN_PROGRESS:
+        options = replace(options, stopped=None, stopped_by=None, forced=False)
+    return replace(trigger, status=TriggerStatus.IN_PROGRESS, status_reason="", ended_at=None, options=options)
+
+
+def _count_removal(tx: Tx, trigger: Trigger, nameless: Target) -> Trigger:
+    """Count a target whose deployment was removed. A running one counts as cancelled."""
+    if nameless.status == TargetStatus.IN_PROGRESS:
+        return count_target(tx, trigger, nameless, TargetStatus.CANCELLED, "Its deployment was deleted")
+    revision = trigger.revision + 1
+    targets.save(tx, replace(nameless, revision=revision))
+    changed = replace(trigger, revision=revision)
+    triggers.save(tx, changed)
+    return changed
 
 
 def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:
@@ -153,7 +152,27 @@ def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool
         raise Conflict(f"The trigger ({trigger.id}) has ended: there is nothing to cancel.")
     options = replace(trigger.options, stopped=Stopped.CANCELLED, stopped_by=by, forced=force or trigger.options.forced)
     stopped = replace(trigger, options=options, status_reason=f"Cancelling: asked by {by}")
-    return go_on(tx, env, _without_queue(tx, stopped, f"Cancelled by {by} before it was begun"))
+    return go_on(tx, env, drop_queue(tx, stopped, f"Cancelled by {by} before it was begun"))
+
+
+def replace_waiting(tx: Tx, env: DeploymentEnv, trigger: Trigger, newer_id: str) -> None:
+    """
+    Cancel the targets of a locked trigger that no agent has started and that the trigger ``newer_id`` also has.
+
+    A job continues if they exceed one transaction.
+    """
+    if trigger.status != TriggerStatus.IN_PROGRESS:
+        return
+    reason = "Replaced by the run of a later time of its schedule"
+    replaced = targets.list_replaced(tx, trigger.id, newer_id, SHARE)
+    ended: list[Target] = []
+    for target in replaced:
+        before, trigger = trigger, _cancel_target(tx, env, trigger, target, reason)
+        if trigger is not before:
+            ended.append(target)
+    if len(replaced) == SHARE:
+        env.work.defer_once(tx, REPLACE, trigger.id, {"trigger_id": trigger.id, "newer_id": newer_id})
+    go_on(tx, env, trigger, ended)
 
 
 def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
@@ -184,16 +203,25 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
     return len(share)
 
 
-def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
-    """Start queued targets, up to the limit of one transaction. A job continues with the rest."""
+def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target]) -> Trigger:
+    """
+    Start queued targets, up to the limit of one transaction. A job continues with the rest.
+
+    The targets that follow ``ended`` on their servers start in any case: nothing else starts them.
+    """
     left, content = SHARE, None
+    for target in ended if trigger.options.next_position is not None else ():
+        if (following := targets.find_following(tx, target)) and not trigger.options.stopped:
+            content = content or triggers.content(tx, trigger.id)
+            trigger = _begin_on_server(tx, env, trigger, content, following)
     while trigger.queued and not trigger.options.stopped and (room := _free_slots(trigger)):
         if not left or (left < SHARE and tx.should_yield):
             env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
+        turn = targets.list_queued(tx, trigger.id, trigger.options.next_position or 0, min(room, left, _TURN))
+        if not turn:
+            break  # the queued targets follow others on their servers
         content = content or triggers.content(tx, trigger.id)
-        turn = targets.list_queued(tx, trigger.id, min(room, left, _TURN))
-        assert turn, "a trigger counts its targets"
         left -= len(turn)
         ids = [target.server_id for target in turn]
         servers.preload(tx, ids)
@@ -201,8 +229,21 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
         for target in turn:
             if trigger.options.stopped:
                 break
-            trigger = _begin_one(tx, env, trigger, content, target)
+            trigger = _begin_on_server(tx, env, trigger, content, target)
         tx.preloaded.clear()
+    return trigger
+
+
+def _begin_on_server(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target | None) -> Trigger:
+    """Start a target. If it ends at once, also start those that follow on its server."""
+    while target is not None and not trigger.options.stopped:
+        begun = _begin_one(tx, env, trigger, content, target)
+        is_running, trigger = begun.running > trigger.running, begun
+        if trigger.options.next_position is None:
+            return trigger
+        next_position = max(trigger.options.next_position, target.position + 1)
+        trigger = replace(trigger, options=replace(trigger.options, next_position=next_position))
+        target = None if is_running else targets.find_following(tx, target)
     return trigger
 
 
@@ -212,138 +253,72 @@ def _free_slots(trigger: Trigger) -> int:
 
 
 def _begin_one(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target) -> Trigger:
+    """Start a target. A failure of one server does not affect the others."""
     try:
-        server = servers.find(tx, target.server_id)
-        if server is None:
-            raise EntityNotFound(f"Server {target.server_name} was removed")
-        is_preview = trigger.options.mode is Mode.PREVIEW
-        if is_preview and (problem := preview_problem(server)):
-            raise Invalid(problem)
-        groups = needed_groups(content.group, content.config, content.options, (trigger.action,))
-        if reason := describe_missing_hook(server, groups, trigger.project_id):
-            raise Conflict(f"The {reason}.")
-        deployment = service.start_run(
-            tx,
-            env,
-            TriggerOwner(id=trigger.id),
-            RunRequest(
-                content=content,
-                action=trigger.action,
-                name=target.name,
-                input_values={**target.input_values, **trigger.input_values},
-                # The agent reports a preview over its own channel, whatever the config's own transport is.
-                signal_transport=None if is_preview else trigger.options.signal_transport,
-                timeout=trigger.options.timeout,
-                requested_by=trigger.requested_by,
-                mode=PREVIEW if is_preview else None,
-                secret=trigger.options.secret,
-            ),
-            project_id=trigger.project_id,
-            server_id=target.server_id,
-        )
-    except StokerError as error:  # a failure of one server must not affect the others
-        return _count(tx, trigger, target, TargetStatus.FAILED, error.message)
+        with tx.savepoint():
+            deployment = _run(tx, env, trigger, content, target)
+    except StokerError as error:
+        return count_target(tx, trigger, target, TargetStatus.FAILED, error.message)
+    except tx.FAULTS:
+        raise
+    except Exception as error:
+        _log.exception("trigger.target_failed", trigger_id=trigger.id, server_id=target.server_id)
+        return count_target(tx, trigger, target, TargetStatus.FAILED, f"Internal error: {type(error).__name__}")
     started = replace(target, deployment_id=deployment.id)
     if deployment.status == Status.IN_PROGRESS:
-        return _count(tx, trigger, started, TargetStatus.IN_PROGRESS, "")
-    return _count(tx, trigger, started, TargetStatus.COMPLETE, deployment.status_reason or "")
+        return count_target(tx, trigger, started, TargetStatus.IN_PROGRESS, "")
+    return count_target(tx, trigger, started, TargetStatus.COMPLETE, deployment.status_reason or "")
+
+
+def _run(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target) -> Deployment:
+    server = servers.find(tx, target.server_id)
+    if server is None:
+        raise EntityNotFound(f"Server {target.server_name} was removed")
+    is_preview = trigger.options.mode is Mode.PREVIEW
+    if is_preview and (problem := preview_problem(server)):
+        raise Invalid(problem)
+    groups = needed_groups(content.group, content.config, content.options, (trigger.action,))
+    if reason := describe_missing_hook(server, groups, trigger.project_id):
+        raise Conflict(f"The {reason}.")
+    request = RunRequest(
+        content=content,
+        action=trigger.action,
+        name=target.name,
+        input_values={**target.input_values, **trigger.input_values},
+        # The agent reports a preview over its own channel, whatever the config's own transport is.
+        signal_transport=None if is_preview else trigger.options.signal_transport,
+        timeout=trigger.options.timeout,
+        requested_by=trigger.requested_by,
+        mode=PREVIEW if is_preview else None,
+        secret=trigger.options.secret,
+    )
+    owner = TriggerOwner(id=trigger.id)
+    return service.start_run(tx, env, owner, request, project_id=trigger.project_id, server_id=server.id)
 
 
 def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
     reason = f"Cancelled by {trigger.options.stopped_by}"
     running = targets.to_stop(tx, trigger.id, SHARE, again=trigger.options.forced)
     for target in running:
-        deployment = deployments.find(tx, target.deployment_id or "", for_update=True)
-        if deployment is None:
-            trigger = _count(tx, trigger, target, TargetStatus.CANCELLED, reason)
-            continue
-        stop = run_end.force_fail if trigger.options.forced else run_end.cancel
-        stopped = stop(tx, env.work, deployment, reason)
-        if stopped.status != Status.IN_PROGRESS:
-            trigger = _count(tx, trigger, target, TargetStatus.CANCELLED, stopped.status_reason or "")
+        trigger = _cancel_target(tx, env, trigger, target, reason, force=trigger.options.forced)
     if len(running) == SHARE:
         env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
     return trigger
 
 
-def _of(tx: Tx, deployment: Deployment) -> tuple[Trigger | None, Target | None]:
-    trigger = triggers.find(tx, deployment.trigger_id, for_update=True) if deployment.trigger_id else None
-    return trigger, targets.of_deployment(tx, deployment.id) if trigger else None
-
-
-def _count_end(tx: Tx, trigger: Trigger, target: Target, deployment: Deployment, cancelled: bool) -> Trigger:
-    """Count a target whose run has ended. ``cancelled``: its agent was instructed to stop the run."""
-    status = TargetStatus.COMPLETE
-    if deployment.status != Status.COMPLETE:
-        status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
-    return _count(tx, trigger, target, status, deployment.status_reason or "", changed=deployment.changed)
-
-
-def _count(
-    tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str, *, changed: bool | None = None
+def _cancel_target(
+    tx: Tx, env: DeploymentEnv, trigger: Trigger, target: Target, reason: str, *, force: bool = False
 ) -> Trigger:
     """
-    Store the target's new status and count it. Too many failures empty the queue.
+    Cancel a queued or running target, and count it if it has ended.
 
-    ``changed``: whether the run that has ended changed the server.
+    A run that an agent may have begun ends when the agent has stopped it. Then the trigger is returned unchanged.
     """
-    revision = trigger.revision + 1
-    targets.save(tx, replace(target, status=status, status_reason=reason, changed=changed, revision=revision))
-    tx.notify(trigger_topic(trigger.id))
-    before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
-    counts: Mapping[str, Any] = {
-        before: getattr(trigger, before) - 1,
-        after: getattr(trigger, after) + 1,
-        "changed": trigger.changed + (changed is True) - (target.changed is True),
-        "unchanged": trigger.unchanged + (changed is False) - (target.changed is False),
-        "revision": revision,
-    }
-    counted = replace(trigger, **counts)
-    share = 100 * counted.failed / counted.total
-    if not counted.queued or counted.options.stopped or share <= counted.options.max_fail_percentage:
-        return counted
-    reason = f"{counted.failed} of {counted.total} failed, more than {counted.options.max_fail_percentage:g} %"
-    stopped = replace(counted, options=replace(counted.options, stopped=Stopped.FAILURES), status_reason=reason)
-    return _without_queue(tx, stopped, f"Not begun: {reason}")
-
-
-def _without_queue(tx: Tx, trigger: Trigger, reason: str) -> Trigger:
-    if not trigger.queued:
+    deployment = deployments.find(tx, target.deployment_id, for_update=True) if target.deployment_id else None
+    if deployment is None:
+        return count_target(tx, trigger, target, TargetStatus.CANCELLED, reason)
+    stop = run_end.force_fail if force else run_end.cancel
+    stopped = stop(tx, env.work, deployment, reason)
+    if stopped.status == Status.IN_PROGRESS:
         return trigger
-    revision = trigger.revision + 1
-    dropped = targets.drop_queue(tx, trigger.id, reason, revision)
-    return replace(trigger, queued=trigger.queued - dropped, cancelled=trigger.cancelled + dropped, revision=revision)
-
-
-def _finish(tx: Tx, trigger: Trigger) -> Trigger:
-    status, options = TriggerStatus.COMPLETE, trigger.options
-    if options.stopped is Stopped.CANCELLED:
-        status, reason = TriggerStatus.CANCELLED, f"Cancelled by {options.stopped_by}"
-    elif trigger.failed:
-        status, reason = TriggerStatus.FAILED, f"{trigger.failed} of {trigger.total} failed"
-        if options.stopped is Stopped.FAILURES:
-            reason += f", more than {options.max_fail_percentage:g} %: {trigger.cancelled} were not run"
-    elif trigger.cancelled:
-        status, reason = TriggerStatus.CANCELLED, f"{trigger.cancelled} of {trigger.total} were cancelled"
-    else:
-        reason = f"All {trigger.total} succeeded" if trigger.total > 1 else "It succeeded"
-        if trigger.changed or trigger.unchanged:
-            verb = "would change" if options.mode is Mode.PREVIEW else "changed"
-            reason += f": {trigger.changed} {verb}, {trigger.unchanged} unchanged"
-    ended = replace(trigger, status=status, status_reason=reason, ended_at=tx.now)
-    tx.after_commit(partial(_log_end, ended))
-    return ended
-
-
-def _log_end(trigger: Trigger) -> None:
-    write = _log.warning if trigger.status == TriggerStatus.FAILED else _log.info
-    write(
-        "trigger.ended",
-        trigger_id=trigger.id,
-        schedule_id=trigger.schedule_id,
-        project_id=trigger.project_id,
-        status=str(trigger.status),
-        total=trigger.total,
-        failed=trigger.failed,
-        cancelled=trigger.cancelled,
-    )
+    return count_target(tx, trigger, target, TargetStatus.CANCELLED, stopped.status_reason or "")

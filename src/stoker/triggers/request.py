@@ -33,7 +33,7 @@ KNOWN = (
         "signal_transport",
         "timeout",
     ),
-    *("max_concurrent", "max_fail_percentage", "require_window", "mode"),
+    *("max_concurrent", "max_fail_percentage", "require_window", "mode", "allow_undeclared"),
 )
 
 
@@ -59,6 +59,8 @@ class TriggerRequest:
     max_fail_percentage: float = 100
     require_window: bool = False
     mode: Mode = Mode.APPLY
+    #: Whether ``input_values`` may have names that the config does not declare.
+    allow_undeclared: bool = False
 
 
 def parse(body: Any) -> TriggerRequest:
@@ -87,6 +89,7 @@ def parse(body: Any) -> TriggerRequest:
         max_fail_percentage=100 if percentage is None else percentage,
         require_window=flag(body.get("require_window"), "require_window"),
         mode=_mode(body.get("mode")),
+        allow_undeclared=flag(body.get("allow_undeclared"), "allow_undeclared"),
     )
 
 

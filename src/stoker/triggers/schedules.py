@@ -8,17 +8,18 @@ several times.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import structlog
+from msgspec.structs import replace
 
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
 from stoker.model.secrets import REDACTED
-from stoker.model.trigger import MisfirePolicy, Schedule, TriggerStatus
+from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule, Trigger, TriggerStatus
 from stoker.policy import authorizer
 from stoker.stacks.engine import Engine
 from stoker.store import configs, rows, schedules
@@ -44,7 +45,9 @@ KEPT = 20
 _COUNTED = 10_000
 _NAME = 255
 _CLOCK = ("cron", "at", "timezone", "enabled")
-KNOWN = ("name", "trigger", *_CLOCK, "require_window", "misfire_policy")
+#: The policies of a schedule, with their values.
+_POLICIES: Mapping[str, type[StrEnum]] = {"misfire_policy": MisfirePolicy, "overlap_policy": OverlapPolicy}
+KNOWN = ("name", "trigger", *_CLOCK, "require_window", *_POLICIES)
 
 
 def create(tx: Tx, engine: Engine, project_id: str, body: Mapping[str, Any], *, requested_by: str) -> Schedule:
@@ -110,14 +113,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     updated = replace(schedule, last_at=schedule.next_at, missed_count=schedule.missed_count + missed)
     if on_time or schedule.misfire_policy == MisfirePolicy.RUN:
         if failure is None:
-            trigger = creation.create(
-                tx,
-                engine,
-                schedule.project_id,
-                _request(schedule),
-                requested_by=schedule.requested_by,
-                schedule_id=schedule.id,
-            )
+            trigger = _start(tx, engine, schedule)
             tx.after_commit(partial(_log.info, "schedule.started", **_fields(schedule), trigger_id=trigger.id))
             updated = replace(updated, last_trigger_id=trigger.id, last_error=None, run_count=updated.run_count + 1)
         else:
@@ -133,6 +129,26 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     schedules.save(tx, _at(tx, engine, replace(updated, next_at=next_at)))
     if stored.oldest_beyond(tx, schedule.project_id, schedule.id, KEPT):
         _tidy_later(tx, engine, schedule.project_id, schedule.id)
+
+
+def _start(tx: Tx, engine: Engine, schedule: Schedule) -> Trigger:
+    """Start the trigger of a time. By default, it replaces the runs of earlier times that have not started."""
+    earlier: list[Trigger] = []
+    if schedule.overlap_policy == OverlapPolicy.REPLACE:
+        # The locks come before those that the new trigger takes.
+        ids = stored.list_running(tx, schedule.project_id, schedule.id)
+        earlier = [trigger for id in ids if (trigger := stored.find(tx, id, for_update=True)) is not None]
+    new = creation.create(
+        tx,
+        engine,
+        schedule.project_id,
+        _request(schedule),
+        requested_by=schedule.requested_by,
+        schedule_id=schedule.id,
+    )
+    for trigger in earlier:
+        lifecycle.replace_waiting(tx, engine.env, trigger, new.id)
+    return new
 
 
 def _fields(schedule: Schedule) -> dict[str, str]:
@@ -207,12 +223,11 @@ def _with(tx: Tx, engine: Engine, old: Schedule, body: Mapping[str, Any]) -> Sch
         changed = replace(changed, cron=_cron(body["cron"], changed.timezone), at=None)
     if body.get("at") is not None:
         changed = replace(changed, at=_moment(body["at"], changed.timezone), cron=None)
-    if body.get("misfire_policy") is not None:
-        changed = replace(changed, misfire_policy=_misfire_policy(body["misfire_policy"]))
-    flags: dict[str, Any] = {
+    settings: dict[str, Any] = {
         name: request.flag(body[name], name) for name in ("require_window", "enabled") if body.get(name) is not None
     }
-    changed = replace(changed, **flags)
+    settings |= {name: _policy(body[name], name) for name in _POLICIES if body.get(name) is not None}
+    changed = replace(changed, **settings)
     if "trigger" in body:
         request.parse(trigger := _restore_redacted(body["trigger"], old))
         changed = replace(changed, body=trigger)
@@ -265,7 +280,8 @@ def _moment(value: Any, zone: str) -> datetime:
         raise Invalid(f"at must be a time such as 2026-01-01T00:00:00Z, not {value!r:.100}") from None
 
 
-def _misfire_policy(value: Any) -> str:
-    if value not in tuple(MisfirePolicy):
-        raise Invalid(f"misfire_policy must be one of {', '.join(MisfirePolicy)}, not {value!r:.100}")
+def _policy(value: Any, name: str) -> str:
+    policies = _POLICIES[name]
+    if value not in tuple(policies):
+        raise Invalid(f"{name} must be one of {', '.join(policies)}, not {value!r:.100}")
     return str(value)

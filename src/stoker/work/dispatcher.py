@@ -17,11 +17,12 @@ import threading
 import time
 from collections.abc import Sequence
 
-import sqlalchemy as sa
 import structlog
 
+from stoker.background_thread import BackgroundThread
 from stoker.backoff import backoff
 from stoker.store import jobs
+from stoker.store.faults import UniqueViolation
 from stoker.store.jobs import Job
 from stoker.store.notifier import ALL, JOBS_TOPIC
 from stoker.store.open import Store
@@ -60,12 +61,12 @@ class Dispatcher:
         self._renew_at = 0.0
         self._stopping = False
         self._stop_at = 0.0
-        self._threads: list[threading.Thread] = []
+        self._threads: list[BackgroundThread] = []
 
     def start(self) -> None:
         """Start all threads."""
         self._threads = [thread for pool in self._pools for thread in pool.start(self._on_end)]
-        dispatcher = threading.Thread(target=self._run, name="stoker-jobs", daemon=True)
+        dispatcher = BackgroundThread("stoker-jobs", self._run)
         self._threads.append(dispatcher)
         self._store.notifier.subscribe(self._on_notification)
         dispatcher.start()
@@ -110,7 +111,7 @@ class Dispatcher:
             try:
                 self._exchange(ready)
                 continue
-            except sa.exc.IntegrityError:
+            except UniqueViolation:
                 pause = _LOCKED_PAUSE  # another process took a job of the same kind and key at the same time
             except Exception:
                 _log.exception("jobs.unavailable")
@@ -140,10 +141,10 @@ class Dispatcher:
         ended, now = list(self._ended), time.monotonic()
         renews = now >= self._renew_at
 
-        def do(tx: Tx) -> tuple[list[tuple[str, str]], list[tuple[Pool, list[Job], float]]]:
+        def do(tx: Tx) -> tuple[list[tuple[str, str]], list[tuple[Pool, int, list[Job], float]]]:
             expired = self._renew(tx) if renews else []
             self._store_ended(tx, ended)
-            return expired, [(pool, *self._take(tx, pool)) for pool in ready]
+            return expired, [(pool, pool.committed, *self._take(tx, pool)) for pool in ready]
 
         # Not durable: what a crash undoes, runs again. Waiting for the disk would delay every job.
         expired, taken = self._store.write(do, durable=False)
@@ -153,15 +154,19 @@ class Dispatcher:
             self._renew_at = now + _TICK if renews else self._renew_at
             del self._ended[: len(ended)]
             self._running.difference_update(job.seq for job, _ in ended)
-            for pool, new, pause in taken:
+            for pool, counted, new, pause in taken:
                 pool.look_at = min(pool.look_at, time.monotonic() + pause)
-                pool.committed = 0
+                pool.committed -= counted
                 if self._stopping:
                     continue  # _end returns the jobs to the queue
                 pool.free -= len(new)
                 self._running.update(job.seq for job in new)
                 for job in new:
                     pool.run(job)
+            # Committed meanwhile, when threads were free: their transactions have announced nothing.
+            is_short = any(pool.committed and not pool.free for pool in ready)
+        if is_short:
+            self._store.write(lambda tx: tx.notify(JOBS_TOPIC), durable=False)
 
     def _renew(self, tx: Tx) -> list[tuple[str, str]]:
         running = list(self._running)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
+from functools import partial
 from queue import SimpleQueue
 from typing import Any
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from stoker.background_thread import BackgroundThread
 from stoker.store.jobs import Job
 
 #: A handler receives the ``args`` of a job, and runs outside any transaction.
@@ -39,13 +40,9 @@ class Pool:
         self.committed = 0
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
 
-    def start(self, on_end: OnEnd) -> list[threading.Thread]:
+    def start(self, on_end: OnEnd) -> list[BackgroundThread]:
         """Start the threads and return them. ``on_end`` is called in the thread of the job."""
-        # Daemon threads: a handler that hangs must not prevent the process from ending.
-        threads = [
-            threading.Thread(target=self._serve, args=(on_end,), name=f"stoker-job-{n}", daemon=True)
-            for n in range(self.size)
-        ]
+        threads = [BackgroundThread(f"stoker-job-{n}", partial(self._serve, on_end)) for n in range(self.size)]
         for thread in threads:
             thread.start()
         return threads

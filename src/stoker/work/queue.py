@@ -67,7 +67,8 @@ class Work:
         Add a job, which runs after ``tx`` has committed, and not before the time ``at`` on the database's clock.
 
         ``kind`` has at most 64 characters and ``key`` at most 255. ``args`` must be serializable as JSON. Jobs of one
-        kind and key never overlap.
+        kind and key do not overlap, unless a process continues a job after it has lost its lease: a handler must
+        tolerate this.
         """
         jobs.add(tx, kind, key, args, at)
         self._wake(tx, kind, at)

@@ -15,7 +15,7 @@ from typing import Any
 from stoker.store import audit, events, logs, runs, stacks
 from stoker.store.free_space import reclaim
 from stoker.store.open import Store
-from stoker.store.purge import in_batches, in_windows
+from stoker.store.purge import in_batches
 from stoker.store.tx import Tx
 from stoker.work.queue import Work
 
@@ -45,13 +45,7 @@ KINDS = (
         lambda store, at: in_batches(store, lambda tx, n: stacks.purge(tx, at, n)),
     ),
     Kind("events", "events", lambda store, at: in_batches(store, lambda tx, n: events.purge(tx, at, n))),
-    # All deployments are read, because an index of ended runs would cost each run more than this does.
-    Kind(
-        "runs",
-        "earlier runs",
-        lambda store, at: in_windows(store, lambda tx, *, after: runs.purge(tx, at, after)),
-        _DAY,
-    ),
+    Kind("runs", "earlier runs", lambda store, at: in_batches(store, lambda tx, n: runs.purge(tx, at, n)), _DAY),
     Kind("logs", "pieces of output", lambda store, at: in_batches(store, lambda tx, n: logs.purge(tx, at, n))),
     Kind(
         "audit", "entries of the audit log", lambda store, at: in_batches(store, lambda tx, n: audit.purge(tx, at, n))

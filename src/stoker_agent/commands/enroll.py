@@ -1,4 +1,4 @@
-"""``stoker-agent enroll``: trade an enrollment token for this server's own key."""
+"""``stoker-agent enroll``: exchange an enrollment token for this server's own key."""
 
 from __future__ import annotations
 

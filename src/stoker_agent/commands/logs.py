@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Callable, Dict, List, NamedTuple
 
 from stoker_agent.config import Paths, Unusable
+from stoker_agent.terminal import byte_writer
 
 _EVERY_SECONDS = 0.5
 _CHUNK = 64 * 1024
@@ -66,7 +67,7 @@ def _print_tail(files: List[Path], lines: int) -> _Place:
     inode = _inode(files[-1])
     texts = [file.read_bytes() if file.exists() else b"" for file in files]
     tail = b"".join(texts).splitlines(keepends=True)[-lines:] if lines > 0 else []
-    sys.stdout.buffer.write(b"".join(tail).replace(b"\0", b""))  # a hole of an output file reads as zero bytes
+    byte_writer()(b"".join(tail).replace(b"\0", b""))  # a hole of an output file reads as zero bytes
     sys.stdout.flush()
     return _Place(inode, len(texts[-1]))
 
@@ -93,12 +94,12 @@ def _inode(file: Path) -> int:
 
 def _copy(file: Path, offset: int) -> int:
     """Write the file from ``offset`` to standard output, and return the number of bytes."""
-    count = 0
+    count, write = 0, byte_writer()
     try:
         with file.open("rb") as source:
             source.seek(offset)
             while chunk := source.read(_CHUNK):
-                sys.stdout.buffer.write(chunk)
+                write(chunk)
                 count += len(chunk)
     except FileNotFoundError:
         return 0

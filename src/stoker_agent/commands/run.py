@@ -38,14 +38,16 @@ class SourceOptions(NamedTuple):
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument("--once", action="store_true", help="look once, do what is new, and end")
+    parser.add_argument(
+        "--once", action="store_true", help="run pending deployments once, report the results, and exit"
+    )
     add_source_arguments(parser)
 
 
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where documents come from."""
     parser.add_argument(
-        "--sources", type=_words, help=f"where to get documents, the first first: {', '.join(_SOURCES)}"
+        "--sources", type=_words, help=f"sources of documents, in order of preference: {', '.join(_SOURCES)}"
     )
     parser.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
     parser.add_argument(
@@ -59,10 +61,10 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
         "--document-key",
         type=Path,
         metavar="FILE",
-        help="key that documents in objects and queues are signed with, where this machine is not enrolled; kept",
+        help="key that verifies signed documents on a machine that is not enrolled; it is stored",
     )
     parser.add_argument("--polling-interval", type=float, metavar="SECONDS", help="0.2 to 30, between two polls")
-    parser.add_argument("--ca-file", help="certificate to trust, when neither the system nor a section has it")
+    parser.add_argument("--ca-file", help="additional CA certificate")
 
 
 def main(options: argparse.Namespace, paths: Paths) -> int:

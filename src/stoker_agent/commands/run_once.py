@@ -1,4 +1,4 @@
-"""``stoker-agent run-once``: run what is to run, report everything, and exit (for cron, images and containers)."""
+"""``stoker-agent run-once``: run pending deployments once, report, and exit (for cron, images and containers)."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ def _list(run: HookRun, form: str, *filters: str) -> List[str]:
 
 def _remove_others(run: HookRun) -> List[Change]:
     """Remove this deployment's containers of other configs; in a removal, all of them."""
-    owner = [f"label={name}={run.inputs.get(name)}" for name in ("deploy_stack_id", "deploy_resource_name")]
+    owner = [f"label={name}={value}" for name, value in _owner(run).items()]
     form = '{{.Names}}\t{{.Label "config_id"}}'
     removed = []
     for line in _list(run, form, f"label={_MANAGED}", *owner):
@@ -110,6 +110,14 @@ def _remove_others(run: HookRun) -> List[Change]:
             _remove(run, name)
             removed.append(Change(name, diff="removed"))
     return removed
+
+
+def _owner(run: HookRun) -> Dict[str, Any]:
+    """Return the labels that distinguish the containers of the deployment."""
+    owner = {name: run.inputs.get(name) for name in ("deploy_stack_id", "deploy_resource_name")}
+    if not any(owner.values()) and run.entry.get("deployment_id"):
+        owner["deployment_id"] = run.entry["deployment_id"]
+    return owner
 
 
 def _remove(run: HookRun, name: str) -> None:
@@ -139,12 +147,7 @@ def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> int:
 
 def _arguments(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
     """Return the command that starts a container, without its environment variables, image and program."""
-    labels = {
-        "deploy_stack_id": run.inputs.get("deploy_stack_id"),
-        "deploy_resource_name": run.inputs.get("deploy_resource_name"),
-        "config_id": run.id,
-        "container_name": name,
-    }
+    labels = {**_owner(run), "config_id": run.id, "container_name": name}
     argv = [_docker(), "run", "--name", _unique(run, name)]
     for label in [*(f"{label}={value}" for label, value in labels.items()), _MANAGED]:
         argv += ["--label", label]

@@ -29,6 +29,7 @@ def apply(run: HookRun) -> Result:
     if not run.config:
         return Result(changed=False)
     project = _write_project(run)
+    run.memory.remember("project", project.name)
     command = _command()
     before = _containers(run, command, project)
     argv = [*command, "up", "-d", "--no-build", "--remove-orphans"]
@@ -64,12 +65,14 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Stop and remove the project's services, and its directory."""
-    project = run.state / run.name
+    project = _project(run)
     if not project.is_dir():
         return Result(changed=False)
     code = run.call([*_command(), "down", "--remove-orphans"], folder=project)
     if code == 0:
         shutil.rmtree(str(project))
+        for item in run.memory.list("project"):
+            run.memory.forget(item)
     return Result(code, changed=True)
 
 
@@ -85,9 +88,18 @@ def _command() -> List[str]:
     raise HookError("neither docker-compose nor docker is installed on this server, or in PATH", 127)
 
 
+def _project(run: HookRun) -> Path:
+    """Return the project's directory, whose name is that of the config, unless another deployment has it."""
+    for item in run.memory.list("project"):
+        return run.state / item.name
+    id = str(run.entry.get("deployment_id") or run.id)
+    is_taken = not run.entry.get("trigger_id") and run.memory.is_used("project", run.name)
+    return run.state / (f"{run.name}-{id[:8]}" if is_taken else run.name)
+
+
 def _files(run: HookRun) -> Dict[Path, str]:
     """Return the content of the project's files by path."""
-    project = run.state / run.name
+    project = _project(run)
     files = {project / "docker-compose.yml": run.config if isinstance(run.config, str) else json.dumps(run.config)}
     for name, content in _env_files(run):
         if Path(name).is_absolute() or ".." in Path(name).parts:
@@ -99,7 +111,7 @@ def _files(run: HookRun) -> Dict[Path, str]:
 def _write_project(run: HookRun) -> Path:
     for path, content in _files(run).items():
         write_file(path, content)
-    return run.state / run.name
+    return _project(run)
 
 
 def _restore(files: Dict[Path, Optional[bytes]]) -> None:

@@ -15,22 +15,18 @@ Undo restores the content that the deployment replaced, or removes what it creat
 
 from __future__ import annotations
 
-import base64
 import difflib
 import grp
 import hashlib
-import os
 import pwd
-import shutil
 import string
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_text, choose_state
+from stoker_agent import files, originals
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_text, choose_state, undo_files
 
 _STATES = ("present", "directory", "link", "absent")
-#: Largest file whose former content is kept for undo.
-_LONGEST_KEPT = 1024 * 1024
 
 
 class _Wanted(NamedTuple):
@@ -44,22 +40,29 @@ class _Wanted(NamedTuple):
 
 
 def apply(run: HookRun) -> Result:
-    """Bring the file into the state."""
+    """Bring the file into the state. A file that the deployment has left for another path becomes as it was before."""
     if run.is_removal:
         return undo(run)
     wanted = _wanted(run)
     changes = _compare(wanted)
+    run.memory.remember("file", str(wanted.path), made=wanted.state, **originals.describe(wanted.path))
     if changes:
-        _remember(run, wanted)
         _write(wanted)
-        for change in changes:
-            print(change.diff or change.item)
+    changes += undo_files(run, [item for item in run.memory.list("file") if item.name != str(wanted.path)])
+    for change in changes:
+        print(change.diff or change.item)
     return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
     """Compare the file with the state."""
-    changes = _compare(_wanted(run))
+    wanted = _wanted(run)
+    changes = _compare(wanted)
+    changes += [
+        Change(item.name, diff="restored" if item.before["was"] != "absent" else "removed")
+        for item in run.memory.list("file")
+        if item.name != str(wanted.path) and not run.memory.is_used("file", item.name)
+    ]
     for change in changes:
         print(change.diff or change.item)
     return Result.of(changes)
@@ -70,17 +73,7 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Restore what was at the path before this deployment."""
-    before = run.memory.load()
-    if not before:
-        return Result(changed=False)
-    path = Path(before["path"])
-    _remove(path)
-    if before["content"] is not None:
-        _replace(path, base64.b64decode(before["content"]))
-        path.chmod(before["mode"])
-        os.chown(str(path), before["owner"], before["group"])
-    run.memory.clear()
-    return Result(changed=True, changes=[Change(str(path), diff="restored" if before["content"] else "removed")])
+    return Result.of(undo_files(run, run.memory.list("file")))
 
 
 def _wanted(run: HookRun) -> _Wanted:
@@ -142,33 +135,32 @@ def _id(value: Any, what: str) -> Optional[int]:
 
 
 def _compare(wanted: _Wanted) -> List[Change]:
-    path = wanted.path
-    name = str(path)
+    name, present = str(wanted.path), files.inspect(wanted.path)
     if wanted.state == "absent":
-        return [Change(name, diff="removed")] if os.path.lexists(name) else []
+        return [] if present.kind == "absent" else [Change(name, diff="removed")]
     if wanted.state == "link":
-        is_same = path.is_symlink() and os.readlink(name) == wanted.target  # noqa: PTH115 — Python 3.8
+        is_same = (present.kind, present.target) == ("link", wanted.target)
         return [] if is_same else [Change(name, diff=f"link to {wanted.target}")]
     changes = []
     if wanted.state == "directory":
-        if path.is_symlink() or not path.is_dir():
+        if present.kind != "directory":
             return [Change(name, diff="created")]
-    elif path.is_symlink() or not path.is_file() or path.read_bytes() != wanted.content:
-        changes.append(Change(name, diff=_diff(path, wanted.content)))
-        if not path.is_file():
+    else:
+        content = files.read(wanted.path)
+        if content != wanted.content:
+            changes.append(Change(name, diff=_diff(wanted.path, content or b"", wanted.content)))
+        if content is None:
             return changes
-    info = path.stat()
-    if wanted.mode is not None and info.st_mode & 0o7777 != wanted.mode:
-        changes.append(Change(name, diff=f"mode {info.st_mode & 0o7777:04o} → {wanted.mode:04o}"))
-    if wanted.owner not in (None, info.st_uid):
-        changes.append(Change(name, diff=f"owner {info.st_uid} → {wanted.owner}"))
-    if wanted.group not in (None, info.st_gid):
-        changes.append(Change(name, diff=f"group {info.st_gid} → {wanted.group}"))
+    if wanted.mode not in (None, present.mode):
+        changes.append(Change(name, diff=f"mode {present.mode:04o} → {wanted.mode:04o}"))
+    if wanted.owner not in (None, present.uid):
+        changes.append(Change(name, diff=f"owner {present.uid} → {wanted.owner}"))
+    if wanted.group not in (None, present.gid):
+        changes.append(Change(name, diff=f"group {present.gid} → {wanted.group}"))
     return changes
 
 
-def _diff(path: Path, content: bytes) -> str:
-    before = path.read_bytes() if path.is_file() else b""
+def _diff(path: Path, before: bytes, content: bytes) -> str:
     if b"\0" in before + content:
         return f"binary content of {len(content)} bytes"
     lines = difflib.unified_diff(
@@ -184,65 +176,21 @@ def _diff(path: Path, content: bytes) -> str:
 def _write(wanted: _Wanted) -> None:
     path = wanted.path
     if wanted.state == "absent":
-        _remove(path)
-        return
-    if wanted.state == "link":
-        _remove(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.symlink_to(wanted.target)
-        return
-    if wanted.state == "directory":
-        if path.is_symlink() or (path.exists() and not path.is_dir()):
-            path.unlink()
-        path.mkdir(parents=True, exist_ok=True)
+        files.remove(path)
+    elif wanted.state == "link":
+        _make_room(path)
+        files.link(path, wanted.target)
+    elif wanted.state == "directory":
+        files.make_folder(path, wanted.mode, wanted.owner, wanted.group)
     else:
-        if path.is_dir() and not path.is_symlink():
+        present = files.inspect(path)
+        if present.kind == "directory":
             raise HookError(f"{path} is a directory: remove it first")
-        _replace(path, wanted.content, wanted.mode, wanted.owner, wanted.group)
-        return
-    _set_rights(path, wanted.mode, wanted.owner, wanted.group)
+        mode = (present.mode or 0o644) if wanted.mode is None else wanted.mode
+        files.write(path, wanted.content, mode, uid=wanted.owner, gid=wanted.group, folder_mode=0o755)
 
 
-def _replace(
-    path: Path, content: bytes, mode: Optional[int] = None, owner: Optional[int] = None, group: Optional[int] = None
-) -> None:
-    """Replace the file atomically: a reader sees the old content or the new one, with the new one's rights."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.stoker-new")
-    handle = os.open(str(fresh), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    if path.is_file() and not path.is_symlink():
-        info = path.stat()
-        owner, group = info.st_uid if owner is None else owner, info.st_gid if group is None else group
-    _set_rights(fresh, mode, owner, group)
-    fresh.replace(path)
-
-
-def _set_rights(path: Path, mode: Optional[int], owner: Optional[int], group: Optional[int]) -> None:
-    if owner is not None or group is not None:
-        os.chown(str(path), -1 if owner is None else owner, -1 if group is None else group)
-    if mode is not None:
-        path.chmod(mode)  # after chown, which clears the set-id bits
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(str(path))
-    elif os.path.lexists(str(path)):
-        path.unlink()
-
-
-def _remember(run: HookRun, wanted: _Wanted) -> None:
-    """Record what was at the path before this deployment changed it for the first time."""
-    if run.memory.load().get("path") == str(wanted.path):
-        return
-    path = wanted.path
-    before: Dict[str, Any] = {"path": str(path), "content": None}
-    if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LONGEST_KEPT:
-        info = path.stat()
-        before["content"] = base64.b64encode(path.read_bytes()).decode()
-        before.update(mode=info.st_mode & 0o7777, owner=info.st_uid, group=info.st_gid)
-    run.memory.store(before)
+def _make_room(path: Path) -> None:
+    """Remove a directory that is in the place of a file or a link."""
+    if files.inspect(path).kind == "directory":
+        files.remove(path)

@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import List, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, write_changed
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, read_text, write_changed
 
 _LEGACY = ["os-apply-config", "--key", "hiera.datafiles", "--type", "raw", "--key-default", "empty"]
 
@@ -63,8 +63,4 @@ def _files(run: HookRun) -> List[Tuple[Path, str]]:
 
 
 def _compare(run: HookRun) -> List[Change]:
-    return [
-        Change(str(path))
-        for path, text in _files(run)
-        if not path.is_file() or path.read_text(errors="replace") != text
-    ]
+    return [Change(str(path)) for path, text in _files(run) if read_text(path) != text]

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from stoker_agent.hook_contract import Change, HookRun, Result, write_changed
+from stoker_agent import files, originals
+from stoker_agent.hook_contract import Change, HookRun, Result, read_text, undo_files, write_changed
 
 
 def apply(run: HookRun) -> Result:
@@ -15,7 +16,12 @@ def apply(run: HookRun) -> Result:
     if run.is_removal:
         return undo(run)
     changes = _compare(run)
-    write_changed(changes, _files(run))
+    present = _files(run)
+    for path, _, _ in present:
+        run.memory.remember("file", str(path), **originals.describe(path))
+    write_changed(changes, present)
+    names = {str(path) for path, _, _ in present}
+    changes += undo_files(run, [item for item in run.memory.list("file") if item.name not in names])
     return Result.of(changes)
 
 
@@ -29,11 +35,14 @@ preview = check
 
 
 def undo(run: HookRun) -> Result:
-    """Remove the files."""
-    changes = []
-    for path, _, _ in _files(run):
-        if path.exists():
-            path.unlink()
+    """Restore what was at the paths before this deployment."""
+    items = run.memory.list("file")
+    changes = undo_files(run, items)
+    names = {item.name for item in items}
+    for path, text, _ in _files(run):
+        # Earlier versions of the agent recorded nothing, so the files that they wrote are known by their content.
+        if str(path) not in names and read_text(path) == text and not run.memory.is_used("file", str(path)):
+            files.remove(path)
             changes.append(Change(str(path), diff="removed"))
     return Result.of(changes)
 
@@ -47,14 +56,17 @@ def _files(run: HookRun) -> List[Tuple[Path, str, int]]:
 
 
 def _mode(path: Path) -> int:
-    return path.stat().st_mode & 0o7777 if path.exists() else 0o644
+    present = files.inspect(path)
+    return present.mode if present.kind == "file" else 0o644
 
 
 def _compare(run: HookRun) -> List[Change]:
     changes = []
     for path, text, _ in _files(run):
-        present = path.read_text(errors="replace") if path.is_file() else ""
-        if not path.is_file() or present != text:
-            lines = difflib.unified_diff(present.splitlines(), text.splitlines(), str(path), str(path), lineterm="")
+        present = read_text(path)
+        if present != text:
+            lines = difflib.unified_diff(
+                (present or "").splitlines(), text.splitlines(), str(path), str(path), lineterm=""
+            )
             changes.append(Change(str(path), diff="\n".join(lines)))
     return changes

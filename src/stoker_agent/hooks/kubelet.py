@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List
 
-from stoker_agent.files import write
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result
+from stoker_agent import files
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, read_text, write_file
 
 
 def apply(run: HookRun) -> Result:
@@ -26,9 +26,9 @@ def apply(run: HookRun) -> Result:
     manifest = _manifest(run)
     text = json.dumps(run.mapping(), indent=4, sort_keys=True)
     _replace_former(run, manifest)
-    is_new = not manifest.is_file() or manifest.read_text() != text
+    is_new = read_text(manifest) != text
     if is_new:
-        _place(manifest, text)
+        write_file(manifest, text)  # in one step: the kubelet reads the directory at any time
     period = float(run.options.get("poll_period", 5))
     images = [str(container["image"]) for container in _containers(run)]
     _wait(lambda: _missing_images(run, images), float(run.options.get("images_timeout", 600)), period, "images")
@@ -40,7 +40,7 @@ def check(run: HookRun) -> Result:
     """Compare the manifest and the running containers with the config."""
     manifest = _manifest(run)
     changes = []
-    if not manifest.is_file() or manifest.read_text() != json.dumps(run.mapping(), indent=4, sort_keys=True):
+    if read_text(manifest) != json.dumps(run.mapping(), indent=4, sort_keys=True):
         changes.append(Change(str(manifest)))
     changes += [Change(name, diff="not running") for name in _missing_containers(run)]
     return Result.of(changes)
@@ -51,26 +51,25 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Remove the deployment's manifest; the kubelet then stops the pod."""
-    manifests = {Path(run.memory.load().get("manifest", _manifest(run))), _manifest(run)}
-    changes = [Change(str(manifest), diff="removed") for manifest in sorted(manifests) if manifest.exists()]
-    for change in changes:
-        Path(change.item).unlink()
-    run.memory.clear()
+    items = run.resource_memory.list("manifest")
+    manifests = {_manifest(run), *(Path(item.name) for item in items)}
+    present = [manifest for manifest in sorted(manifests) if files.inspect(manifest).kind == "file"]
+    changes = [Change(str(manifest), diff="removed") for manifest in present]
+    for manifest in present:
+        files.remove(manifest)
+    for item in items:
+        run.resource_memory.forget(item)
     return Result.of(changes)
 
 
 def _replace_former(run: HookRun, manifest: Path) -> None:
     """Remove the manifest of the deployment's former config, and record the one of this config."""
-    former = run.memory.load().get("manifest")
-    run.memory.store({"manifest": str(manifest)})
-    if former and Path(former) != manifest:
-        Path(former).unlink(missing_ok=True)
-
-
-def _place(manifest: Path, text: str) -> None:
-    """Write the manifest in one step: the kubelet reads the directory at any time, and ignores the names with a dot."""
-    manifest.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write(manifest, text.encode())
+    memory = run.resource_memory
+    memory.remember("manifest", str(manifest))
+    for item in memory.list("manifest"):
+        if item.name != str(manifest):
+            files.remove(Path(item.name))
+            memory.forget(item)
 
 
 def _manifest(run: HookRun) -> Path:

@@ -133,6 +133,10 @@ def apply(run: HookRun) -> Result:
             return Result(code, reason="the package lists could not be refreshed")
     before = manager.installed(run)
     pending = _pending(run, manager, state, wanted, before)
+    if state != "absent":
+        for name, _ in wanted:
+            if name in before:
+                run.memory.remember("package", name, is_installed=True)
     if not pending:
         return Result(changed=False)
     verb = manager.remove if state == "absent" else manager.install
@@ -161,14 +165,11 @@ def _change(run: HookRun, manager: "_Apt | _Dnf", argv: List[str]) -> int:
 
 def _remember(run: HookRun, wanted: Set[str], fresh: Set[str], installed: Dict[str, str]) -> None:
     """Record the packages that this deployment has installed, and their dependencies, for undo."""
-    memory = run.memory.load()
-    own = {"installed": fresh & wanted, "dependencies": fresh - wanted}
-    run.memory.store(
-        {
-            kind: sorted(name for name in names | set(memory.get(kind, ())) if name in installed)
-            for kind, names in own.items()
-        }
-    )
+    for name in sorted(fresh):
+        run.memory.remember("package", name, is_installed=False, is_dependency=name not in wanted)
+    for item in run.memory.list("package"):
+        if item.name not in installed:
+            run.memory.forget(item)
 
 
 def check(run: HookRun) -> Result:
@@ -197,12 +198,14 @@ def undo(run: HookRun) -> Result:
     """Remove the packages that this deployment installed."""
     manager = _manager()
     before = manager.installed(run)
-    own, dependencies = (
-        [name for name in run.memory.load().get(kind, ()) if name in before] for kind in ("installed", "dependencies")
-    )
+    items = [item for item in run.memory.list("package") if run.memory.release(item)]
+    added = [item for item in items if item.name in before and not item.before["is_installed"]]
+    own = [item.name for item in added if not item.before.get("is_dependency")]
+    dependencies = [item.name for item in added if item.before.get("is_dependency")]
     code = _change(run, manager, [*manager.remove, *manager.removable(run, own, dependencies)]) if own else 0
     if code == 0:
-        run.memory.clear()
+        for item in items:
+            run.memory.forget(item)
     changes = _differences(before, manager.installed(run))
     return Result(code, changed=bool(changes), changes=changes)
 

@@ -7,6 +7,8 @@ An exception fails the run. The module runs with the Python of the agent, in a p
     def main(inputs):
         return {"url": f"http://{inputs['host']}:{inputs['port']}/"}
 
+The module can import the agent's ``stoker_agent.files``, whose writes no other user of the machine can redirect.
+
 The module may also define ``check``, ``preview`` and ``undo``, which are called in place of ``main`` in these modes.
 """
 
@@ -14,12 +16,15 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
+import stoker_agent
 from stoker_agent.hook_contract import HookError, HookRun, Result
 
 #: Runs the module in a fresh interpreter, so that its imports and threads do not meet the hook's.
 _CALL = """
 import json, runpy, sys
+sys.path.append(sys.argv[5])
 module, name = runpy.run_path(sys.argv[1], run_name="stoker_config"), sys.argv[4]
 if name not in module:
     if name == "main":
@@ -60,7 +65,8 @@ def _call(run: HookRun, function: str) -> Result:
     target = run.write("outputs.json", "{}")
     try:
         files = (str(source), str(inputs), str(target))
-        code = run.call([sys.executable, "-u", "-c", _CALL, *files, function], run.environment())
+        argv = [sys.executable, "-u", "-c", _CALL, *files, function, str(Path(stoker_agent.__file__).parents[1])]
+        code = run.call(argv, {**run.environment(), **run.memory.to_environment()})
     finally:
         inputs.unlink()  # it may contain secrets
     if code:

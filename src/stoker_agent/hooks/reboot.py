@@ -13,7 +13,8 @@ import shutil
 import time
 from pathlib import Path
 
-from stoker_agent.hook_contract import Change, HookRun, Result
+from stoker_agent import files
+from stoker_agent.hook_contract import Change, HookRun, Result, read_text
 
 #: The agent starts an interrupted run of this hook again.
 RESUMES = True
@@ -25,22 +26,22 @@ _SECONDS = 600.0
 def apply(run: HookRun) -> Result:
     """Reboot once: a second start after the boot reports success."""
     settings = run.settings() if run.config else dict(run.user_inputs)
-    before = run.memory.load()
-    boot = _identify_boot()
-    if before.get("run") == run.id and before.get("boot") != boot:
-        run.memory.clear()
+    former, boot = run.state / run.id, _identify_boot()
+    before = read_text(former)
+    if before not in (None, boot):
+        files.remove(former)
         return Result(changed=True, changes=[Change("reboot")])
     condition = settings.get("only_if")
     if condition and not Path(str(condition)).exists():
         return Result(changed=False)
-    run.memory.store({"run": run.id, "boot": boot})
+    files.write(former, boot.encode())
     default = "systemctl reboot" if shutil.which("systemctl") else "reboot"
     code = run.call(shlex.split(str(settings.get("command") or default)))
     if code:
-        run.memory.clear()
+        files.remove(former)
         return Result(code, changed=False)
     time.sleep(_SECONDS)
-    run.memory.clear()
+    files.remove(former)
     return Result(1, changed=False, reason=f"the server did not reboot within {_SECONDS:g} s")
 
 

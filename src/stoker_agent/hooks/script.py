@@ -37,7 +37,7 @@ def check(run: HookRun) -> Result:
     """Run the script of the option ``check``. Raises HookError without this option, and for an exit code above 1."""
     text = run.options.get("check")
     if not isinstance(text, str) or not text:
-        raise HookError("the config has no option check, so its effect cannot be checked", UNSUPPORTED)
+        raise HookError("not checkable: add the option `check`", UNSUPPORTED)
     argv, environment = _command(run, text)
     code, output = run.read(argv, environment, folder=run.working)
     if code not in (0, 1):

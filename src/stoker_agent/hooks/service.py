@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List
 
+from stoker_agent import originals
 from stoker_agent.hook_contract import (
     Change,
     HookError,
@@ -28,8 +29,10 @@ from stoker_agent.hook_contract import (
     as_flag,
     choose_state,
     find_command,
+    read_text,
     write_file,
 )
+from stoker_agent.hook_memory import Item
 
 _STATES = ("started", "stopped", "restarted", "reloaded")
 _LONGEST_WAIT = 300.0
@@ -41,10 +44,13 @@ def apply(run: HookRun) -> Result:
         return undo(run)
     settings = _settings(run)
     name = settings["name"]
-    if run.memory.load().get("name", name) != name:
+    if any(item.name != name for item in run.memory.list("service")):
         undo(run)
     changes = _compare(run, settings)
-    _remember(run, name, writes_unit=settings.get("unit") is not None)
+    if settings.get("unit") is not None:
+        run.memory.remember("file", str(_unit_file(name)), **originals.describe(_unit_file(name)))
+    properties = _show(run, name)
+    run.memory.remember("service", name, active=_is_active(properties), enabled=_is_enabled(properties))
     is_new_unit = any(change.item == str(_unit_file(name)) for change in changes)
     if is_new_unit:
         write_file(_unit_file(name), str(settings["unit"]), 0o644)
@@ -75,41 +81,37 @@ preview = check
 
 def undo(run: HookRun) -> Result:
     """Return the unit to what it was before the deployment."""
-    before = run.memory.load()
-    if not before:
-        return Result(changed=False)
-    name, file = before["name"], _unit_file(before["name"])
+    changes: List[Change] = []
+    for item in run.memory.list("service"):
+        files = [file for file in run.memory.list("file") if file.name == str(_unit_file(item.name))]
+        if run.memory.release(item):
+            changes.append(_undo(run, item, files))
+            run.memory.forget(item)
+            continue
+        for file in files:  # another deployment runs the unit, with this file if it has none of its own
+            if run.memory.release(file):
+                run.memory.forget(file)
+    return Result.of(changes)
+
+
+def _undo(run: HookRun, item: Item, files: List[Item]) -> Change:
+    name, before = item.name, item.before
     properties = _show(run, name)
     if _is_enabled(properties) and not before["enabled"]:
         _systemctl(run, "disable", name)
     if _is_active(properties) and not before["active"]:
         _systemctl(run, "stop", name)
-    if before["unit"]:
-        if before["text"] is None:
-            file.unlink(missing_ok=True)
-        else:
-            write_file(file, before["text"], 0o644)
-        _systemctl(run, "daemon-reload")
-    if before["active"] and (before["unit"] or not _is_active(properties)):
+    effect = ""
+    for file in files:
+        if run.memory.release(file):
+            effect = originals.restore(Path(file.name), file.before)
+            run.memory.forget(file)
+            _systemctl(run, "daemon-reload")
+    if before["active"] and (effect or not _is_active(properties)):
         _systemctl(run, "restart", name)
     if before["enabled"] and not _is_enabled(properties):
         _systemctl(run, "enable", name)
-    run.memory.clear()
-    return Result(changed=True, changes=[Change(name, diff="removed" if before["text"] is None else "restored")])
-
-
-def _remember(run: HookRun, name: str, *, writes_unit: bool) -> None:
-    """Record the unit as it is before the first run of the deployment, and whether the deployment writes its file."""
-    memory, file = run.memory.load(), _unit_file(name)
-    if not memory:
-        properties = _show(run, name)
-        memory = {
-            "name": name,
-            "active": _is_active(properties),
-            "enabled": _is_enabled(properties),
-            "text": file.read_text(errors="replace") if file.is_file() else None,
-        }
-    run.memory.store({**memory, "unit": writes_unit or bool(memory.get("unit"))})
+    return Change(name, diff=effect or "restored")
 
 
 def _settings(run: HookRun) -> Dict[str, Any]:
@@ -157,7 +159,7 @@ def _compare(run: HookRun, settings: Dict[str, Any]) -> List[Change]:
     unit = settings.get("unit")
     if unit is not None:
         file = _unit_file(name)
-        if not file.is_file() or file.read_text(errors="replace") != str(unit):
+        if read_text(file) != str(unit):
             changes.append(Change(str(file)))
     properties = _show(run, name)
     if "enabled" in settings:

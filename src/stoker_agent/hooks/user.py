@@ -13,12 +13,12 @@ Undo removes the account if this deployment created it; the home directory stays
 from __future__ import annotations
 
 import grp
-import os
 import pwd
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, write_file
+from stoker_agent import files
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, read_text
 
 
 def apply(run: HookRun) -> Result:
@@ -27,16 +27,17 @@ def apply(run: HookRun) -> Result:
         return undo(run)
     settings = _settings(run)
     changes = _compare(settings)
-    if not changes:
-        return Result(changed=False)
     name = settings["name"]
     account = _find(name)
+    if settings["state"] == "present":
+        run.memory.remember("user", name, was="absent" if account is None else "present")
+    if not changes:
+        return Result(changed=False)
     if settings["state"] == "absent":
         _call(run, ["userdel", name])
         return Result(changed=True, changes=changes)
     flags = _flags(settings)
     if account is None:
-        run.memory.store({"name": name})
         is_system = as_flag(settings.get("system", False), "system")
         _call(run, ["useradd", *(["--system"] if is_system else ["--create-home"]), *flags, name])
     elif flags:
@@ -56,13 +57,16 @@ preview = check
 
 
 def undo(run: HookRun) -> Result:
-    """Remove the account that this deployment created."""
-    name = run.memory.load().get("name")
-    if name is None or _find(name) is None:
-        return Result(changed=False)
-    _call(run, ["userdel", name])
-    run.memory.clear()
-    return Result(changed=True, changes=[Change(name, diff="removed")])
+    """Remove the accounts that this deployment created."""
+    changes = []
+    for item in run.memory.list("user"):
+        if not run.memory.release(item):
+            continue
+        if item.before["was"] == "absent" and _find(item.name) is not None:
+            _call(run, ["userdel", item.name])
+            changes.append(Change(item.name, diff="removed"))
+        run.memory.forget(item)
+    return Result.of(changes)
 
 
 def _settings(run: HookRun) -> Dict[str, Any]:
@@ -116,7 +120,7 @@ def _compare(settings: Dict[str, Any]) -> List[Change]:
     if settings.get("ssh_keys") is not None:
         keys = Path(account.pw_dir) / ".ssh" / "authorized_keys"
         text = "".join(f"{key}\n" for key in as_list(settings["ssh_keys"], "ssh_keys"))
-        if not keys.is_file() or keys.read_text(errors="replace") != text:
+        if read_text(keys) != text:
             changes.append(Change(str(keys)))
     return changes
 
@@ -124,13 +128,10 @@ def _compare(settings: Dict[str, Any]) -> List[Change]:
 def _write_keys(name: str, keys: List[str]) -> None:
     account = pwd.getpwnam(name)
     folder = Path(account.pw_dir) / ".ssh"
-    if folder.is_symlink():
-        raise HookError(f"{folder} is a link")  # its owner could direct the write of root elsewhere
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = write_file(folder / ".authorized_keys.new", "".join(f"{key}\n" for key in keys))
-    for path in (folder, file):
-        os.chown(str(path), account.pw_uid, account.pw_gid)
-    file.replace(folder / "authorized_keys")
+    if files.inspect(folder).kind != "directory":
+        files.make_folder(folder, 0o700, account.pw_uid, account.pw_gid)
+    text = "".join(f"{key}\n" for key in keys)
+    files.write(folder / "authorized_keys", text.encode(), uid=account.pw_uid, gid=account.pw_gid)
 
 
 def _call(run: HookRun, argv: List[str]) -> None:

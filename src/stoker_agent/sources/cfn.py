@@ -10,7 +10,7 @@ from typing import Any, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
-from stoker_agent.web import Unreachable, Web, host_of
+from stoker_agent.web import DOCUMENT, Unreachable, Web, host_of
 
 
 class Cfn(Polled):
@@ -58,7 +58,11 @@ class Cfn(Polled):
         place = urllib.parse.urlsplit(self._url).path or "/"
         params["Signature"] = signature(self._secret, "GET", host, place, params)
         answer = self._web.call(
-            "GET", f"{self._url.partition('?')[0]}?{_query(params)}", headers={"Host": host}, seconds=self._seconds
+            "GET",
+            f"{self._url.partition('?')[0]}?{_query(params)}",
+            headers={"Host": host},
+            seconds=self._seconds,
+            limit=DOCUMENT,
         )
         if answer.status != 200:
             raise Unreachable(f"the server answered {answer.summary()}")

@@ -7,7 +7,7 @@ from typing import Any, Mapping, Optional
 
 from stoker_agent.keystone import Login, Session
 from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
-from stoker_agent.web import Unreachable, Web
+from stoker_agent.web import DOCUMENT, Unreachable, Web
 
 
 class Heat(Polled):
@@ -24,7 +24,7 @@ class Heat(Polled):
 
     def fetch(self, wait: float) -> Optional[Document]:
         """Return the document in the resource's metadata, or None if it has not changed. See ``Source``."""
-        answer = self._session.call("orchestration", "GET", self._path)
+        answer = self._session.call("orchestration", "GET", self._path, limit=DOCUMENT)
         if answer.status != 200:
             raise Unreachable(f"the server answered {answer.summary()}")
         if answer.body == self._last:

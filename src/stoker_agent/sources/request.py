@@ -8,7 +8,7 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 
 from stoker_agent.signatures import Verifier
 from stoker_agent.sources.base import Document, Polled, ca_file, parse_json, read_carried, seconds
-from stoker_agent.web import Answer, Unreachable, Web
+from stoker_agent.web import DOCUMENT, Answer, Unreachable, Web
 
 #: Identifies an object's state without reading it: by its ETag, else by its modification time.
 _State = Tuple[Optional[str], Optional[str]]
@@ -66,7 +66,7 @@ class Request(Polled):
         return {} if modified is None else {"If-Modified-Since": modified}
 
     def _ask(self, verb: str, headers: Optional[Mapping[str, str]] = None) -> Answer:
-        answer = self._web.call(verb, self._url, headers=headers, seconds=self._seconds)
+        answer = self._web.call(verb, self._url, headers=headers, seconds=self._seconds, limit=DOCUMENT)
         if answer.status not in (200, 304):
             raise Unreachable(f"the object store answered {answer.summary()}")
         return answer

@@ -12,7 +12,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.hook_modes import MODES
 from stoker_agent.programs import available
 from stoker_agent.sources.base import Document, document, parse_json
-from stoker_agent.web import Answer, Refused, Unreachable
+from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
 _log = logging.getLogger("stoker-agent")
@@ -42,7 +42,7 @@ class Stoker:
             seconds = math.ceil(min(wait, self._wait))
         self._pause = 0.0
         answer = self._channel.call(
-            "GET", f"/agent/v1/document?wait={seconds}", headers=headers, seconds=seconds + 20.0
+            "GET", f"/agent/v1/document?wait={seconds}", headers=headers, seconds=seconds + 20.0, limit=DOCUMENT
         )
         if answer.status == 200:
             self._wait, content = _document(answer, self._wait)

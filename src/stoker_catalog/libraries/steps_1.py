@@ -11,7 +11,6 @@ steps only report what they would change. A config that uses this library is of 
         return {"url": f"http://{steps.hostname}/"}
 """
 
-import base64
 import difflib
 import grp
 import hashlib
@@ -26,12 +25,17 @@ import subprocess
 import time
 from pathlib import Path
 
-#: Where the steps remember what they have changed.
-MEMORY = Path("/var/lib/stoker-catalog")
+try:
+    from stoker_agent import files, originals
+    from stoker_agent.folders import UnsafePath
+    from stoker_agent.hook_memory import Memory
+except ImportError:
+    raise SystemExit("this config needs a newer agent: `stoker server upgrade`") from None
+
 #: The declarations of the entry's inputs, in JSON. The entry's own follow this library.
 SCHEMA = "[]"
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8", "NEEDRESTART_SUSPEND": "1"}
-_LONGEST_KEPT = 1024 * 1024
+_LONGEST_DOWNLOAD = 1024**3
 _PACKAGE_LOCK_SECONDS = 600
 
 
@@ -49,7 +53,8 @@ class Steps:
         self.hostname = socket.getfqdn()
         self.family = _family()
         self.changes = []
-        self.journal = Journal(inputs)
+        self.journal = Memory.of_environment()
+        self.journal.adopt_journal(inputs, SCHEMA)
         self.inputs = {} if self.is_removal else check_inputs(inputs)
 
     def change(self, item, diff=""):
@@ -68,11 +73,12 @@ class Steps:
     def package(self, *names, keep=False):
         """Install packages that are missing. Returns whether any was. With ``keep``, undo leaves them installed."""
         missing = [name for name in names if not self.has_package(name)]
+        if not self.is_dry and not keep:
+            for name in names:
+                self.journal.remember("package", name, is_installed=name not in missing)
         if not missing:
             return False
         if self.change("packages " + " ".join(missing), "installed"):
-            for name in () if keep else missing:
-                self.journal.remember(kind="package", name=name)
             _install(self, missing)
         return True
 
@@ -94,55 +100,53 @@ class Steps:
         uid, gid = _ids(owner, group, self.is_dry)
         differences = _differences(path, content, mode, uid, gid, secret)
         if not differences:
+            self._remember_file(path)
             return False
         if self.change(str(path), differences):
-            fresh = _stage(path, content, mode, uid, gid)
-            try:
+            with files.stage(path, content, mode, uid=uid, gid=gid, folder_mode=0o755) as staged:
                 if validate is not None:
-                    run(*[str(fresh) if word == "%s" else word for word in validate])
-                self.journal.remember_file(path)
-                fresh.replace(path)
-            finally:
-                if fresh.exists():
-                    fresh.unlink()
+                    run(*[str(staged.path) if word == "%s" else word for word in validate])
+                self._remember_file(path)
+                staged.replace()
         return True
 
     def directory(self, path, mode=0o755, owner="root", group=None):
         """Create a directory, and correct its mode and owner. Returns whether anything changed."""
         path = Path(path)
         uid, gid = _ids(owner, group, self.is_dry)
-        if path.is_dir():
-            info = path.stat()
-            if (info.st_mode & 0o7777, info.st_uid, info.st_gid) == (mode, uid, gid):
-                return False
+        present = files.inspect(path)
+        if not self.is_dry:
+            self.journal.remember("directory", str(path), was=present.kind)
+        if (present.kind, present.mode, present.uid, present.gid) == ("directory", mode, uid, gid):
+            return False
         if self.change(str(path), "directory"):
-            if not path.is_dir():
-                self.journal.remember(kind="directory", name=str(path))
-                path.mkdir(parents=True)
-            os.chown(str(path), uid, gid)
-            path.chmod(mode)
+            files.make_folder(path, mode, uid, gid)
         return True
 
     def link(self, path, target):
         """Create a symbolic link. Returns whether it was missing or led elsewhere."""
         path = Path(path)
-        if path.is_symlink() and os.readlink(str(path)) == target:
+        present = files.inspect(path)
+        if (present.kind, present.target) == ("link", target):
+            self._remember_file(path)
             return False
         if self.change(str(path), "link to " + target):
-            self.journal.remember_file(path)
-            if path.is_symlink() or path.exists():
-                path.unlink()
-            path.symlink_to(target)
+            self._remember_file(path)
+            files.link(path, target)
         return True
 
     def absent(self, path):
         """Remove a file or a link. Returns whether there was one."""
         path = Path(path)
-        if not path.is_symlink() and not path.exists():
+        kind = files.inspect(path).kind
+        if kind == "absent":
+            self._remember_file(path)
             return False
+        if kind == "directory":
+            raise Failure(f"{path} is a directory: remove it first")
         if self.change(str(path), "removed"):
-            self.journal.remember_file(path)
-            path.unlink()
+            self._remember_file(path)
+            files.remove(path)
         return True
 
     def service(self, name, restart=False, reload=False, enabled=True, wait=1.0):
@@ -156,13 +160,14 @@ class Steps:
         is_active = state.get("ActiveState") in ("active", "reloading")
         is_enabled = state.get("UnitFileState") in ("enabled", "static", "alias", "indirect", "generated")
         verb = "start" if not is_active else "restart" if restart else "reload-or-restart" if reload else None
+        if not self.is_dry:
+            # A package that this deployment has installed started its service by itself.
+            was = all(item.before["is_installed"] for item in self.journal.list("package"))
+            self.journal.remember("service", unit, active=is_active and was, enabled=is_enabled and was)
         if verb is None and (is_enabled or not enabled):
             return False
         what = ([] if verb is None else [verb]) + (["enable"] if enabled and not is_enabled else [])
         if self.change(unit, ", ".join(what)):
-            # A package that this deployment has installed started its service by itself.
-            was = not self.journal.has_packages
-            self.journal.remember(kind="service", name=unit, active=is_active and was, enabled=is_enabled and was)
             if "enable" in what:
                 run("systemctl", "enable", "--quiet", unit)
             if verb is not None and run("systemctl", verb, unit, check=False) != 0:
@@ -176,10 +181,11 @@ class Steps:
         state = show_unit(unit)
         is_active = state.get("ActiveState") in ("active", "activating", "reloading")
         is_enabled = state.get("UnitFileState") in ("enabled", "enabled-runtime")
+        if not self.is_dry:
+            self.journal.remember("service", unit, active=is_active, enabled=is_enabled)
         if not is_active and not is_enabled:
             return False
         if self.change(unit, "stopped"):
-            self.journal.remember(kind="service", name=unit, active=is_active, enabled=is_enabled)
             run("systemctl", "disable", "--now", "--quiet", unit)
         return True
 
@@ -187,106 +193,76 @@ class Steps:
         """Run a command that changes ``item``. ``undo`` is the command that reverts it."""
         if self.change(item):
             if undo is not None:
-                self.journal.remember(kind="command", name=item, argv=list(undo))
+                self.journal.remember("command", item, argv=list(undo))
             run(*argv, stdin=stdin, env=env)
         return True
 
     def undo(self):
         """Revert what earlier runs changed, the last change first. Returns what has changed."""
-        for entry in self.journal.list_newest_first():
-            if self.change(entry["name"], "undone: " + entry["kind"]):
-                _UNDO[entry["kind"]](self, entry)
-                self.journal.forget(entry)
+        for item in reversed(self.journal.list()):
+            if not self.journal.release(item):
+                continue  # another deployment uses it
+            if _has_effect(item) and self.change(item.name, "undone: " + item.kind):
+                _UNDO[item.kind](self, item)
+            self.journal.forget(item)
         return self.result()
 
-
-class Journal:
-    """What the runs of one deployment have changed, in a file that outlives them."""
-
-    def __init__(self, inputs):
-        owner = [str(inputs.get(name) or "") for name in ("deploy_stack_id", "deploy_resource_name")]
-        if not all(owner):  # a deployment without a stack: one per entry and server
-            owner = [str(inputs.get("deploy_server_id") or ""), hashlib.sha256(SCHEMA.encode()).hexdigest()]
-        self._path = MEMORY / (hashlib.sha256("\0".join(owner).encode()).hexdigest()[:32] + ".json")
-        self._entries = json.loads(self._path.read_text()) if self._path.is_file() else []
-
-    def remember(self, **entry):
-        """Remember how to undo a change, before the change. The first entry of a kind and a name counts."""
-        key = (entry["kind"], entry["name"])
-        if not any((other["kind"], other["name"]) == key for other in self._entries):
-            self._entries.append(entry)
-            self._save()
-
-    def remember_file(self, path):
-        """Remember the content of a file, or that there is none."""
-        entry = {"kind": "file", "name": str(path), "content": None}
-        if path.is_symlink():
-            entry["link"] = os.readlink(str(path))
-        elif path.is_file() and path.stat().st_size <= _LONGEST_KEPT:
-            info = path.stat()
-            entry.update(mode=info.st_mode & 0o7777, uid=info.st_uid, gid=info.st_gid)
-            entry["content"] = base64.b64encode(path.read_bytes()).decode()
-        self.remember(**entry)
-
-    @property
-    def has_packages(self):
-        """Whether the deployment has installed packages."""
-        return any(entry["kind"] == "package" for entry in self._entries)
-
-    def list_newest_first(self):
-        """Return the entries, the last change first."""
-        return list(reversed(self._entries))
-
-    def forget(self, entry):
-        """Remove an entry whose change is undone."""
-        self._entries.remove(entry)
-        self._save()
-
-    def _save(self):
-        if not self._entries:
-            self._path.unlink()
-            return
-        MEMORY.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _stage(self._path, json.dumps(self._entries).encode(), 0o600, 0, 0).replace(self._path)
+    def _remember_file(self, path):
+        """Remember what is at a path, before this run changes or uses it."""
+        if not self.is_dry:
+            self.journal.remember("file", str(path), **originals.describe(path))
 
 
-def _undo_package(steps, entry):
+def _has_effect(item):
+    """Return whether the undo of an item changes anything."""
+    if item.kind == "package":
+        return not item.before["is_installed"]
+    if item.kind == "directory":
+        return item.before["was"] != "directory"
+    if item.kind == "file":
+        return originals.describe(Path(item.name)) != item.before
+    return item.kind != "service" or _is_changed(item)
+
+
+def _is_changed(item):
+    """Return whether a unit is not as it was."""
+    state = show_unit(item.name)
+    is_active = state.get("ActiveState") in ("active", "activating", "reloading")
+    is_enabled = state.get("UnitFileState") in ("enabled", "enabled-runtime")
+    return is_active != item.before["active"] or (is_enabled and not item.before["enabled"])
+
+
+def _undo_package(steps, item):
     """Remove a package. Its data and its configuration stay: `purge` would delete databases, too."""
-    if steps.has_package(entry["name"]):
+    if steps.has_package(item.name):
         debian = ["apt-get", "-y", "-q", "-o", f"DPkg::Lock::Timeout={_PACKAGE_LOCK_SECONDS}", "remove"]
-        run(*(debian if steps.family == "debian" else ["dnf", "-y", "remove"]), entry["name"], env=_QUIET)
+        run(*(debian if steps.family == "debian" else ["dnf", "-y", "remove"]), item.name, env=_QUIET)
 
 
-def _undo_file(_steps, entry):
-    path = Path(entry["name"])
-    if path.is_symlink() or path.exists():
-        path.unlink()
-    if entry.get("link") is not None:
-        path.symlink_to(entry["link"])
-    elif entry.get("content") is not None:
-        content = base64.b64decode(entry["content"])
-        _stage(path, content, entry["mode"], entry["uid"], entry["gid"]).replace(path)
+def _undo_file(_steps, item):
+    path = Path(item.name)
+    originals.restore(path, item.before)
     if path.parent == Path("/etc/systemd/system"):
         run("systemctl", "daemon-reload", check=False)
 
 
-def _undo_directory(_steps, entry):
+def _undo_directory(_steps, item):
     try:
-        Path(entry["name"]).rmdir()
+        Path(item.name).rmdir()
     except OSError:
-        print(entry["name"] + " is not empty and stays")
+        print(item.name + " is not empty and stays")
 
 
-def _undo_service(_steps, entry):
-    unit = entry["name"]
-    if not entry["enabled"]:
+def _undo_service(_steps, item):
+    unit = item.name
+    if not item.before["enabled"]:
         run("systemctl", "disable", "--quiet", unit, check=False)
     if show_unit(unit).get("LoadState") == "loaded":
-        run("systemctl", "start" if entry["active"] else "stop", unit, check=False)
+        run("systemctl", "start" if item.before["active"] else "stop", unit, check=False)
 
 
-def _undo_command(_steps, entry):
-    run(*entry["argv"], check=False)
+def _undo_command(_steps, item):
+    run(*item.before["argv"], check=False)
 
 
 _UNDO = {
@@ -449,21 +425,22 @@ def show_unit(unit):
     return dict(line.split("=", 1) for line in text.splitlines() if "=" in line)
 
 
-def fetch(url, sha256, target):
-    """Download a file to ``target`` and verify its SHA-256. Raises Failure."""
+def fetch(url, sha256):
+    """Download a file of at most 1 GiB, verify its SHA-256 and return its content. Raises Failure."""
     import urllib.error
     import urllib.request
 
-    digest = hashlib.sha256()
     try:
-        with urllib.request.urlopen(url, timeout=60) as answer, open(str(target), "wb") as file:
-            for chunk in iter(lambda: answer.read(1024 * 1024), b""):
-                digest.update(chunk)
-                file.write(chunk)
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            content = answer.read(_LONGEST_DOWNLOAD + 1)
     except (OSError, ValueError) as error:
         raise Failure(f"cannot fetch {url}: {error}") from None
-    if digest.hexdigest() != sha256.lower():
-        raise Failure(f"{url} has the SHA-256 {digest.hexdigest()}, not {sha256}")
+    if len(content) > _LONGEST_DOWNLOAD:
+        raise Failure(f"{url} has more than {_LONGEST_DOWNLOAD} bytes")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != sha256.lower():
+        raise Failure(f"{url} has the SHA-256 {digest}, not {sha256}")
+    return content
 
 
 def _family():
@@ -487,36 +464,23 @@ def _ids(owner, group, lenient):
 
 def _differences(path, content, mode, uid, gid, secret):
     """Return what distinguishes a file from the wanted one, as text; empty if nothing does."""
-    if path.is_symlink() or not path.is_file():
-        return "created" if not path.is_symlink() else "replaces a link"
-    before, info = path.read_bytes(), path.stat()
+    info = files.inspect(path)
+    before = files.read(path)
+    if before is None:
+        return "created" if info.kind != "link" else "replaces a link"
     if before != content:
         return "content" if secret else _diff(path, before, content)
     differences = []
-    if info.st_mode & 0o7777 != mode:
-        differences.append(f"mode {info.st_mode & 0o7777:04o} → {mode:04o}")
-    if (info.st_uid, info.st_gid) != (uid, gid):
-        differences.append(f"owner {info.st_uid}:{info.st_gid} → {uid}:{gid}")
+    if info.mode != mode:
+        differences.append(f"mode {info.mode:04o} → {mode:04o}")
+    if (info.uid, info.gid) != (uid, gid):
+        differences.append(f"owner {info.uid}:{info.gid} → {uid}:{gid}")
     return ", ".join(differences)
 
 
 def _diff(path, before, content):
     old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, content))
     return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm="", n=2))
-
-
-def _stage(path, content, mode, uid, gid):
-    """Write the new content beside a file, with its final rights, and return the path."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.stoker-new")
-    handle = os.open(str(fresh), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        os.fchown(handle, uid, gid)
-        os.fchmod(handle, mode)
-        file.write(content)
-        file.flush()
-        os.fsync(handle)
-    return fresh
 
 
 # The functions that the hook calls
@@ -529,7 +493,7 @@ def main(inputs):
         if steps.is_removal:
             return steps.undo()
         return steps.result(**(globals()["apply"](steps) or {}))
-    except Failure as failure:
+    except (Failure, UnsafePath) as failure:
         raise SystemExit(str(failure)) from None
 
 

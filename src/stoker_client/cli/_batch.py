@@ -47,7 +47,7 @@ def delete_each(refs: Sequence[str], noun: str, delete: Callable[[str], object],
 
     def act(ref: str) -> None:
         delete(ref)
-        click.echo(f"{noun} {ref} deleted")
+        echo(f"{noun} {ref} deleted")
 
     batch.each(refs, act)
     batch.exit()

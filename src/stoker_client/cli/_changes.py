@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from stoker_client.shapes import Run, RunChange
+from stoker_client.terminal import show_line, split_lines
 
 #: Indentation of a difference below its item.
 _INDENT = "    "
@@ -30,10 +31,10 @@ def describe_changes(changes: Sequence[RunChange]) -> str:
 
 
 def _lines(change: RunChange) -> Iterator[str]:
-    outcome, item = change.get("outcome") or "changed", change.get("item") or ""
-    diff = (change.get("diff") or "").rstrip("\n").splitlines()
-    if len(diff) == 1:
+    outcome, item = show_line(change.get("outcome") or "changed"), show_line(change.get("item") or "")
+    diff = split_lines((change.get("diff") or "").rstrip("\n"))
+    if len(diff) == 1 and diff[0]:
         yield f"{outcome}: {item}: {diff[0].strip()}"
         return
     yield f"{outcome}: {item}"
-    yield from (f"{_INDENT}{line}" for line in diff)
+    yield from (f"{_INDENT}{line}" for line in diff if len(diff) > 1)

@@ -14,6 +14,6 @@ def confirm_deletion(what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise BadInput(f"{what} not deleted: there is no terminal for the confirmation: say --yes")
+        raise BadInput(f"{what} not deleted: not a terminal: use --yes")
     if not click.confirm(f"Delete {what}?", err=True):
         raise ClientError(f"{what} not deleted")

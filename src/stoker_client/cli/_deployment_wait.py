@@ -1,7 +1,6 @@
 """Waits for deployments."""
 
-import click
-
+from stoker_client.cli._output import echo
 from stoker_client.cli._servers import server_names
 from stoker_client.client import Client
 from stoker_client.errors import ClientError, NotFound
@@ -16,24 +15,29 @@ def report_waiting(deployment: Deployment) -> None:
     """Print the reason why a new deployment waits, unless it only waits for its agent."""
     reason = deployment["status_reason"] or _ORDINARY
     if deployment["status"] == "IN_PROGRESS" and reason.startswith("Waiting") and reason != _ORDINARY:
-        click.echo(f"stoker: {reason}", err=True)
+        echo(f"stoker: {reason}", err=True)
 
 
-def wait_for(client: Client, id_: str) -> Deployment:
-    """Wait until a deployment ends. Raises ClientError if it failed."""
+def wait_for(client: Client, id_: str, name: str | None = None) -> Deployment:
+    """Wait until a deployment ends. Raises ClientError if it failed, with its ``name``."""
     wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
     if deployment["status"] == "FAILED":
-        raise ClientError(failure_line(client, deployment))
+        raise ClientError(failure_line(client, deployment, name))
     return deployment
 
 
-def failure_line(client: Client, deployment: Deployment) -> str:
-    """Return a line such as ``setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
-    try:
-        name = client.configs.show(deployment["config_id"])["name"]
-    except NotFound:
-        name = None
+def failure_line(client: Client, deployment: Deployment, name: str | None = None) -> str:
+    """
+    Return a line such as ``setup on web1: exit 127: script: 7: nosuchcommand: not found``.
+
+    Without ``name``, the line begins with the name of the config.
+    """
+    if name is None:
+        try:
+            name = client.configs.show(deployment["config_id"])["name"]
+        except NotFound:
+            name = None
     server = server_names(client).get(deployment["server_id"], deployment["server_id"])
     reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
     return f"{name or deployment['id']} on {server}: {reason}"
@@ -44,5 +48,5 @@ def wait_for_end(client: Client, id_: str, reminder: str) -> None:
     try:
         client.deployments.wait(id_)
     except KeyboardInterrupt:
-        click.echo(f"stoker: no longer waiting; deployment {id_} {reminder}", err=True)
+        echo(f"stoker: no longer waiting; deployment {id_} {reminder}", err=True)
         raise

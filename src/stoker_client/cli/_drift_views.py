@@ -5,6 +5,7 @@ from typing import Any
 
 from stoker_client.checks import DRIFTED, state_of
 from stoker_client.shapes import Check
+from stoker_client.terminal import show_line
 
 COLUMNS = ("deployment", "server", "state", "since", "summary")
 WIDE = ("deployment_id", "server_id", "checked_at", "check_interval", "enforce", "reason")
@@ -34,6 +35,8 @@ def differences(check: Check) -> Iterator[str]:
     """Yield the lines that show the differences of one check."""
     yield f"{_reference(check)} on {check['server_name'] or check['server_id']}:"
     for change in check.get("changes") or ():
-        outcome = change.get("outcome")
-        yield f"  {change.get('item') or '?'}" + (f" ({outcome})" if outcome not in (None, "changed") else "")
+        outcome = change.get("outcome") and show_line(change["outcome"])
+        yield f"  {show_line(change.get('item') or '?')}" + (
+            f" ({outcome})" if outcome not in (None, "changed") else ""
+        )
         yield from (f"    {line}" for line in (change.get("diff") or "").splitlines())

@@ -1,59 +1,42 @@
-"""Failures of a stack: one line for each failed resource."""
+"""Failures of an operation on a stack: one line for each failed resource."""
 
 from __future__ import annotations
 
-from stoker_client.cli._output import echo
-from stoker_client.cli._servers import server_names
-from stoker_client.client import Client
-from stoker_client.deployments import DEPLOYMENT_TYPES
-from stoker_client.errors import NotFound
+import re
+
 from stoker_client.failure_text import failure_text
-from stoker_client.shapes import Deployment, Resource
+from stoker_client.shapes import Event
+from stoker_client.stacks import is_of_stack
 from stoker_client.watch import Snapshot
 
-
-class Failures:
-    """Collects failures during a watch, because a rollback removes the failed resources."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-        self._seen: dict[tuple[str, str | None], tuple[Resource, Deployment | None]] = {}
-
-    def note(self, snapshot: Snapshot) -> None:
-        """Record the new failures in ``snapshot``."""
-        for resource in snapshot.resources:
-            if resource["resource_status"].endswith("_FAILED") and _key(resource) not in self._seen:
-                self._seen[_key(resource)] = resource, self._deployment(resource)
-
-    def report(self, final: Snapshot) -> str:
-        """Print a line for each failure to stderr. Return the remaining reason of the stack itself."""
-        stack, failed = final.stack, self._of(final)
-        names = server_names(self._client) if any(deployment for _, deployment in failed) else {}
-        for resource, deployment in failed:
-            where = f" on {names.get(deployment['server_id'], deployment['server_id'])}" if deployment else ""
-            reason = resource.get("resource_status_reason")
-            text = failure_text(reason, deployment.get("output_values") if deployment else None)
-            echo(f"{resource['resource_name']}{where}: {text}", err=True)
-        there = {resource["resource_name"] for resource in final.resources}
-        for resource, deployment in failed:
-            if deployment and resource["resource_name"] in there:
-                ref = f"{stack['stack_name']}/{resource['resource_name']}"
-                return f"`stoker deployment logs {ref}` shows all that was written"
-        return "" if failed else failure_text(stack.get("stack_status_reason"))
-
-    def _of(self, final: Snapshot) -> list[tuple[Resource, Deployment | None]]:
-        """Return the resources that are failed at the end; if none is, all recorded failures."""
-        now = {_key(resource) for resource in final.resources if resource["resource_status"].endswith("_FAILED")}
-        return [seen for key, seen in self._seen.items() if key in now] or list(self._seen.values())
-
-    def _deployment(self, resource: Resource) -> Deployment | None:
-        if resource["resource_type"] not in DEPLOYMENT_TYPES or not resource.get("physical_resource_id"):
-            return None
-        try:
-            return self._client.deployments.show(resource["physical_resource_id"])
-        except NotFound:
-            return None  # already deleted; the resource's reason suffices
+#: The path to the failed resource in a reason, such as ``resources.inner.resources.db``.
+_PATH = re.compile(r"\w+: resources\.(\S+): ")
+#: Heat's words for a run that has failed.
+_RUN = "Deployment to server failed"
 
 
-def _key(resource: Resource) -> tuple[str, str | None]:
-    return resource["resource_name"], resource.get("physical_resource_id")
+def failure_lines(snapshot: Snapshot) -> list[str]:
+    """Return lines such as ``inner/db: exit 3 on web1: no space left``, from the events of the operation."""
+    lines = (f"{_path(event)}: {failure_text(event.get('resource_status_reason'))}" for event in _failed(snapshot))
+    return list(dict.fromkeys(lines))
+
+
+def logs_hint(snapshot: Snapshot) -> str:
+    """Return a hint at the output of a failed run that still is the newest run of its deployment, or ""."""
+    if snapshot.status.startswith("ROLLBACK_"):
+        return ""
+    runs = [event for event in _failed(snapshot) if _RUN in (event.get("resource_status_reason") or "")]
+    return f"see `stoker deployment logs {snapshot.name}/{_path(runs[0])}`" if runs else ""
+
+
+def _failed(snapshot: Snapshot) -> list[Event]:
+    return [
+        event
+        for event in snapshot.events
+        if event["resource_status"].endswith("_FAILED") and not is_of_stack(event, snapshot.ref)
+    ]
+
+
+def _path(event: Event) -> str:
+    match = _PATH.match(event.get("resource_status_reason") or "")
+    return match[1].replace(".resources.", "/") if match else event["resource_name"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -81,6 +82,18 @@ class LazyGroup(click.Group):
             cmd_name
         )
         return command.load() if command else super().get_command(ctx, cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the first word names. Raises UsageError, with the most similar name."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            similar = get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if not similar:
+                raise
+            raise click.UsageError(f"{error.message} Did you mean '{similar[0]}'?", ctx) from None
 
     def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands in the help text, without importing them."""

@@ -1,19 +1,19 @@
-"""Live views of a stack: an updated tree on a terminal, or one line per change elsewhere."""
+"""Live views of a stack: an updated tree on a terminal, or one line per event elsewhere."""
 
 import time
 from collections.abc import Callable
 from typing import Protocol, Self
 
-import click
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 from rich.tree import Tree
 
-from stoker_client.cli._output import colour, printable
+from stoker_client.cli._output import color, echo, printable
 from stoker_client.failure_text import failure_text
 from stoker_client.shapes import Resource
-from stoker_client.watch import Snapshot, changed_resources
+from stoker_client.stacks import is_of_stack
+from stoker_client.watch import Snapshot
 
 REDRAWS = 4  # per second
 MARGIN = 4  # lines reserved for the stack itself, the count of hidden resources and the prompt
@@ -73,7 +73,7 @@ class Plain:
         return time.monotonic() - self._began
 
     def _print(self, line: str) -> None:
-        click.echo(f"{self._elapsed():7.1f} s  {line}", err=True)
+        echo(f"{self._elapsed():7.1f} s  {line}", err=True)
 
     def __enter__(self) -> Self:
         return self
@@ -108,25 +108,20 @@ class Drawn:
 
 
 class Lines(Plain):
-    """Prints one line per change."""
+    """Prints one line per event."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: Snapshot | None = None
+        self._printed = 0
 
     def update(self, snapshot: Snapshot) -> None:
-        """Print the changes since the previous snapshot."""
-        stack = snapshot.stack
-        for resource in changed_resources(self._last, snapshot):
-            status, reason = resource["resource_status"], resource.get("resource_status_reason") or ""
-            reason = failure_text(reason) if status.endswith("_FAILED") else reason
-            self._print(one_line(resource["resource_name"], status, reason))
-        if self._last is None or self._last.status != snapshot.status:
-            failed = snapshot.status.endswith("_FAILED")  # the command's last line states the reason
-            self._print(
-                one_line(stack["stack_name"], snapshot.status, "" if failed else stack.get("stack_status_reason") or "")
-            )
-        self._last = snapshot
+        """Print the events since the previous snapshot."""
+        for event in snapshot.events[self._printed :]:
+            status, reason = event["resource_status"], event.get("resource_status_reason") or ""
+            if status.endswith("_FAILED"):  # of the stack, the command's last lines state the reason
+                reason = "" if is_of_stack(event, snapshot.ref) else failure_text(reason)
+            self._print(one_line(event["resource_name"], status, reason))
+        self._printed = len(snapshot.events)
 
 
 class LiveTree(Drawn):
@@ -152,7 +147,7 @@ class LiveTree(Drawn):
         snapshot = self._snapshot
         if snapshot is None:
             return Group()
-        tree = Tree(self._line(snapshot.stack["stack_name"], snapshot.status, ""), guide_style="dim")
+        tree = Tree(self._line(snapshot.name, snapshot.status, ""), guide_style="dim")
         visible = self._visible(snapshot)
         for resource in visible:
             name = resource["resource_name"]
@@ -171,7 +166,7 @@ class LiveTree(Drawn):
     def _line(self, name: str, status: str, key: str) -> Text:
         elapsed = self._clock.elapsed(key)
         seconds = f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
-        return Text.assemble(printable(name), "  ", (status, colour(status)), (seconds, "dim"), no_wrap=True)
+        return Text.assemble(printable(name), "  ", (status, color(status)), (seconds, "dim"), no_wrap=True)
 
 
 def _running(resource: Resource) -> bool:

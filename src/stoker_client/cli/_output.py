@@ -7,8 +7,9 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import wraps
 from itertools import zip_longest
 from types import MappingProxyType
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from stoker_client.terminal import clean_for, escape_controls, has_controls
+from stoker_client.cli import _table
+from stoker_client.terminal import clean_for, escape_controls, has_controls, show_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,17 +27,14 @@ FORMATS = ("table", "wide", "json", "yaml", "csv", "name", "value")
 DATA = ("json", "yaml")
 #: Keys that ``-o name`` prints; the first one that an object has.
 _NAMES = ("name", "stack_name", "resource_name", "resource_type", "output_key", "access", "id")
-#: Columns that are never truncated, because users copy them.
-_IDS = ("id", "access", "secret")
-#: Least width in characters of other columns on a narrow terminal.
-_LEAST = 8
-_GAP = 3
+#: Least width in characters of a value on a narrow terminal.
+_LEAST = 20
 
 #: Additional line ends of Unicode.
 _LINE_ENDS = ("\x85", "\u2028", "\u2029")
 
 GOOD, BAD, BUSY = "green", "red", "yellow"
-_COLOURS = {"COMPLETE": GOOD, "ONLINE": GOOD, "FAILED": BAD, "OFFLINE": BAD, "PROGRESS": BUSY, "ENROLLING": BUSY}
+_COLORS = {"COMPLETE": GOOD, "ONLINE": GOOD, "FAILED": BAD, "OFFLINE": BAD, "PROGRESS": BUSY, "ENROLLING": BUSY}
 
 Row = Mapping[str, Any]
 NO_TEXT: Mapping[str, str] = MappingProxyType({})
@@ -118,8 +117,8 @@ raw_option = click.option(
 )
 
 
-def wants_colour() -> bool:
-    """Whether NO_COLOR (https://no-color.org) permits colours and bold text."""
+def wants_color() -> bool:
+    """Whether NO_COLOR (https://no-color.org) permits colors and bold text."""
     return not os.environ.get("NO_COLOR")
 
 
@@ -127,14 +126,14 @@ def open_console(*, stderr: bool = False, **more: Any) -> Console:
     """Return the terminal as a console of rich."""
     from rich.console import Console
 
-    return Console(stderr=stderr, highlight=False, color_system="auto" if wants_colour() else None, **more)
+    return Console(stderr=stderr, highlight=False, color_system="auto" if wants_color() else None, **more)
 
 
-def echo(text: str, *, nl: bool = True, err: bool = False, raw: bool = False) -> None:
+def echo(text: str = "", *, nl: bool = True, err: bool = False, raw: bool = False) -> None:
     """
-    Print text from scripts, agents or the service.
+    Print text, which may come from scripts, agents or the service. All commands print with this function.
 
-    Control sequences are removed on a terminal, unless ``raw``.
+    Control characters are shown on a terminal as escapes, unless ``raw``.
     """
     stream = sys.stderr if err else sys.stdout
     click.echo(clean_for(text, stream, raw=raw), nl=nl, err=err, color=True if raw else None)
@@ -156,12 +155,13 @@ def emit_list(
     columns.
     """
     displayed: list[tuple[Row, Row]] = [(row, {**row, **cells(row)} if cells else row) for row in rows]
-    _check_columns(output, [*columns, *wide, *(key for _, cell in displayed for key in cell)])
+    output = _find_columns(output, [*columns, *wide, *(key for _, cell in displayed for key in cell)])
     if key := output.sort or order:
         displayed = _sorted(displayed, key)
     displayed = displayed[: output.limit]
     if not output.is_data:
-        names = output.columns or (*columns, *(wide if output.form == "wide" else ()))
+        listed = (*columns, *(wide if output.form == "wide" else ()))
+        names = output.columns or (_table.order(listed) if output.form in ("table", "wide") else listed)
         _emit_rows(output.form, names, [cell for _, cell in displayed])
     elif output.columns:
         emit_data(output.form, [{name: cell.get(name) for name in output.columns} for _, cell in displayed])
@@ -169,12 +169,21 @@ def emit_list(
         emit_data(output.form, [row for row, _ in displayed])
 
 
-def _check_columns(output: Output, available: Iterable[str]) -> None:
+def _find_columns(output: Output, available: Iterable[str]) -> Output:
+    """Return the output with the names of its columns, which may be given as in the header. Raises UsageError."""
     names = dict.fromkeys(available)
-    sort = [output.sort.partition(":")[0]] if output.sort else []
-    for column in (*output.columns, *sort):
-        if column not in names:
+    by_title = {_title(name).lower(): name for name in names}
+
+    def find(column: str) -> str:
+        name = column if column in names else by_title.get(column.lower())
+        if name is None:
             raise click.UsageError(f"there is no column {column!r}; there are {', '.join(names)}")
+        return name
+
+    if output.sort:
+        column, colon, direction = output.sort.partition(":")
+        output = replace(output, sort=find(column) + colon + direction)
+    return replace(output, columns=tuple(map(find, output.columns)))
 
 
 def _sorted(rows: list[tuple[Row, Row]], key: str) -> list[tuple[Row, Row]]:
@@ -196,8 +205,7 @@ def _emit_rows(form: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
     elif form == "csv":
         _emit_csv([columns, *cells])
     else:
-        ids = {number for number, column in enumerate(columns) if column in _IDS or column.endswith("_id")}
-        _table([_title(column) for column in columns], cells, ids, cut=form == "table")
+        _emit_table(columns, cells, is_short=form == "table")
 
 
 def _name(row: Row) -> str:
@@ -225,7 +233,7 @@ def emit_one(
 
     ``text`` has the text of values in a table, for values that are not readable as YAML.
     """
-    _check_columns(output, thing)
+    output = _find_columns(output, thing)
     if output.is_data:
         emit_data(output.form, {name: thing[name] for name in output.columns} if output.columns else thing)
         return
@@ -239,7 +247,7 @@ def emit_one(
         _emit_csv([names, [inline(thing[name]) for name in names]])
     else:
         rows = [[name, text[name] if name in text else block(thing[name])] for name in names]
-        _table(["Field", "Value"], rows, {0}, cut=output.form == "table")
+        _emit_fields(rows)
 
 
 def emit_value(output: Output, value: Any, *, raw: bool = False) -> None:
@@ -284,56 +292,66 @@ def block(value: Any) -> str:
 
 
 def printable(text: str) -> str:
-    """Return ``text`` with control characters escaped, so that it cannot move the cursor or change colours."""
-    return "".join(char if char.isprintable() or char == "\n" else _escape(char) for char in text.expandtabs())
+    """Return ``text`` with control characters shown, so that it cannot move the cursor or change colors."""
+    return "\n".join(map(show_line, text.split("\n")))
 
 
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
-
-
-def colour(text: str) -> str:
-    """Return the colour of a status word, or "" for other text."""
+def color(text: str) -> str:
+    """Return the color of a status word, or "" for other text."""
     last = text.rpartition("_")[2]
-    return _COLOURS.get(last, "") if text.isupper() and not text.startswith("INIT_") else ""
+    return _COLORS.get(last, "") if text.isupper() and not text.startswith("INIT_") else ""
 
 
 def _title(column: str) -> str:
     return " ".join(word.upper() if word == "id" else word.capitalize() for word in column.split("_"))
 
 
-def _table(titles: Sequence[str], rows: Sequence[Sequence[str]], whole: Collection[int], *, cut: bool) -> None:
-    """Print a table. ``whole`` are the columns that are never truncated; without ``cut``, none is."""
+def _emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, is_short: bool) -> None:
+    """Print a table of a list. ``is_short``: with short ids and times on a terminal."""
+    titles = [_title(column) for column in columns]
     clean = [[printable(cell) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _emit_plain_table(titles, clean)
         return
+    if is_short:
+        now = datetime.now(UTC)
+        shown = [_table.shorten(column, cells, now) for column, *cells in zip(columns, *clean, strict=True)]
+        clean = [list(row) for row in zip(*shown, strict=True)]
+    available = open_console().width
+    positions = _table.without_empty(columns, clean, titles, available)
+    names, titles = [columns[place] for place in positions], [titles[place] for place in positions]
+    clean = [[row[place] for place in positions] for row in clean]
+    _draw(titles, clean, _table.widths(names, clean, titles, available))
+
+
+def _emit_fields(rows: Sequence[Sequence[str]]) -> None:
+    """Print a table of the fields of one object: names and values."""
+    titles, clean = ("Field", "Value"), [[printable(cell) for cell in row] for row in rows]
+    if not sys.stdout.isatty():
+        _emit_plain_table(titles, clean)
+        return
+    names = max(len(name) for name, _ in (titles, *clean))
+    _draw(titles, clean, (names, max(_LEAST, open_console().width - names - _table.GAP)))
+
+
+def _draw(titles: Sequence[str], rows: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
+    """Draw a table on a terminal, if necessary wider than it."""
     from rich.table import Table
     from rich.text import Text
 
     console = open_console()
-    widths = [max(_width(console, cell) for cell in column) for column in zip(titles, *clean, strict=True)]
-    stays = [number in whole or not cut for number in range(len(titles))]
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _GAP, 0, 0))
-    for title, width, fixed in zip(titles, widths, stays, strict=True):
-        table.add_column(title, overflow="fold", no_wrap=fixed, min_width=width if fixed else None)
-    for row in clean:
-        table.add_row(*(Text(cell, style=colour(cell)) for cell in row))
-    least = sum(width if fixed else min(width, _LEAST) for width, fixed in zip(widths, stays, strict=True))
-    # If necessary wider than the terminal, which then wraps the lines: ids can still be copied.
-    console.width = max(console.width, least + _GAP * len(titles))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, _table.GAP, 0, 0))
+    for title, width in zip(titles, widths, strict=True):
+        table.add_column(title, overflow="fold", width=width)
+    for row in rows:
+        table.add_row(*(Text(cell, style=color(cell)) for cell in row))
+    console.width = max(console.width, sum(widths) + _table.GAP * len(titles))
     console.print(table)
-
-
-def _width(console: Console, cell: str) -> int:
-    from rich.text import Text
-
-    return Text(cell).__rich_measure__(console, console.options).maximum
 
 
 def _emit_plain_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table for pipes and files, which have no width. Avoids rich, because its import is slow."""
     lines = [line for row in [titles, *rows] for line in zip_longest(*(cell.split("\n") for cell in row), fillvalue="")]
-    widths = [max(map(len, column)) + _GAP for column in zip(*lines, strict=True)]
+    widths = [max(map(len, column)) + _table.GAP for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())

@@ -5,12 +5,11 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._output import Output, emit_data, printable
+from stoker_client.cli._output import Output, echo, emit_data, printable
 from stoker_client.client import Client
-from stoker_client.deployments import DEPLOYMENT_TYPES
-from stoker_client.shapes import Change, ServerPreview
+from stoker_client.shapes import Change, PlannedRun, ServerPreview
 
-#: (kind, sign, colour, word)
+#: (kind, sign, color, word)
 _KINDS = (
     ("added", "+", "green", "is added"),
     ("updated", "~", "yellow", "is updated in place"),
@@ -23,34 +22,36 @@ def emit_plan(
     client: Client,
     output: Output,
     changes: Mapping[str, Sequence[Change]],
+    runs: Sequence[PlannedRun],
     previews: Sequence[ServerPreview] | None,
 ) -> None:
     """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
     if not output.is_data:
-        show_plan(changes)
+        show_plan(changes, runs)
     elif previews is None:
-        emit_data(output.form, changes)
+        emit_data(output.form, {**changes, "planned_runs": runs})
     if previews is None:
         return
     # imported here because only previews on servers need it
     from stoker_client.cli._server_preview import list_previews, show_previews
 
     if output.is_data:
-        emit_data(output.form, {"resource_changes": changes, "server_previews": list_previews(client, previews)})
+        listed = list_previews(client, previews)
+        emit_data(output.form, {"resource_changes": changes, "planned_runs": runs, "server_previews": listed})
     else:
         show_previews(client, previews)
 
 
-def show_plan(changes: Mapping[str, Sequence[Change]]) -> None:
-    """Print the plan. click omits colours if the output is not a terminal."""
-    for kind, sign, colour, word in _KINDS:
+def show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRun]) -> None:
+    """Print the plan. click omits colors if the output is not a terminal."""
+    for kind, sign, color, word in _KINDS:
         for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
             name = printable(f"{sign} {change['resource_name']}")
-            click.echo(f"{click.style(name, fg=colour)} ({change['resource_type']}) {word}{_why(kind, change)}")
+            echo(f"{click.style(name, fg=color)} ({change['resource_type']}) {word}{_why(kind, change)}")
     counts = [f"{len(changes.get(kind) or ())} {kind}" for kind, *_ in _KINDS]
-    click.echo(f"{', '.join(counts)}, {len(changes.get('unchanged') or ())} unchanged")
-    for line in _runs(changes):
-        click.echo(printable(line))
+    echo(f"{', '.join(counts)}, {len(changes.get('unchanged') or ())} unchanged")
+    for run in runs:
+        echo(printable(f"runs: {_describe(run)}"))
 
 
 def flatten_resources(resources: Sequence[Any]) -> Iterator[Any]:
@@ -67,15 +68,12 @@ def _why(kind: str, change: Change) -> str:
     if kind not in ("updated", "replaced"):
         return ""
     if not differing:
-        return ": it failed before" if kind == "replaced" else ""
+        return ": it failed before" if change.get("resource_status") == "FAILED" else ""
     return printable(f": {', '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}")
 
 
-def _runs(changes: Mapping[str, Sequence[Change]]) -> Iterator[str]:
-    """Yield the runs that servers would execute."""
-    for kind, action in (("added", "CREATE"), ("replaced", "CREATE"), ("updated", "UPDATE")):
-        for change in changes.get(kind) or ():
-            properties: Mapping[str, Any] = change.get("properties") or {}
-            if change["resource_type"] in DEPLOYMENT_TYPES and action in (properties.get("actions") or ()):
-                server = properties.get("server") or "a server that is not there yet"
-                yield f"runs: {change['resource_name']} on {server}"
+def _describe(run: PlannedRun) -> str:
+    """Return the action, the deployment and the server of a run. Runs on one server are in their order."""
+    action = "the undo" if run["mode"] else run["action"]
+    server = run["server_name"] or run["server_id"] or "a new server"
+    return f"{action} of {run['resource_name']} on {server}"

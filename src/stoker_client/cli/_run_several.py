@@ -6,8 +6,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import click
-
 from stoker_client import triggers
 from stoker_client.cli._changes import summarize_changes
 from stoker_client.cli._exit_codes import TIMED_OUT
@@ -15,7 +13,7 @@ from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.cli._start_wait import Limit
-from stoker_client.cli._targets import name_of, run_of
+from stoker_client.cli._targets import run_of
 from stoker_client.cli._trigger_follow import describe_failure, failure_line
 from stoker_client.client import Client, connect
 from stoker_client.errors import ClientError
@@ -47,7 +45,7 @@ def run_several(
     try:
         watch = _follow(session, id_, limit, overdue, raw=raw)
     except BaseException:
-        click.echo(
+        echo(
             f"stoker: trigger {id_} continues: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
             f"{id_}` ends it, `stoker trigger delete {id_}` and `stoker config delete {config['id']}` remove it",
             err=True,
@@ -55,7 +53,7 @@ def run_several(
         raise
     _report(client, watch)
     if keep:
-        click.echo(f"stoker: kept: trigger {id_}, config {config['id']}", err=True)
+        echo(f"stoker: kept: trigger {id_}, config {config['id']}", err=True)
     else:
         client.triggers.delete(id_)
         client.configs.delete(config["id"])
@@ -81,7 +79,7 @@ def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, raw:
         timer.daemon = True
         timer.start()
     try:
-        LogPrinter("table", named=True, raw=raw).all(chunks())
+        LogPrinter("table", name_of=watch.labels.of, raw=raw).all(chunks())
     finally:
         if timer is not None:
             timer.cancel()
@@ -111,7 +109,8 @@ def _cancel_waiting(cloud: str | None, id_: str, seconds: int, overdue: set[str]
             for target in client.triggers.show(id_).get("targets") or []:
                 run = run_of(target)
                 if target["status"] == "IN_PROGRESS" and not (run.get("delivered_time") or run.get("end_time")):
-                    echo(f"stoker: nothing ran on {name_of(target)} within {seconds} s; its run is cancelled", err=True)
+                    name = target.get("server_name") or target["server_id"]
+                    echo(f"stoker: nothing ran on {name} within {seconds} s; its run is cancelled", err=True)
                     deployment_id = str(target.get("deployment_id"))
                     overdue.add(deployment_id)  # first, because the trigger may end before the cancellation returns
                     client.deployments.cancel(deployment_id, force=True)
@@ -122,8 +121,8 @@ def _cancel_waiting(cloud: str | None, id_: str, seconds: int, overdue: set[str]
 def _report(client: Client, watch: Watch) -> None:
     for target in watch.targets:
         if changes := summarize_changes(run_of(target)):
-            echo(f"stoker: {name_of(target)}: {changes}", err=True)
+            echo(f"stoker: {watch.labels.of(target)}: {changes}", err=True)
         if target["status"] == "FAILED":
-            echo(f"stoker: {describe_failure(client, target)}", err=True)
+            echo(f"stoker: {describe_failure(client, watch, target)}", err=True)
     if line := failure_line(watch):
         echo(f"stoker: {line}", err=True)

@@ -5,8 +5,8 @@ import click
 from stoker_client.cli._options import together
 
 FIELDS = (
-    "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "enabled", "next_time",
-    "last_time",
+    "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy", "enabled",
+    "next_time", "last_time",
     "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by", "creation_time",
 )  # fmt: skip
 
@@ -21,6 +21,10 @@ schedule_options = together([
     ),
     click.option(
         "--misfire-policy", type=click.Choice(["RUN", "SKIP"], case_sensitive=False),
-        help="What to do about times that passed while the service was down.",
+        help="What to do about times that passed while the service was down: RUN once, or SKIP.",
+    ),
+    click.option(
+        "--overlap-policy", type=click.Choice(["REPLACE", "QUEUE"], case_sensitive=False),
+        help="What to do about runs of earlier times that have not started: REPLACE them by the next, or QUEUE all.",
     ),
 ])  # fmt: skip

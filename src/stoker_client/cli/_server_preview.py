@@ -6,13 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import click
-
 from stoker_client.cli._changes import describe_changes, summarize_changes
 from stoker_client.cli._output import echo
-from stoker_client.cli._targets import name_of, run_of, summary_of
+from stoker_client.cli._targets import run_of, summary_of
 from stoker_client.client import Client
 from stoker_client.shapes import ServerPreview, Target, Trigger
+from stoker_client.target_labels import TargetLabels
 
 RUNNING = "IN_PROGRESS"
 #: Seconds that a command waits for all previews, and between two requests.
@@ -87,8 +86,10 @@ def _take_all(client: Client, previews: Sequence[ServerPreview]) -> Iterator[tup
 
 
 def _show_targets(title: str, trigger: Trigger) -> None:
-    for target in trigger.get("targets") or []:
-        _show(title, target)
+    targets = trigger.get("targets") or []
+    labels = TargetLabels(targets)
+    for target in targets:
+        _show(f"{title} on {labels.of(target)}", target)
 
 
 def _show(title: str, target: Target) -> None:
@@ -99,7 +100,7 @@ def _show(title: str, target: Target) -> None:
         words = f"the preview is {target['status']}: {summary_of(target)}"
     else:
         words = summarize_changes(run) or f"unknown: {summary_of(target)}"
-    echo(f"{title} on {name_of(target)}: {words}")
+    echo(f"{title}: {words}")
     for line in describe_changes(run.get("changes") or ()).splitlines():
-        click.echo("  ", nl=False)
+        echo("  ", nl=False)
         echo(line)

@@ -2,54 +2,59 @@
 
 import sys
 
-import click
-
-from stoker_client.cli._failures import Failures
+from stoker_client.cli._failures import failure_lines, logs_hint
 from stoker_client.cli._last_output import LastOutput
 from stoker_client.cli._live import Lines, LiveTree, Progress
-from stoker_client.cli._output import Output, emit_data, emit_list, emit_one, open_console
+from stoker_client.cli._output import Output, echo, emit_data, emit_list, emit_one, open_console
 from stoker_client.client import Client
 from stoker_client.errors import ClientError, NotFound
+from stoker_client.failure_text import failure_text
 from stoker_client.shapes import Stack
+from stoker_client.stacks import Operation
 from stoker_client.watch import Snapshot, watch
 
 SUMMARY = ("id", "stack_name", "stack_status", "stack_status_reason", "creation_time", "updated_time")
 
 
-def wait_for(client: Client, ref: str, action: str) -> None:
-    """Watch the stack ``ref`` (``name/id``) until ``action`` is complete. Raises ClientError if it fails."""
-    failures = Failures(client)
+def wait_for(client: Client, operation: Operation, status: str) -> None:
+    """
+    Watch ``operation`` until the stack has ``status``.
+
+    Raises ClientError if the stack gets another status, or if another client's operation supersedes this one.
+    """
+    name = operation.ref.partition("/")[0]
     try:
-        final = _display(client, ref, failures)
+        final = _display(client, operation)
     except KeyboardInterrupt:
-        name = ref.partition("/")[0]
-        click.echo(f"stoker: no longer watching; {name} continues (`stoker stack show {name}`)", err=True)
+        echo(f"stoker: no longer watching; {name} continues (`stoker stack show {name}`)", err=True)
         raise
-    if final.status != f"{action}_COMPLETE":
-        rest = failures.report(final)
-        raise ClientError(f"{final.stack['stack_name']} is {final.status}{f': {rest}' if rest else ''}")
+    if final.superseded_by is None and final.status == status:
+        return
+    lines = failure_lines(final)
+    for line in lines:
+        echo(line, err=True)
+    if final.superseded_by is not None:
+        other = "another" if status.startswith(final.superseded_by) else "a later"
+        raise ClientError(f"{name}: superseded by {other} {final.superseded_by.lower()} (`stoker stack events {name}`)")
+    rest = logs_hint(final) if lines else failure_text(final.reason)
+    raise ClientError(f"{name} is {final.status}{f': {rest}' if rest else ''}")
 
 
-def wait_deleted(client: Client, ref: str) -> None:
-    """Watch the stack ``ref`` (``name/id``) until it no longer exists, possibly from the beginning."""
+def wait_deleted(client: Client, operation: Operation) -> None:
+    """Watch the deletion of a stack until the stack no longer exists, possibly from the beginning."""
     try:
-        wait_for(client, ref, "DELETE")
+        wait_for(client, operation, "DELETE_COMPLETE")
     except NotFound:
         return
 
 
-def _display(client: Client, ref: str, failures: Failures) -> Snapshot:
-    with _progress(client) as progress:
-        for snapshot in watch(client.stacks, ref):
+def _display(client: Client, operation: Operation) -> Snapshot:
+    is_tree = sys.stderr.isatty()
+    progress: Progress = LiveTree(open_console(stderr=True), LastOutput(client.deployments)) if is_tree else Lines()
+    with progress:
+        for snapshot in watch(client.stacks, operation, with_resources=is_tree):
             progress.update(snapshot)
-            failures.note(snapshot)
     return snapshot
-
-
-def _progress(client: Client) -> Progress:
-    if not sys.stderr.isatty():
-        return Lines()
-    return LiveTree(open_console(stderr=True), LastOutput(client.deployments))
 
 
 def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:

@@ -37,7 +37,7 @@ class Limit:
 def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]) -> list[Server]:
     """Return the servers of ``refs``, or those that ``selectors`` select. Raises BadInput if there is none."""
     if refs:
-        return [client.servers.show(ref) for ref in refs]
+        return client.servers.find(refs)
     selector = join(selectors)
     servers = client.servers.all(selector)
     if not servers:
@@ -72,8 +72,8 @@ def wait_for_start(client: Client, server: Server, deployment: Deployment, limit
         if _shows_run(page) or _has_begun(client, deployment["id"]):
             return
         reason = page.get("status_reason") or _FOR_AGENT
-        if reason == _FOR_AGENT:
-            reason = f"{server['name']} is busy: the run is queued there" if server["status"] == "ONLINE" else reason
+        if reason == _FOR_AGENT and server["status"] == "ONLINE":
+            reason = f"{server['name']} has not started the run: it is busy, or its agent has stopped"
         if not limit.left:
             why = server["status"] if reason == _FOR_AGENT else reason
             raise TimedOut(f"nothing ran on {server['name']} within {limit.seconds} s ({why}); the run is cancelled")

@@ -1,10 +1,16 @@
-"""Descriptions of a trigger's servers: state, summary and duration."""
+"""Descriptions of a trigger's targets: state, summary, outputs and duration."""
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from stoker_client.cli._changes import summarize_changes
+from stoker_client.cli._output import inline
 from stoker_client.shapes import Run, Target, Trigger
+from stoker_client.target_labels import TargetLabels
+
+#: The columns of ``list_outputs``.
+OUTPUT_COLUMNS = ("server", "output", "value")
 
 _STATES = {
     "PENDING_WINDOW": "WAITING FOR WINDOW",
@@ -17,11 +23,6 @@ _STATES = {
 #: The status reason of a run that succeeded without a reason of its own.
 _ORDINARY = "Outputs received"
 _COUNTS = ("complete", "failed", "cancelled", "running", "queued")
-
-
-def name_of(target: Target) -> str:
-    """Return the server's name, or its id without a name."""
-    return target.get("server_name") or target["server_id"]
 
 
 def run_of(target: Target) -> Run:
@@ -45,6 +46,28 @@ def state_of(target: Target, ago: float = 0.0) -> str:
     return _STATES.get(state, target["status"])
 
 
+def outputs_of(target: Target) -> dict[str, Any]:
+    """Return the output values of the run, without the output and the exit code of a script."""
+    values = run_of(target).get("output_values") or {}
+    return {name: value for name, value in values.items() if not name.startswith("deploy_")}
+
+
+def list_outputs(targets: Sequence[Target]) -> list[dict[str, Any]]:
+    """Return a row for each output of each target."""
+    labels = TargetLabels(targets)
+    return [
+        {
+            "server": labels.of(target),
+            "output": name,
+            "value": value,
+            "server_id": target["server_id"],
+            "deployment_id": target.get("deployment_id"),
+        }
+        for target in targets
+        for name, value in outputs_of(target).items()
+    ]
+
+
 def summary_of(target: Target) -> str:
     """Return the most important information besides the state, on one line."""
     run = run_of(target)
@@ -52,6 +75,9 @@ def summary_of(target: Target) -> str:
     words = (run.get("message") if under_way else None) or target.get("status_reason") or ""
     if target["status"] == "COMPLETE" and (summary := summarize_changes(run)):
         words = summary if words in ("", _ORDINARY) else f"{summary}: {words}"
+    if target["status"] == "COMPLETE" and (outputs := outputs_of(target)):
+        values = ", ".join(f"{name}={inline(value).strip()}" for name, value in outputs.items())
+        words = values if words in ("", _ORDINARY) else f"{words}, {values}"
     return " ".join(words.split())
 
 

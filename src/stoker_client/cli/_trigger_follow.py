@@ -8,8 +8,8 @@ from typing import Any, NoReturn
 
 import click
 
-from stoker_client.cli._output import open_console, printable
-from stoker_client.cli._targets import counts, name_of, run_of, title
+from stoker_client.cli._output import echo, open_console, printable
+from stoker_client.cli._targets import counts, run_of, title
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable, View
 from stoker_client.client import Client
 from stoker_client.errors import Refused
@@ -30,14 +30,14 @@ def follow(client: Client, id_: str) -> Watch:
             view.update(watch, target)
             if target is not None and target["status"] == "FAILED" and target["position"] not in reported:
                 reported.add(target["position"])
-                view.print_line(describe_failure(client, target))
+                view.print_line(describe_failure(client, watch, target))
     return watch
 
 
 def exit_with(ctx: click.Context, watch: Watch) -> NoReturn:
     """End the command with the highest exit code of the runs, and print a failure on stderr."""
     if line := failure_line(watch):
-        click.echo(f"stoker: {line}", err=True)
+        echo(f"stoker: {line}", err=True)
     ctx.exit(watch.exit_code)
 
 
@@ -55,9 +55,9 @@ def _view() -> View:
     return TriggerTable(open_console(stderr=True))
 
 
-def describe_failure(client: Client, target: Target) -> str:
-    """Return a line about the failure of one server."""
-    return f"{name_of(target)}: {failure_text(target.get('status_reason'), _outputs(client, target))}"
+def describe_failure(client: Client, watch: Watch, target: Target) -> str:
+    """Return a line about the failure of one target."""
+    return f"{watch.labels.of(target)}: {failure_text(target.get('status_reason'), _outputs(client, target))}"
 
 
 def _outputs(client: Client, target: Target) -> Mapping[str, Any]:

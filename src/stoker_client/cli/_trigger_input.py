@@ -9,7 +9,7 @@ import click
 from stoker_client import triggers
 from stoker_client.cli._options import together
 from stoker_client.cli._selector_option import selector_option
-from stoker_client.cli._servers import service_name
+from stoker_client.cli._servers import service_names
 from stoker_client.cli._values import merge, one_of, pair
 from stoker_client.client import Client
 from stoker_client.references import is_id, is_prefix
@@ -24,14 +24,17 @@ trigger_options = together([
         "--input-file", "input_files", type=pair, multiple=True, metavar="NAME=FILE",
         help="One input, with the content of a file as its value.",
     ),
-    click.option("--on", "servers", multiple=True, metavar="SERVER", help="A server to run on."),
+    click.option("--allow-undeclared", is_flag=True, help="Pass inputs that the config does not declare."),
+    click.option(
+        "--on", "servers", multiple=True, metavar="SERVER", help="A server to run on, or a pattern such as 'web*'."
+    ),
     selector_option("Run on the servers that SELECTOR selects."),
     click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time."),
     click.option(
         "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
         help="Start on no more servers when more than this share of all has failed.",
     ),
-    click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit on each server."),
+    click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of each run."),
     click.option("--signal-transport", metavar="NAME", help="The signal transport."),
 ])  # fmt: skip
 
@@ -45,6 +48,7 @@ class TriggerInput:
     deployment: str | None
     inputs: Sequence[tuple[str, str]]
     input_files: Sequence[tuple[str, str]]
+    allow_undeclared: bool
     servers: Sequence[str]
     selectors: Sequence[str]
     max_concurrent: int | None
@@ -68,7 +72,8 @@ class TriggerInput:
             **source,
             config_id=None if self.config is None else client().configs.find_id(self.config),
             input_values=values,
-            servers=[service_name(client(), server) for server in self.servers],
+            allow_undeclared=self.allow_undeclared or None,
+            servers=list(service_names(client(), self.servers)) if self.servers else [],
             selector=join(self.selectors),
             max_concurrent=self.max_concurrent,
             max_fail_percentage=self.max_fail_percentage,
@@ -107,5 +112,5 @@ _TWICE = "say what shall run once: as STACK RESOURCE, with --config, or with --d
 
 def _too_little(words: Sequence[str]) -> str:
     if words:
-        return f"{words[0]!r} is no command, and for a stack the resource to trigger is missing"
+        return f"name a resource: `stoker trigger {words[0]} RESOURCE`"
     return "say what shall run: as STACK RESOURCE, with --config, or with --deployment"

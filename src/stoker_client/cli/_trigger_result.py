@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import click
 
-from stoker_client.cli._output import Output, emit_data, emit_one
+from stoker_client.cli._output import Output, echo, emit_data, emit_one
 from stoker_client.client import Client
 from stoker_client.shapes import Trigger
 
@@ -32,7 +32,7 @@ def explaining_interrupt(what: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo(f"stoker: no longer watching; {what}", err=True)
+        echo(f"stoker: no longer watching; {what}", err=True)
         raise
 
 

@@ -12,8 +12,8 @@ from rich.text import Text
 
 from stoker_client.cli._last_output import last_line
 from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, one_line
-from stoker_client.cli._output import colour, echo, printable
-from stoker_client.cli._targets import counts, name_of, order, run_of, seconds_of, state_of, summary_of, title
+from stoker_client.cli._output import color, echo, printable
+from stoker_client.cli._targets import counts, order, run_of, seconds_of, state_of, summary_of, title
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +54,9 @@ class TriggerLines(Plain):
         elif changed["status"] != "QUEUED":  # all targets are queued at first, which the counts show
             percent = run_of(changed).get("percent") if changed["status"] == "IN_PROGRESS" else None
             progress = f"{percent:g} %" if percent is not None else ""
-            self._news(str(changed["position"]), name_of(changed), _state(changed), progress, summary_of(changed))
+            self._news(
+                str(changed["position"]), watch.labels.of(changed), _state(changed), progress, summary_of(changed)
+            )
 
     def _count(self, trigger: Trigger) -> None:
         """
@@ -91,7 +93,8 @@ class TriggerTable(Drawn):
         super().__init__(console)
         self._lock = threading.Lock()  # the refresh runs in another thread
         self._watch: Watch | None = None
-        self._words: dict[str, str] = {}
+        #: By server and resource: the last line of the output.
+        self._words: dict[tuple[str, str | None], str] = {}
         #: By position: the time of the last event about a server.
         self._reported_at: dict[int, float] = {}
 
@@ -109,7 +112,7 @@ class TriggerTable(Drawn):
         """Show the last line of the output beside its server."""
         if line := last_line(log["data"]):
             with self._lock:
-                self._words[log["server_id"]] = line
+                self._words[log["server_id"], log.get("resource_name")] = line
 
     def print_line(self, text: str) -> None:
         """Print ``text`` above the table."""
@@ -121,7 +124,7 @@ class TriggerTable(Drawn):
         with self._lock:
             if self._watch is None:
                 return grid
-            trigger, targets = self._watch.trigger, self._watch.targets
+            trigger, targets, labels = self._watch.trigger, self._watch.targets, self._watch.labels
             rows = order(targets, max(self._console.height - MARGIN, 3))
             table = Table.grid(padding=(0, 2, 0, 0))
             for _ in range(2):
@@ -131,7 +134,7 @@ class TriggerTable(Drawn):
                 table.add_column(no_wrap=True, justify="right")
             table.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
             for target in rows:
-                table.add_row(*self._row(target))
+                table.add_row(Text(printable(labels.of(target))), *self._row(target))
         grid.add_row(table)
         if hidden := len(targets) - len(rows):
             grid.add_row(Text(f"… and {hidden} more", style="dim"))
@@ -145,13 +148,15 @@ class TriggerTable(Drawn):
         if target["status"] == "COMPLETE":
             percent = 100.0
         return (
-            Text(printable(name_of(target))),
-            Text(printable(state), style=colour(target["status"])),
+            Text(printable(state), style=color(target["status"])),
             _bar(percent) if percent is not None else Text(""),
             Text(f"{percent:.0f} %" if percent is not None else "", style="dim"),
             Text(self._elapsed(target), style="dim"),
-            Text(printable(summary_of(target) or (self._words.get(target["server_id"], "") if running else ""))),
+            Text(printable(summary_of(target) or (self._last_line(target) if running else ""))),
         )
+
+    def _last_line(self, target: Target) -> str:
+        return self._words.get((target["server_id"], target.get("resource_name")), "")
 
     def _elapsed(self, target: Target) -> str:
         if target["status"] == "QUEUED":
@@ -164,7 +169,7 @@ class TriggerTable(Drawn):
         return Text.assemble(
             (printable(title(trigger)), "bold"),
             "  ",
-            (status, colour(status)),
+            (status, color(status)),
             f"  {counts(trigger)}  ",
             (f"{self._clock.elapsed(''):.1f} s", "dim"),
             no_wrap=True,

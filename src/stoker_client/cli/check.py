@@ -1,14 +1,15 @@
 """Check whether servers still are as deployments left them, and show the differences.
 
 Checks the deployments of a stack with its nested stacks, or all deployments on servers. Ends with 3 if something has
-drifted, else with 1 if the state of a deployment is unknown. Nothing changes on the servers.
+drifted, else with 1 if the state of a deployment is unknown. Configs without a check, such as scripts without the
+option check, are no error unless --strict is set. Nothing changes on the servers.
 """
 
 from collections.abc import Sequence
 
 import click
 
-from stoker_client.checks import DRIFTED, awaits_answer, state_of
+from stoker_client.checks import DRIFTED, UNKNOWN, UNSUPPORTED, awaits_answer, state_of
 from stoker_client.cli._drift_views import COLUMNS, WIDE, cells, differences
 from stoker_client.cli._exit_codes import DRIFT, FAILED, TIMED_OUT
 from stoker_client.cli._output import Output, echo, emit_list, list_options
@@ -23,10 +24,13 @@ from stoker_client.shapes import Check
 
 @click.command()
 @click.argument("stack", required=False)
-@click.option("--server", "servers", multiple=True, metavar="SERVER", help="This server: name or id; can be repeated.")
+@click.option(
+    "--server", "servers", multiple=True, metavar="SERVER", help="This server: name, id or pattern; can be repeated."
+)
 @selector_option("All servers that SELECTOR selects.")
 @click.option("--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS",
               help="How long to wait for the agents.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="End with 1 also if a config cannot be checked.")
 @list_options()
 @click.pass_obj
 def command(
@@ -35,6 +39,7 @@ def command(
     servers: Sequence[str],
     selectors: Sequence[str],
     timeout: int,
+    strict: bool,
     output: Output,
 ) -> int:
     if bool(stack) + bool(servers) + bool(selectors) != 1:
@@ -42,7 +47,7 @@ def command(
     client = session.client
     requested = client.checks.request(
         stack=None if stack is None else client.stacks.show(stack, outputs=False)["id"],
-        servers=_ids(client, servers),
+        servers=[server["id"] for server in client.servers.find(servers)],
         selector=join(selectors),
     )
     if not requested:
@@ -55,11 +60,7 @@ def command(
         for check in checks:
             if state_of(check) == DRIFTED:
                 echo("\n" + "\n".join(differences(check)))
-    return _exit_code(checks)
-
-
-def _ids(client: Client, servers: Sequence[str]) -> list[str]:
-    return [client.servers.show(ref)["id"] for ref in servers]
+    return _exit_code(checks, strict=strict)
 
 
 def _complete(client: Client, check: Check) -> Check:
@@ -67,10 +68,10 @@ def _complete(client: Client, check: Check) -> Check:
     return client.checks.show(check["deployment_id"]) if state_of(check) == DRIFTED else check
 
 
-def _exit_code(checks: Sequence[Check]) -> int:
+def _exit_code(checks: Sequence[Check], *, strict: bool) -> int:
     states = {state_of(check) for check in checks}
     if DRIFTED in states:
         return DRIFT
     if any(awaits_answer(check) for check in checks):
         return TIMED_OUT
-    return FAILED if "UNKNOWN" in states else 0
+    return FAILED if UNKNOWN in states or (strict and UNSUPPORTED in states) else 0

@@ -10,7 +10,7 @@ import click
 
 from stoker_client.cli._exit_codes import INTERRUPTED, MEANINGS, exit_code
 from stoker_client.cli._lazy import LazyGroup
-from stoker_client.cli._output import echo, wants_colour
+from stoker_client.cli._output import echo, wants_color
 from stoker_client.cli._session import Session
 from stoker_client.cli._version import own_version
 from stoker_client.errors import ClientError
@@ -22,6 +22,9 @@ def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> 
         ctx.exit()
 
 
+_CLOUD = "--os-cloud"
+
+
 @click.group(
     cls=LazyGroup,
     package=__package__,
@@ -31,9 +34,9 @@ def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> 
     no_args_is_help=True,
     epilog="\b\nExit codes:\n"
     + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
-    + "\n`run` and `trigger --follow` end with the worst exit code of their scripts instead.",
+    + "\n`run` and `trigger --follow` end with the highest exit code of their scripts instead.",
 )
-@click.option("--os-cloud", metavar="NAME", help="The cloud of clouds.yaml (default: OS_CLOUD, OS_*, then stoker).")
+@click.option(_CLOUD, metavar="NAME", help="The cloud of clouds.yaml (default: OS_CLOUD, OS_*, then stoker).")
 @click.option("--debug", is_flag=True, help="Show where an error comes from.")
 @click.option(
     "--version", is_flag=True, expose_value=False, is_eager=True, callback=_show_version, help="Show the version."
@@ -44,7 +47,7 @@ def stoker(session: Session, os_cloud: str | None, debug: bool) -> None:
 
     Templates go in, agents run their scripts in dependency order, outputs come back.
     """
-    if not wants_colour():
+    if not wants_color():
         click.get_current_context().color = False
     session.cloud = os_cloud
     session.debug = debug
@@ -56,7 +59,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     session = Session()
     try:
         result = stoker.main(
-            args=None if argv is None else list(argv), prog_name="stoker", standalone_mode=False, obj=session
+            args=_with_cloud_first(sys.argv[1:] if argv is None else argv),
+            prog_name="stoker",
+            standalone_mode=False,
+            obj=session,
         )
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
@@ -66,6 +72,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as problem:  # the user gets a sentence for every error
         return _report_failure(problem, debug=session.debug)
     return result if isinstance(result, int) else 0
+
+
+def _with_cloud_first(words: Sequence[str]) -> list[str]:
+    """Return the words with ``--os-cloud NAME`` before the command: as with `openstack`, it may stand anywhere."""
+    own = list(words[: words.index("--")] if "--" in words else words)
+    for place, word in enumerate(own):
+        if word.startswith(f"{_CLOUD}=") or (word == _CLOUD and place + 1 < len(own)):
+            count = 1 if "=" in word else 2
+            return [*words[place : place + count], *words[:place], *words[place + count :]]
+    return list(words)
 
 
 def _report_failure(problem: Exception, *, debug: bool) -> int:

@@ -2,11 +2,12 @@
 
 The command prints the output while the script writes it and exits with the script's exit code. With several servers,
 each line begins with the server's name, and the exit code is the highest. One argument after -- is a line for the
-shell; several are a program and its arguments.
+shell; several are a program and its arguments. A pattern stands for all servers whose names match.
 
 \b
   stoker run web1 -- uname -a
   stoker run web1 web2 -- 'df -h | sort'
+  stoker run 'web*' -- uptime
   stoker run --label role=web -i tier=web -f setup.sh
 """
 
@@ -132,7 +133,7 @@ def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, 
         raise
     _print_result(client, server, deployment)
     if keep:
-        click.echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
+        echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
     else:
         run.delete()
     return adhoc.exit_code(deployment)
@@ -169,7 +170,7 @@ def _print_result(client: Client, server: Server, deployment: Deployment) -> Non
 
 
 def _print_remaining_objects(run: adhoc.AdHoc, server: str) -> None:
-    click.echo(
+    echo(
         f"stoker: deployment {run.id} continues on {server}: `stoker deployment logs --follow {run.id}` shows it, "
         f"`stoker deployment cancel {run.id}` ends it, "
         f"`stoker deployment delete {run.id}` and `stoker config delete {run.config_id}` remove it",

@@ -1,6 +1,6 @@
 """Show whether the service works, and its servers and stacks by state.
 
-Exits with 6 if the service cannot be reached, and with 1 if it is unhealthy.
+Exits with 6 if the service cannot be reached, and with 1 if it is unhealthy or degraded.
 """
 
 import click

@@ -49,6 +49,9 @@ class TriggerDeployment(command.ShowOne):
             default=[],
             help="One input (repeatable)",
         )
+        parser.add_argument(
+            "--allow-undeclared", action="store_true", help="Pass inputs that the config does not declare"
+        )
         where = parser.add_mutually_exclusive_group()
         where.add_argument(
             "--server", metavar="<server>", action="append", default=[], help="A server to run it on (repeatable)"
@@ -62,7 +65,7 @@ class TriggerDeployment(command.ShowOne):
             "--max-fail-percentage", metavar="<p>", type=percentage,
             help="Begin on no more servers once it failed on more than this share",
         )  # fmt: skip
-        parser.add_argument("--timeout", metavar="<seconds>", type=count, help="How long it may run on a server")
+        parser.add_argument("--timeout", metavar="<seconds>", type=count, help="The time limit of each run")
         parser.add_argument("--signal-transport", metavar="<transport>", help="How the results come back")
         parser.add_argument("--name", metavar="<name>", help="A name for the trigger")
         parser.add_argument(
@@ -162,6 +165,7 @@ def _request(parsed: Namespace) -> dict[str, Any]:
         resource=parsed.resource,
         action=parsed.action,
         input_values=dict(parsed.input_value),
+        allow_undeclared=parsed.allow_undeclared or None,
         servers=parsed.server,
         selector=join(parsed.label),
         max_concurrent=parsed.max_concurrent,

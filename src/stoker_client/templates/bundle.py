@@ -75,7 +75,7 @@ class _Collection:
         return name
 
     def _entry(self, url: str) -> None:
-        """Add an entry of the catalogue. The service adds the entries that Stoker does not ship."""
+        """Add an entry of the catalog. The service adds the entries that Stoker does not ship."""
         text = locations.find_entry(url)
         if text is not None:
             self.name(url, url)

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urljoin, urlsplit
 from stoker_client.errors import BadInput
 
 TIMEOUT = 60
-#: Prefix of the names of catalogue entries.
+#: Prefix of the names of catalog entries.
 CATALOG = "catalog://"
 
 
@@ -37,12 +37,12 @@ def is_web(url: str) -> bool:
 
 
 def is_catalog(name: str) -> bool:
-    """Whether ``name`` is an entry of the catalogue, such as ``catalog://nginx/1``."""
+    """Whether ``name`` is an entry of the catalog, such as ``catalog://nginx/1``."""
     return name.startswith(CATALOG)
 
 
 def find_entry(name: str) -> str | None:
-    """Return the text of a catalogue entry that Stoker ships, or None: the service knows the entries of users."""
+    """Return the text of a catalog entry that Stoker ships, or None: the service knows the entries of users."""
     entry, _, version = name.removeprefix(CATALOG).partition("/")
     if not re.fullmatch("[a-z][a-z0-9-]*", entry) or not version.isdecimal():
         return None
@@ -59,7 +59,7 @@ def read(url: str, asker: str) -> str:
     if is_catalog(url):
         text = find_entry(url)
         if text is None:
-            raise BadInput(f"Stoker ships no catalogue entry {url} (named by {asker}): see `stoker catalog list`")
+            raise BadInput(f"Stoker ships no catalog entry {url} (named by {asker}): see `stoker catalog list`")
         return text
     raw = _fetch(url, asker) if is_web(url) else _open(url, asker)
     try:

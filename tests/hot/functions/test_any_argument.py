@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot.bounds import check_plain
-from stoker.hot.functions import FUNCTIONS, functions_of
+from stoker.hot.functions import all_functions, functions_of
 from stoker.hot.versions import VERSIONS
 from stoker.hot.weight import MAX_WEIGHT
 from stoker.model.errors import Invalid
@@ -128,7 +128,7 @@ def _check(world: Any, name: str, argument: Any, said: Any) -> None:
         assert kinds == sorted(kinds), outcomes
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(all_functions()))
 @settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=2000)
 @given(data=st.data())
 def test_any_argument_is_evaluated_or_refused(name: str, world: Any, data: st.DataObject) -> None:

@@ -1,10 +1,11 @@
 """
-The template language's functions: one module each, discovered in this package.
+The template language's functions: one module each, discovered in this package, or of another syntax (``syntaxes``).
 
 A module defines ``NAME``, ``SINCE`` (the first version with the function) and ``evaluate(argument, scope)``, which gets
 the evaluated argument. The first line of its docstring is the function's description. Optional are:
 
 - ``UNTIL``: the first version without the function;
+- ``CONDITION_SINCE``: the first version whose conditions may call the function;
 - ``check(argument, version)``: gets the unevaluated argument and raises if it can never work;
 - ``references``, ``parameters`` and ``files``: return the names that an unevaluated call uses.
 
@@ -21,15 +22,14 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import ModuleType
 from typing import Any
 
-from stoker.hot.functions._foreign import FOREIGN
+from stoker.hot import syntaxes
 from stoker.hot.scope import Scope
-from stoker.hot.versions import CFN_VERSIONS
 from stoker.model.errors import InvalidTemplateVersion
 
 Evaluate = Callable[[Any, Scope], Any]
@@ -52,6 +52,7 @@ class Function:
     description: str
     since: str
     until: str | None
+    condition_since: str | None
     evaluate: Evaluate
     check: Callable[[Any, str], None]
     references: Names
@@ -66,6 +67,7 @@ class Function:
             description=(module.__doc__ or "").strip().partition("\n")[0],
             since=module.SINCE,
             until=getattr(module, "UNTIL", None),
+            condition_since=getattr(module, "CONDITION_SINCE", None),
             evaluate=module.evaluate,
             check=getattr(module, "check", _no_check),
             references=getattr(module, "references", _none),
@@ -74,64 +76,60 @@ class Function:
         )
 
 
-def _load() -> dict[str, Function]:
+@cache
+def all_functions() -> Mapping[str, Function]:
+    """Return the functions of HOT and of other syntaxes by name."""
     names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    functions = (Function.of(importlib.import_module(f"{__name__}.{name}")) for name in names)
-    return {function.name: function for function in functions}
+    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    modules += [module for syntax in syntaxes.load() for module in syntax.functions]
+    return {function.name: function for function in map(Function.of, modules)}
 
 
-FUNCTIONS = _load()
-#: A map whose single key is one of these is a call, in any version of HOT.
-KNOWN = frozenset(FUNCTIONS) | frozenset(FOREIGN)
-#: The names of calls in CloudFormation templates after their translation; other names are data there.
-_CFN = frozenset(
-    (
-        "get_param",
-        "get_resource",
-        "get_attr",
-        "list_join",
-        "str_replace",
-        "resource_facade",
-        "Fn::FindInMap",
-        "Fn::MemberListToMap",
-        "Fn::Select",
-        "Fn::Split",
-    )
-)
+@cache
+def replaced() -> Mapping[str, syntaxes.ReplacedCall]:
+    """Return the functions that other syntaxes translate to HOT."""
+    return {name: call for syntax in syntaxes.load() for name, call in syntax.replaced.items()}
+
+
+@cache
+def call_names() -> frozenset[str]:
+    """The names whose single-key maps are calls in any version of HOT."""
+    return frozenset(all_functions()) | frozenset(replaced())
 
 
 def known_in(version: str) -> frozenset[str]:
     """The names whose single-key maps are calls in templates of this version."""
-    return _CFN if version in CFN_VERSIONS else KNOWN
+    syntax = syntaxes.of_version(version)
+    return call_names() if syntax is None else syntax.calls
 
 
 def lookup(name: str, version: str) -> Function:
     """Find a function by its known name. Raises InvalidTemplateVersion if this version, or Stoker, lacks it."""
-    function = FUNCTIONS.get(name)
-    if function and version in CFN_VERSIONS:
+    function = all_functions().get(name)
+    if function and syntaxes.of_version(version):
         return function
-    since, until = (function.since, function.until) if function else ("", FOREIGN[name].until or "")
+    since, until = (function.since, function.until) if function else ("", replaced()[name].until or "")
     if version < since:
         raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only from {since}")
     if until is not None and version >= until:
         before = f"before {until}" if until else "in CloudFormation's syntax"
         raise InvalidTemplateVersion(f"'{name}' is not supported in template version {version}, only {before}")
     if function is None:
-        # The parser has translated all foreign calls of a template, so this call comes from another source.
+        # The parser has translated all such calls of a template, so this call comes from another source.
         raise InvalidTemplateVersion(f"'{name}' is not supported outside of a template's own text")
     return function
 
 
 def functions_of(version: str) -> dict[str, str]:
     """Name and description of each function of a version."""
-    if version in CFN_VERSIONS:
-        own = {name: function.description for name, function in FUNCTIONS.items() if name.startswith("Fn::")}
-        return own | {name: foreign.description for name, foreign in FOREIGN.items()}
+    if syntax := syntaxes.of_version(version):
+        own = {function.name: function.description for function in map(Function.of, syntax.functions)}
+        return own | {name: call.description for name, call in syntax.replaced.items()}
     return {
         name: function.description
-        for name, function in FUNCTIONS.items()
+        for name, function in all_functions().items()
         if function.since <= version and not (function.until is not None and version >= function.until)
-    } | {name: foreign.description for name, foreign in FOREIGN.items() if version < (foreign.until or "")}
+    } | {name: call.description for name, call in replaced().items() if version < (call.until or "")}
 
 
 @cache

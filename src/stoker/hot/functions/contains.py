@@ -1,4 +1,4 @@
-"""``{contains: [value, sequence]}``: whether a list has an item, or a text another one in it."""
+"""``{contains: [value, sequence]}``: whether a list has an item, or a text contains another."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from stoker.model.errors import StackValidationFailed
 
 NAME = "contains"
 SINCE = "2017-09-01"
+CONDITION_SINCE = "2017-09-01"
 
 
 def check(argument: Any, _version: str) -> None:

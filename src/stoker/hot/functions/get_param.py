@@ -12,6 +12,7 @@ from stoker.model.errors import StackValidationFailed
 
 NAME = "get_param"
 SINCE = "2013-05-23"
+CONDITION_SINCE = ""
 
 
 def check(argument: Any, _version: str) -> None:

@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
-import importlib
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
 import threading
-from functools import cache
+from pathlib import Path
+from signal import SIGPROF
 from typing import Any
 
+from stoker import json_body
 from stoker.hot.bounds import check_plain
+from stoker.hot.budget import Budget
 from stoker.hot.flaw import Flaw
 from stoker.hot.functions._texts import is_call
 from stoker.hot.scope import Scope
 from stoker.hot.words import clip
-from stoker.model.errors import RequestLimitExceeded, StackValidationFailed
+from stoker.model.errors import Invalid, RequestLimitExceeded, StackValidationFailed
 
 NAME = "yaql"
 SINCE = "2016-10-14"
+CONDITION_SINCE = "2017-09-01"
 
-_importing = threading.Lock()
+#: -P: the script's folder, which has a module ``yaql``, is no place to import from.
+_COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_yaql_child.py")))
+#: Child processes at most; more expressions wait.
+_MOST_CHILDREN = 2
+#: Elapsed milliseconds after which a child is killed whose processor time is not used up: the machine hardly runs it.
+_PATIENCE = 60_000
 
 
 def check(argument: Any, _version: str) -> None:
     if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
         raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
     if isinstance(argument["expression"], str):
-        _parse(argument["expression"])
+        _run({"expression": argument["expression"]}, Budget())
     elif not is_call(argument["expression"]):
         raise StackValidationFailed('"yaql" expression must be text')
 
@@ -33,39 +47,80 @@ def evaluate(argument: Any, scope: Scope) -> Any:
     if not isinstance(argument, dict) or not isinstance(argument.get("expression"), str):
         check(argument, scope.version)
         raise StackValidationFailed('"yaql" expression must be text')
-    expression = _parse(argument["expression"])
+    result = _run({"expression": argument["expression"], "data": argument.get("data", {})}, scope.budget)
     try:
-        result = _engine().evaluate(expression, argument.get("data", {}), scope.budget)
         check_plain(result)
-    except RequestLimitExceeded as error:
-        raise RequestLimitExceeded(f'"yaql": {error.message}') from None
     except Flaw as flaw:
         raise StackValidationFailed(f'"yaql": {flaw.sentence}') from None
-    except Exception as error:
-        # An expression can fail with any Python exception.
-        raise StackValidationFailed(f'"yaql": {clip(str(error) or type(error).__name__)}') from None
     return result
 
 
-def _parse(expression: str) -> Any:
+def _run(request: dict[str, Any], budget: Budget) -> Any:
+    """Return the value of an expression. Raises StackValidationFailed, RequestLimitExceeded."""
     try:
-        return _engine().parse(expression)
+        budget.spend_yaql(0)
+        seconds, answer = _ask(json.dumps(request | {"seconds": budget.yaql_seconds}).encode())
+        budget.spend_yaql(seconds)
+        reply = json_body.decode(answer, "the result")
     except RequestLimitExceeded as error:
         raise RequestLimitExceeded(f'"yaql": {error.message}') from None
-    except Exception as error:
-        raise StackValidationFailed(f'"yaql": {clip(str(error))}') from None
+    except Invalid as error:
+        raise StackValidationFailed(f'"yaql": {error.message}') from None
+    if "error" in reply:
+        raise StackValidationFailed(f'"yaql": {clip(reply["error"])}')
+    return reply["value"]
 
 
-def _engine() -> Any:
-    """
-    The module that imports YAQL, loaded at first use because the import takes a second and few templates need it.
+class _Child:
+    """A process that evaluates one expression at a time. It ends when the server does, because its input ends."""
 
-    The lock is needed because YAQL's modules import each other: concurrent imports would see partial modules.
-    """
-    with _importing:
-        return _import_engine()
+    def __init__(self) -> None:
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("STOKER_")}
+        self._process = subprocess.Popen(
+            _COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment, start_new_session=True
+        )
+
+    def ask(self, request: bytes) -> bytes:
+        """Send a line and return the answer, which is empty if the process has ended."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(request + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            return b""
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN)
+        return self._process.stdout.readline() if poll.poll(_PATIENCE) else b""
+
+    def end(self) -> int:
+        """End the process and return its exit status."""
+        self._process.kill()
+        self._process.communicate()
+        return self._process.returncode
 
 
-@cache
-def _import_engine() -> Any:
-    return importlib.import_module("stoker.hot.functions._yaql_engine")
+_idle: list[_Child] = []
+_places = threading.BoundedSemaphore(_MOST_CHILDREN)
+
+
+def _ask(request: bytes) -> tuple[float, bytes]:
+    """Return processor time and answer. The first expression starts a child; most servers never evaluate one."""
+    with _places:
+        try:
+            child = _idle.pop()
+        except IndexError:
+            child = _Child()
+        seconds, _, answer = child.ask(request).partition(b" ")
+        if answer:
+            _idle.append(child)
+            return float(seconds), answer
+        if child.end() == -SIGPROF:
+            return float("inf"), b""
+    raise Invalid("the process that evaluates expressions has ended; try again")
+
+
+@atexit.register
+def _end_children() -> None:
+    for child in _idle:
+        child.end()

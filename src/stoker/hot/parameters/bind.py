@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,11 +89,7 @@ def bind(
     """
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
-    for name in values:
-        if name not in template.parameters:
-            hint = did_you_mean(name, template.parameters)
-            sentence = f"The Parameter ({clip(name)}) was not defined in template{hint or '.'}"
-            collector.add(Flaw(sentence, (), UnknownUserParameter))
+    check_names(values, template, collector)
     pseudo = {name: value for name, value in pseudo.items() if name in names_of(template.version)}
     schemas = template.parameters.values()
     bound = {
@@ -108,6 +104,16 @@ def bind(
         hidden=frozenset(schema.name for schema in schemas if schema.hidden),
         immutable=frozenset(schema.name for schema in schemas if schema.immutable),
     )
+
+
+def check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> None:
+    """Add a problem for each supplied parameter that the template does not declare."""
+    refused = {flaw.path[1] for flaw in flaws if flaw.path[:1] == ("parameters",) and len(flaw.path) > 1}
+    for name in supplied:
+        if name not in template.parameters and name not in refused:
+            hint = did_you_mean(name, template.parameters)
+            sentence = f"The Parameter ({clip(name)}) was not defined in template{hint or '.'}"
+            flaws.add(Flaw(sentence, (), UnknownUserParameter))
 
 
 def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws) -> Any:

@@ -6,7 +6,6 @@ A request waits up to ``wait`` seconds (at most 60) for a change of the document
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from msgspec import UNSET, Meta
@@ -16,12 +15,13 @@ from stoker.http import etags
 from stoker.http.contracts import Success, operation
 from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
 from stoker.http.heat.configs import SoftwareConfig
+from stoker.http.hold import hold
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.servers.last_seen import parse_header
 from stoker.store.notifier import server_topic
 
-_LONGEST_WAIT = 60
+LONGEST_WAIT = 60
 #: Seconds that an agent waits after another poll of its server has superseded its own. Without this pause, two machines
 #: with one key, such as clones, would continuously end each other's polls.
 SUPERSEDED_SECONDS = 10
@@ -31,6 +31,7 @@ class AgentRun(SoftwareConfig):
     """A derived config to run. An agent stops the run if ``cancel`` is true."""
 
     deployment_id: Id
+    trigger_id: Annotated[Id, Meta(description="The trigger that started the run")] | Absent = UNSET
     mode: Annotated[str, Meta(description="preview or undo; without it, the agent applies the config")] | Absent = UNSET
     cancel: bool | Absent = UNSET
 
@@ -46,7 +47,6 @@ class OfferedProgram(Answer):
     version: str
     sha256: str
     seconds: int
-    signature: Annotated[str, Meta(description="HMAC-SHA256 with the key that signs the server's documents")]
 
 
 class AgentCheck(SoftwareConfig):
@@ -74,47 +74,36 @@ class DocumentQuery(Query):
 
 @operation(200, AgentDocument, headers=("ETag",), also={304: Success(headers=("ETag",))})
 async def poll(request: RequestContext, query: DocumentQuery) -> Response:
-    """Return the server's document, or 304 if its revision still equals If-None-Match after the wait."""
-    # Runs on the event loop. The waiter is registered before the document is read, so that no change is lost.
-    wait = min(query.wait, _LONGEST_WAIT)
-    tag = request.raw.headers.get("if-none-match")
-    with request.app.pending_polls.add(request.server) as pending:
-        await _seen(request)
-        until = time.monotonic() + wait
-        while True:
-            with request.app.waiters.register(server_topic(request.server)) as waiter:
-                pending.waiter = waiter
-                document = await _current(request)
-                own_tag = f'"{document.revision}"'
-                headers = {"ETag": own_tag}
-                if pending.is_superseded:
-                    return Response(304, headers={**headers, "Retry-After": str(SUPERSEDED_SECONDS)})
-                if tag is None or (tag != own_tag and not etags.matches(tag, str(document.revision))):
-                    # Another machine may have taken the server's place, and this document is for that machine.
-                    await request.authorize_again()
-                    request.app.documents.record_sent(document, OWN_CHANNEL)
-                    return Response(200, document.body, headers)
-                request.app.documents.record_receipt(document)
-                left = until - time.monotonic()
-                if left <= 0 or request.app.waiters.closed:
-                    return Response(304, headers=headers)
-                await waiter.wait(left, may_end_early=True)
+    """Return the server's document, or 304 if it still is that of If-None-Match after the wait."""
+    # Runs on the event loop.
+    server_id, documents = request.server, request.app.documents
+    tag, agent = request.raw.headers.get("if-none-match"), request.raw.headers.get("x-stoker-agent", "")
+    with_modes = bool(parse_header(agent)[2])
+    #: The content of the document that the agent has. A change that leaves it as it is, such as the deletion of a
+    #: deployment whose run has ended, does not end the wait.
+    agents_content: int | None = None
 
+    async def read() -> tuple[tuple[Document, Response], bool]:
+        nonlocal agents_content
+        document = documents.agent(server_id, with_modes=with_modes)
+        if document is None:
+            document = await request.app.agent_batches.documents.submit((server_id, with_modes))
+        own_tag = f'"{document.revision}"'
+        if pending.is_superseded:
+            headers = {"ETag": own_tag, "Retry-After": str(SUPERSEDED_SECONDS)}
+            return (document, Response(304, headers=headers)), True
+        if tag is None or not (
+            tag == own_tag or etags.matches(tag, str(document.revision)) or document.content == agents_content
+        ):
+            return (document, Response(200, document.body, {"ETag": own_tag})), True
+        agents_content = document.content
+        documents.record_receipt(document)
+        return (document, Response(304, headers={"ETag": own_tag})), False
 
-async def _current(request: RequestContext) -> Document:
-    documents = request.app.documents
-    with_modes = bool(parse_header(_agent_header(request))[2])
-    document = documents.agent(request.server, with_modes=with_modes)
-    if document is not None:
-        return document
-    return await request.app.agent_batches.documents.submit((request.server, with_modes))
-
-
-def _agent_header(request: RequestContext) -> str:
-    return request.raw.headers.get("x-stoker-agent", "")
-
-
-async def _seen(request: RequestContext) -> None:
-    agent = _agent_header(request)
-    if request.app.servers.last_seen.observe(request.server, agent):
-        await request.app.agent_batches.heartbeats.submit((request.server, agent))
+    with request.app.pending_polls.add(server_id) as pending:
+        if request.app.servers.last_seen.observe(server_id, agent):
+            await request.app.agent_batches.heartbeats.submit((server_id, agent))
+        document, response = await hold(request, server_topic(server_id), min(query.wait, LONGEST_WAIT), read, pending)
+    if response.status == 200:
+        documents.record_sent(document, OWN_CHANNEL)
+    return response

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from stoker.deployments import server_replacement
+from stoker.deployments import server_runs
 from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, Text
@@ -24,7 +24,8 @@ _LONGEST = 255
 class EnrollmentRequest(Body):
     """
     ``instance`` is a random id of the agent's installation. ``machine`` derives from confidential ids of the machine;
-    ``cloud_id`` is its id in its cloud.
+    ``cloud_id`` is its id in its cloud. ``key`` is the key of an earlier enrollment: with it, the machine stays the
+    server that it was.
     """
 
     token: str
@@ -32,6 +33,7 @@ class EnrollmentRequest(Body):
     machine: Text = ""
     hostname: Text = ""
     cloud_id: Text = ""
+    key: Text = ""
 
 
 class EnrolledServer(Answer):
@@ -52,6 +54,7 @@ def redeem(request: RequestContext, body: EnrollmentRequest) -> Response:
         machine=body.machine[:_LONGEST],
         hostname=body.hostname[:_LONGEST],
         cloud_id=body.cloud_id[:_LONGEST],
+        key=body.key,
     )
     address = client_address(request.raw, request.app.settings)
     try:
@@ -87,9 +90,9 @@ def _redeem(tx: Tx, request: RequestContext, token: str, machine: Machine, addre
     )
     authorizer.record(tx, decision)
     if redemption.replaces:
-        server_replacement.interrupt_runs(tx, request.app.work, server)
+        server_runs.interrupt_runs(tx, request.app.work, server)
     if enrollment.reruns:
-        server_replacement.rerun_later(tx, request.app.work, server, enrollment.created_by)
+        server_runs.rerun_later(tx, request.app.work, server, enrollment.created_by)
     return redemption
 
 

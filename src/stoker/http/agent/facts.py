@@ -8,8 +8,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
-from stoker.http.contracts import operation
-from stoker.http.decoders import convert
+from stoker.http.contracts import convert, operation
 from stoker.http.fields import Body, Count, Name, Unchecked
 from stoker.http.request_context import RequestContext
 from stoker.model.facts import CUSTOM, LABELS
@@ -62,6 +61,8 @@ class Facts(Body, omit_defaults=True):
     agent: Name | None = None
     hooks: _Names | None = None
     tools: Annotated[dict[str, Name], Meta(max_length=256)] | None = None
+    #: Why the agent can start no run; absent if it can.
+    problem: Annotated[str, Meta(max_length=2000)] | None = None
     custom: dict[str, Any] | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.access import AgentKey, Public
+from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, PUBLIC, Access
 from stoker.http.agent import (
     approval,
     checks,
@@ -18,8 +18,8 @@ from stoker.http.agent import (
 )
 from stoker.http.request_context import Route
 
-_KEY = AgentKey()
-_ANY_KEY = AgentKey(before_approval=True)
+_KEY = Access(AGENT_KEY)
+_ANY_KEY = Access(ANY_AGENT_KEY)
 _RUN = "/agent/v1/runs/{config_id}"
 
 ROUTES = [
@@ -34,7 +34,7 @@ ROUTES = [
     Route("DELETE", "/agent/v1/server", _ANY_KEY, server.leave),
     Route("POST", "/agent/v1/upgrade", _KEY, upgrades.record, 8 * 1024),
     Route("GET", "/agent/v1/hooks/{sha256}", _KEY, hooks.show),
-    Route("POST", "/agent/v1/enroll", Public(), enrollment.redeem),
-    Route("GET", "/agent/v1/install", Public(), install.script),
-    Route("GET", "/agent/v1/stoker-agent.pyz", Public(), install.zipapp),
+    Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem),
+    Route("GET", "/agent/v1/install", PUBLIC, install.script),
+    Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, install.zipapp),
 ]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from stoker.deployments import log_storage, runs
 from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
-from stoker.http import threads
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
 from stoker.http.request_context import RequestContext, Response
+from stoker.http.signals import log_unknown
 
 if TYPE_CHECKING:
     Percent = int
@@ -27,8 +27,8 @@ class ProgressReport(Body):
     beat: Flag | None = None
     percent: Percent | None = None
     message: LongText | None = None
-    #: Stoker sets all other states of a run.
-    state: Literal["RUNNING"] | None = None
+    #: WAITING: the run cannot start now, for the reason in ``message``. Stoker sets all other states of a run.
+    state: Literal["RUNNING", "WAITING"] | None = None
 
 
 class ChunkQuery(Query):
@@ -43,16 +43,11 @@ class ChunkQuery(Query):
 @operation(200, {"status": str})
 async def signal(request: RequestContext, body: dict[str, Any]) -> Response:
     """Apply the result of a run, and return the status of its deployment."""
-    status = await apply_result(request, request.server, request.path["config_id"], body)
-    return Response(200, {"status": status})
-
-
-async def apply_result(request: RequestContext, server_id: str, config_id: str, values: dict[str, Any]) -> str:
-    """Apply the result of a server's run. Return the status of the deployment, or raise the error of the report."""
-    report = Report(server_id, config_id, {n: v for n, v in values.items() if n != RUN})
-    batches = request.app.agent_batches
-    status = await batches.reports.submit(report)
-    return await threads.HANDLERS.run(server_id, batches.apply_alone, report) if status is None else status
+    config_id = request.path["config_id"]
+    report = Report(request.server, config_id, {name: value for name, value in body.items() if name != RUN})
+    with log_unknown(None, config_id):
+        status = await request.app.agent_batches.reports.submit(report)
+    return Response(200, {"status": status or ""})
 
 
 @operation(204)
@@ -61,6 +56,12 @@ def progress(request: RequestContext, body: ProgressReport) -> Response:
     config_id = request.path["config_id"]
     if body.beat:
         request.app.store.write(lambda tx: runs.heartbeat(tx, server_id=request.server, config_id=config_id))
+        return Response(204)
+    if body.state == "WAITING":
+        message = body.message or ""
+        request.app.store.write(
+            lambda tx: runs.record_wait(tx, server_id=request.server, config_id=config_id, reason=message)
+        )
         return Response(204)
     request.app.store.write(
         lambda tx: runs.progress(

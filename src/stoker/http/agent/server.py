@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from stoker.deployments import server_removal
+from stoker.deployments import server_runs
 from stoker.http.contracts import operation
 from stoker.http.request_context import RequestContext
 from stoker.model.audit import Decision, Outcome
@@ -27,7 +27,7 @@ def leave(request: RequestContext, tx: Tx) -> dict[str, Any]:
     server = servers.find(tx, request.server, for_update=True)
     if server is None:
         raise Unauthorized("This key is not valid, or has been revoked.")
-    server_removal.release_server(tx, request.app.work, server.id, server.name)
+    server_runs.release_server(tx, request.app.work, server.id, server.name)
     status = _DELETED if enrollment.leave(tx, server) else _LEFT
     decision = Decision(
         project_id=server.project_id,
@@ -36,6 +36,7 @@ def leave(request: RequestContext, tx: Tx) -> dict[str, Any]:
         outcome=Outcome.ALLOWED,
         reason="The agent was removed from its machine",
         server_id=server.id,
+        server_name=server.name,
     )
     authorizer.record(tx, decision)
     return {"status": status}

@@ -18,6 +18,8 @@ class UpgradeReport(Body):
     id: RequiredShortText
     status: Literal["IN_PROGRESS", "COMPLETE", "FAILED", "ROLLED_BACK"]
     reason: Annotated[str, Meta(max_length=2000, pattern=NO_NUL)] | None = None
+    #: The digest of the program that sends the report.
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
 
 
 @operation(204)
@@ -25,6 +27,8 @@ def record(request: RequestContext, body: UpgradeReport) -> Response:
     """Record the state of the agent's upgrade."""
     upgrades = request.app.servers.agent_upgrades
     request.app.store.write(
-        lambda tx: upgrades.record(tx, request.server, body.id, UpgradeStatus(body.status), body.reason)
+        lambda tx: upgrades.record(
+            tx, request.server, body.id, UpgradeStatus(body.status), body.reason, sha256=body.sha256
+        )
     )
     return Response(204)

@@ -1,26 +1,20 @@
 """
 Access rules of CloudFormation's API, for authenticated callers, and the check before a large body is read.
 
-A signature may be in the body, so the route admits every caller (``http.access.Signed``) and the handler authenticates.
+A signature may be in the body, so the route admits every caller (``http.access.SIGNED``) and the handler authenticates.
 """
 
 from __future__ import annotations
 
-import re
-from urllib.parse import unquote_to_bytes
-
 from starlette.requests import Request
 
-from stoker.http.access import MEMBER, principal_of, with_implied_roles
+from stoker.http.access import MEMBER, TOKEN, Attempt, with_implied_roles
 from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import ec2
 from stoker.model.errors import Forbidden, Unauthorized
 from stoker.model.principal import Principal
 from stoker.model.stack import Resource, Stack
-
-#: The parameter in a form; signature version 4 appends a scope to the key.
-_IN_FORM = re.compile(rb"(?:^|&)(?:AWSAccessKeyId|X-Amz-Credential)=([A-Za-z0-9%._~-]{1,300})(?:&|/|$)")
 
 
 class CfnAction:
@@ -55,24 +49,22 @@ class CfnSignal:
 SIGNAL = CfnSignal(MEMBER)
 
 
-async def require_known_key(request: Request, start: bytes, app: App) -> None:
+async def require_known_key(request: Request, app: App) -> None:
     """
     Check that the request's access key exists, so that only known clients can send large bodies.
 
-    The signature is checked later.
-
-    The key is in the headers, the query or ``start``, the beginning of the body. Raises Unauthorized if the request has
-    neither an existing key nor a valid token.
+    The signature is checked later. Raises Unauthorized if headers and query have neither an existing key nor a valid
+    token.
     """
     if "x-auth-token" in request.headers:
-        await principal_of(request, app)
+        await TOKEN.find(Attempt(request, {}, app))
         return
-    access = _access_key(request, start)
+    access = _access_key(request)
     if access is None or not await in_thread(app.keys.may_exist, access):
-        raise Unauthorized("The EC2 access key is not valid, or it is not among the first 64 KiB of the request.")
+        raise Unauthorized("The EC2 access key is not valid.")
 
 
-def _access_key(request: Request, start: bytes) -> str | None:
+def _access_key(request: Request) -> str | None:
     params = {
         name: request.query_params[name]
         for name in ("AWSAccessKeyId", "X-Amz-Credential", "X-Amz-Date")
@@ -82,8 +74,7 @@ def _access_key(request: Request, start: bytes) -> str | None:
     try:
         return ec2.access_of(ec2.Request(request.method, "", "", params, "", headers))
     except Unauthorized:
-        match = _IN_FORM.search(start)
-        return unquote_to_bytes(match[1]).partition(b"/")[0].decode("ascii", "replace") if match else None
+        return None
 
 
 def _forbidden() -> Forbidden:

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import parse_qsl, urlsplit
 
+from stoker.http.access import Caller
 from stoker.http.cfn.serialize import Refused
 from stoker.http.request_context import RequestContext
 from stoker.identity import ec2
-from stoker.model.arn import Arn
-from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
+from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.principal import Principal
-from stoker.model.stack import Stack
-from stoker.store import stacks
-from stoker.store.tx import Tx
 
-
-@dataclass(frozen=True, slots=True)
-class CfnRequest:
-    """An authenticated request with its parameters. ``context`` has the signer as its principal."""
-
-    context: RequestContext
-    params: Mapping[str, str]
-
-    @property
-    def project(self) -> str:
-        """The caller's project."""
-        return self.context.project
-
-    def stack(self, tx: Tx, ref: str) -> Stack:
-        """Find a stack of the caller's project by name, id or ARN. Raises EntityNotFound."""
-        if ref.lower().startswith("arn:"):
-            stack = stacks.find(tx, Arn.parse(ref).stack_id)
-        else:
-            stack = stacks.find_by_name(tx, ref, self.project) or stacks.find(tx, ref)
-        if stack is None or stack.project_id != self.project or stack.deleted_at is not None:
-            raise EntityNotFound.of("Stack", ref)
-        return stack
+#: Maximum number of parameters.
+_FIELDS = 100
 
 
 def params_of(request: RequestContext) -> dict[str, str]:
@@ -51,10 +28,10 @@ def params_of(request: RequestContext) -> dict[str, str]:
         pairs = [
             pair
             for text in texts
-            for pair in parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=10_000)
+            for pair in parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
         ]
     except ValueError:
-        raise Invalid("the parameters must be a form of at most 10000 texts in UTF-8") from None
+        raise Invalid(f"the parameters must be a form of at most {_FIELDS} texts in UTF-8") from None
     params = dict(pairs)
     if any("\0" in value or "\0" in name for name, value in params.items()):
         raise Invalid("a parameter contains NUL")
@@ -71,7 +48,7 @@ def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestC
     principal = _by_token(request, token) if token else _by_signature(request, params)
     if principal.project_id is None:
         raise Unauthorized("use a token that is scoped to a project")
-    return replace(request, principal=principal, project_id=principal.project_id, only=principal.resource_id)
+    return replace(request, caller=Caller.of(principal))
 
 
 def _by_token(request: RequestContext, token: str) -> Principal:

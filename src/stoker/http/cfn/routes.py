@@ -4,30 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.access import Public, Signed
-from stoker.http.cfn import metadata, query, signals
+from stoker.http.access import PUBLIC, SIGNED
+from stoker.http.api import Api
+from stoker.http.cfn import actions, metadata, signals
 from stoker.http.cfn.access import require_known_key
+from stoker.http.cfn.serialize import render
 from stoker.http.contracts import operation
-from stoker.http.request_context import BODY_LIMIT, RequestContext, Response, Route
+from stoker.http.request_context import RequestContext, Route
 
 _V1 = "/cfn/v1"
 _ARN = "/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"
-_TEMPLATE_LIMIT = 16 * 1024 * 1024
-_SIGNED = Signed()
+_FORM_LIMIT = 64 * 1024
 
 
-@operation(300, {"versions": list[dict[str, Any]]})
-def versions(request: RequestContext) -> Response:
+@operation(300)
+def versions(request: RequestContext) -> dict[str, Any]:
     """List the versions of the API."""
     url = f"{request.app.settings.public_url}{_V1}/"
-    return Response(300, {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]})
+    return {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]}
 
 
 ROUTES = [
-    Route("GET", _V1, _SIGNED, metadata.poll),
-    Route("POST", _V1, _SIGNED, query.act, _TEMPLATE_LIMIT, require_known_key),
-    Route("PUT", _V1, _SIGNED, query.act, _TEMPLATE_LIMIT, require_known_key),
-    Route("GET", "/cfn", Public(), versions),
-    Route("POST", f"{_V1}/signal{_ARN}", _SIGNED, signals.signal, BODY_LIMIT, require_known_key),
-    Route("PUT", f"{_V1}/waitcondition{_ARN}", _SIGNED, signals.wait_condition, BODY_LIMIT, require_known_key),
+    Route("GET", _V1, SIGNED, metadata.poll),
+    Route("POST", _V1, SIGNED, actions.act, _FORM_LIMIT),
+    Route("PUT", _V1, SIGNED, actions.act, _FORM_LIMIT),
+    Route("GET", "/cfn", PUBLIC, versions),
+    Route("POST", f"{_V1}/signal{_ARN}", SIGNED, signals.signal, check_large=require_known_key),
+    Route("PUT", f"{_V1}/waitcondition{_ARN}", SIGNED, signals.wait_condition, check_large=require_known_key),
 ]
+
+API = Api("cfn", ROUTES, render)

@@ -5,30 +5,26 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 from xml.sax.saxutils import escape
 
+from msgspec.structs import replace
+
+from stoker.http.errors import Failure
 from stoker.http.request_context import Response
 from stoker.model.errors import (
-    ActionInProgress,
     Forbidden,
     RequestLimitExceeded,
-    StackExists,
     StokerError,
     TooManyRequests,
     Unauthorized,
     Unavailable,
 )
 
-#: Elements whose value is encoded as JSON text.
-_JSON_TEXT = frozenset(("Metadata", "TemplateBody"))
 #: Characters that XML 1.0 cannot represent.
 _UNSAYABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 _CODES: Mapping[type[StokerError], tuple[int, str]] = {
-    StackExists: (400, "AlreadyExists"),
-    ActionInProgress: (400, "InvalidAction"),
     RequestLimitExceeded: (400, "RequestLimitExceeded"),
     Unauthorized: (403, "AccessDenied"),
     Forbidden: (403, "AccessDenied"),
@@ -55,6 +51,15 @@ def error(status: int, code: str, message: str, *, as_json: bool = False) -> Res
     """Return an error response with CloudFormation's ``code``."""
     details = {"Type": "Server" if status >= 500 else "Sender", "Code": code, "Message": message}
     return _reply(status, "ErrorResponse", {"Error": details}, as_json=as_json)
+
+
+def render(failure: Failure) -> Response:
+    """Return the response to a request that failed before its handler ran."""
+    if failure.error is not None:
+        return refusal(failure.error, as_json=False)
+    status = failure.status
+    code = "InternalFailure" if status >= 500 else "InvalidParameterValue" if status == 400 else "InvalidAction"
+    return replace(error(status, code, failure.message or failure.explanation), headers=failure.headers)
 
 
 def refusal(problem: StokerError | Refused, *, as_json: bool) -> Response:
@@ -88,7 +93,7 @@ def element(name: str, value: Any) -> str:
 
 
 def _content(name: str, value: Any) -> str:
-    if name in _JSON_TEXT:
+    if name == "Metadata":  # as JSON
         return _text(json.dumps(value)) if value else ""
     if isinstance(value, Mapping):
         return "".join(element(str(key), part) for key, part in value.items())

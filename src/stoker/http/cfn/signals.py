@@ -6,17 +6,15 @@ Each URL is signed with the key of its resource. It gives access to that resourc
 
 from __future__ import annotations
 
-from typing import Annotated, Any
-
-from msgspec import Meta, field
+from typing import Any
 
 from stoker.http.cfn.access import SIGNAL
 from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, element, refusal
 from stoker.http.contracts import operation
-from stoker.http.fields import Query
-from stoker.http.json_body import decode
 from stoker.http.request_context import RequestContext, Response
+from stoker.http.signals import log_unknown
+from stoker.json_body import decode
 from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, Invalid, StokerError
 from stoker.stacks import signals
@@ -26,19 +24,7 @@ from stoker.store.tx import Tx
 _TYPES = ("", "application/json", "text/plain")
 
 
-class SignedUrlQuery(Query):
-    """The parameters of a pre-signed URL."""
-
-    access_key: str | None = field(name="AWSAccessKeyId", default=None)
-    signature: str | None = field(name="Signature", default=None)
-    method: str | None = field(name="SignatureMethod", default=None)
-    version: str | None = field(name="SignatureVersion", default=None)
-    run: Annotated[str | None, Meta(description="The number of the run; earlier results are ignored")] = field(
-        name="Run", default=None
-    )
-
-
-@operation(200, query=SignedUrlQuery, request_media_type="application/json")
+@operation(200)
 def signal(request: RequestContext) -> Response:
     """Apply a signal to the resource that the path names."""
     try:
@@ -48,7 +34,7 @@ def signal(request: RequestContext) -> Response:
     return Response(200)
 
 
-@operation(200, Any, media_type="application/xml", query=SignedUrlQuery, request_media_type="application/json")
+@operation(200)
 def wait_condition(request: RequestContext) -> Response:
     """Apply a wait condition's signal and return the resource's name. The signal has Status, Reason, Data, UniqueId."""
     try:
@@ -64,21 +50,20 @@ def wait_condition(request: RequestContext) -> Response:
 def _take(request: RequestContext, details: dict[str, Any]) -> str:
     """Authenticate the caller, apply the signal and return the resource's name."""
     params = params_of(request)
-    caller = authenticate(request, params)
+    signed = authenticate(request, params)
     arn = Arn.parse("{arn}/{stack_name}/{stack_id}/resources/{resource_name}".format_map(request.path))
 
     def do(tx: Tx) -> str:
         stack = stacks.find(tx, arn.stack_id)
-        resource = signals.find_target(tx, stack, arn.resource or "", caller.only) if stack else None
-        SIGNAL.check(caller.user, stack, resource)
+        resource = signals.find_target(tx, stack, arn.resource or "", signed.caller.resource) if stack else None
+        SIGNAL.check(signed.user, stack, resource)
         if stack is None or resource is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
-        if params.get("Run") not in (None, str(resource.data.get("runs"))):
-            return resource.name  # a late signal of an earlier run has no effect
-        signals.deliver(tx, request.app.engine, resource, details)
+        signals.deliver(tx, request.app.engine, resource, details, number=params.get("Run"))
         return resource.name
 
-    return request.app.store.write(do)
+    with log_unknown(None, params.get("Run")):
+        return request.app.store.write(do)
 
 
 def _details(request: RequestContext) -> dict[str, Any]:

@@ -5,24 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
-from stoker.http.contracts import operation
-from stoker.http.decoders import BODY, convert
+from stoker.http import audit_trail
+from stoker.http.contracts import BODY, convert, operation
 from stoker.http.fields import Unchecked
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
+from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine
 from stoker.store.tx import Tx
 
-ACTIONS: Mapping[str, Callable[[Tx, Engine, str], object]] = {
+ACTIONS: Mapping[str, Callable[[Tx, Engine, str], Stack]] = {
     "suspend": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.SUSPEND),
     "resume": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.RESUME),
     "check": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.CHECK),
     "cancel_update": lambda tx, engine, id: operations.cancel(tx, engine, id, rollback=True),
     "cancel_without_rollback": lambda tx, engine, id: operations.cancel(tx, engine, id, rollback=False),
 }
+
+
+#: The others cancel an operation.
+_PLAIN = ("suspend", "resume", "check")
 
 
 class _StackAction(Unchecked):
@@ -35,8 +40,8 @@ class _StackAction(Unchecked):
     }
 
 
-@operation(200, type(None), errors=(409,), example={"check": None})
-def act(request: RequestContext, tx: Tx, body: _StackAction) -> None:
+@operation(200, type(None), errors=(409,), headers=(stack_lookup.OPERATION,), example={"check": None})
+def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
     """
     Run the action that the only member of the body names: suspend, resume or check a stack, or cancel its update.
 
@@ -50,4 +55,5 @@ def act(request: RequestContext, tx: Tx, body: _StackAction) -> None:
         raise Invalid(f"Invalid action {names[0]}: known are {', '.join(ACTIONS)}")
     stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
-    do(tx, request.app.engine, stack.id)
+    audit_trail.record(tx, request, f"{names[0]} stack" if names[0] in _PLAIN else "cancel stack")
+    return Response(200, b"null", stack_lookup.operation_header(do(tx, request.app.engine, stack.id)))

@@ -14,8 +14,9 @@ from stoker.http import paged_list
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Flag, Id, Name, Query, RequiredName, Time, Unchecked, Whole
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.errors import Forbidden, RequestLimitExceeded
+from stoker.model.errors import Forbidden
 from stoker.store import configs, rows
+from stoker.store.limits import check_limit
 from stoker.store.tx import Tx
 
 
@@ -118,9 +119,8 @@ def index(request: RequestContext, query: ConfigQuery) -> Response:
 )
 def create(request: RequestContext, tx: Tx, body: NewConfig) -> bytes:
     """Create a config. Raises Invalid, or RequestLimitExceeded if the project has its maximum of configs."""
-    limit = request.app.settings.max_software_configs
-    if 0 <= limit <= configs.count(tx, request.project):
-        raise RequestLimitExceeded(f"this project may have {limit} software configs and has them: delete some")
+    limit, project_id = request.app.settings.max_software_configs, request.project
+    check_limit(tx, "software configs", project_id, limit, lambda: configs.count(tx, project_id))
     _, rendered = new_config(tx, request.project, **asdict(body))
     return _enclose(rendered)
 
@@ -135,6 +135,7 @@ def show(request: RequestContext, tx: Tx) -> bytes:
 @operation(204, errors=(409,))
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a config. Raises EntityNotFound, or ResourceInUse if a deployment or a schedule uses the config."""
+    request.subject.config_name = configs.find_name(tx, request.path["config_id"])
     delete_config(tx, request.path["config_id"], request.project)
 
 

@@ -15,9 +15,9 @@ from stoker.deployments.configs import content_of
 from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
-from stoker.http import paged_list
-from stoker.http.contracts import operation
-from stoker.http.decoders import convert
+from stoker.deployments.schema import check_values, refuse_missing
+from stoker.http import audit_trail, paged_list
+from stoker.http.contracts import convert, operation
 from stoker.http.fields import (
     Absent,
     Answer,
@@ -37,10 +37,12 @@ from stoker.http.fields import (
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.pieces import LARGE
 from stoker.http.request_context import RequestContext, Response
+from stoker.model.config import Config
 from stoker.model.deployment import Deployment
-from stoker.model.errors import Invalid, RequestLimitExceeded
+from stoker.model.errors import Invalid
 from stoker.model.status import Action, Status
-from stoker.store import configs, deployments
+from stoker.store import configs, deployments, server_policies
+from stoker.store.limits import check_limit
 from stoker.store.tx import Tx
 
 SIGNAL_TRANSPORTS = (
@@ -68,8 +70,8 @@ class NewDeployment(_DeploymentValues, kw_only=True):
     """
     A deployment to create.
 
-    With ``signal_transport``, Stoker derives the config that runs from ``config_id``. ``name`` is the name of the
-    derived config, and ``timeout`` the maximum seconds of a run.
+    With ``signal_transport``, Stoker derives the config that runs from ``config_id``, and checks the input values.
+    ``name`` is the name of the derived config, and ``timeout`` the maximum seconds of a run.
     """
 
     config_id: Name
@@ -78,6 +80,9 @@ class NewDeployment(_DeploymentValues, kw_only=True):
     signal_transport: SignalTransport | None = None
     name: Name | None = None
     timeout: Seconds | None = None
+    allow_undeclared: Annotated[
+        Flag | None, Meta(description="Whether input_values may have names that the config does not declare")
+    ] = None
 
 
 class DeploymentChanges(_DeploymentValues):
@@ -139,7 +144,7 @@ async def metadata(request: RequestContext) -> Response:
     server_id = request.path["server_id"]
     request.require_resource(server_id)
     convert(server_id, ServerId, "server_id")
-    redacted = request.only is None  # an agent receives the secrets, a person does not
+    redacted = request.caller.resource is None  # an agent receives the secrets, a person does not
     document = request.app.documents.heat(server_id, request.project, redacted=redacted)
     if document is None:
         load = request.app.documents.load_heat
@@ -157,17 +162,16 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     With `signal_transport`, Stoker derives a config for the run. Without it, the config is deployed unchanged, as in
     Heat.
     """
-    limit = request.app.settings.max_software_deployments
-    if 0 <= limit <= deployments.count(tx, request.project):
-        raise RequestLimitExceeded(f"this project may have {limit} deployments and has them: delete some")
-    configs.preload(tx, [body.config_id])
-    _learn_secrets(tx, request, body.config_id, body.input_values or {})
+    limit, project_id = request.app.settings.max_software_deployments, request.project
+    check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id))
+    server_policies.preload_with_config(tx, body.server_id, body.config_id)
+    config = _find_config(tx, project_id, body.config_id, body.input_values or {})
     if body.status in (None, Status.IN_PROGRESS):
-        refuse_missing_hook(tx, request.project, body.server_id, body.config_id, body.action)
+        refuse_missing_hook(tx, config, body.server_id, body.action)
     if body.signal_transport is not None:
-        return enclose(tx, _create_derived(tx, request, body))
+        return enclose(tx, _create_derived(tx, request, body, config))
     deployment = _create_from_config(tx, request, body)
-    return enclose(tx, service.create(tx, request.app.engine.env, deployment, request.user.user_name))
+    return enclose(tx, service.create(tx, request.app.engine.env, deployment, config, request.user.user_name))
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
@@ -186,9 +190,10 @@ def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str
     """
     changes = {name: value for name, value in asdict(body).items() if value is not None}
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
-    _learn_secrets(tx, request, changes.get("config_id", deployment.config_id), body.input_values or {})
-    if body.config_id not in (None, deployment.config_id):
-        refuse_missing_hook(tx, request.project, deployment.server_id, body.config_id or "", body.action)
+    audit_trail.describe_deployment(tx, request, deployment)
+    config = _find_config(tx, request.project, body.config_id or deployment.config_id, body.input_values or {})
+    if config.id != deployment.config_id:
+        refuse_missing_hook(tx, config, deployment.server_id, body.action)
     user = request.user.user_name
     return enclose(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
 
@@ -202,19 +207,21 @@ def delete(request: RequestContext, tx: Tx, query: DeletionQuery) -> None:
     DeploymentRefused.
     """
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    audit_trail.describe_deployment(tx, request, deployment)
     service.remove(tx, request.app.engine.env, deployment, request.user.user_name, force=query.force)
 
 
-def _learn_secrets(tx: Tx, request: RequestContext, config_id: str, values: Mapping[str, Any]) -> None:
+def _find_config(tx: Tx, project_id: str, id: str, values: Mapping[str, Any]) -> Config:
     """
-    Treat the values of the config's secret inputs as secrets in this transaction.
+    Return the project's config. The transaction learns its secrets in the input values of a deployment.
 
     Raises Invalid if the config does not exist.
     """
-    secret = configs.secret_inputs(tx, config_id, request.project)
-    if secret is None:
-        raise Invalid(f"Config with id {config_id} not found")
-    tx.secrets.learn(values.get(name) for name in secret)
+    config = configs.find(tx, id)
+    if config is None or config.project_id != project_id:
+        raise Invalid(f"Config with id {id} not found")
+    tx.secrets.learn(values.get(entry["name"]) for entry in config.inputs if entry.get("secret"))
+    return config
 
 
 def _create_from_config(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
@@ -233,18 +240,20 @@ def _create_from_config(tx: Tx, request: RequestContext, body: NewDeployment) ->
     )
 
 
-def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
+def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source: Config) -> Deployment:
     """
-    Start a run of a config that Stoker derives from the request's config.
+    Start a run of a config that Stoker derives from ``source``.
 
-    This request is Stoker's own: Heat's clients derive the config themselves.
+    This request is Stoker's own: Heat's clients derive the config themselves. Raises Invalid for wrong input values.
     """
-    source = configs.get(tx, body.config_id, request.project)
+    content, action = content_of(source), body.action or Action.CREATE.value
+    values = check_values(content, action, body.input_values or {}, allow_undeclared=bool(body.allow_undeclared))
+    refuse_missing(content, [values])
     run = RunRequest(
-        content=content_of(source),
-        action=body.action or Action.CREATE.value,
+        content=content,
+        action=action,
         name=body.name or source.name,
-        input_values=body.input_values or {},
+        input_values=values,
         signal_transport=body.signal_transport or "",
         timeout=body.timeout,
         requested_by=request.user.user_name,

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, fill
 from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
-from stoker.http.heat.cloud_constraints import open_constraints
+from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import (
     NewResource,
@@ -23,13 +23,12 @@ from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import hook_precheck, operations
-from stoker.stacks.queries.outputs import names as output_names
-from stoker.stacks.templates import preview
-from stoker.stacks.templates.outline import OutlinedResource
+from stoker.stacks import operations, prechecks
+from stoker.stacks.outputs import names as output_names
+from stoker.stacks.prechecks import OutlinedResource
+from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.stacks.templates.preview import Change, Kind
-from stoker.stacks.templates.preview_nested import all_changes
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker.triggers.update_previews import start_previews
@@ -47,8 +46,19 @@ class ServerPreview(Answer):
     reason: Annotated[str | None, Meta(description="Why there is no trigger")]
 
 
+class PlannedRun(Answer):
+    """A run that the operation would start on a server."""
+
+    resource_name: Annotated[str, Meta(description="In a nested stack or group: all names from the outermost stack on")]
+    action: str
+    mode: Annotated[str | None, Meta(description="undo: the run removes what the deployment made")]
+    server_id: Annotated[Id | None, Meta(description="None: the server is not known yet")]
+    server_name: str | None
+
+
 class ChangesAnswer(Answer):
     resource_changes: ResourceChanges
+    planned_runs: Annotated[list[PlannedRun], Meta(description="The runs that the update would start, in their order")]
     server_previews: list[ServerPreview] | Absent = UNSET
 
 
@@ -65,7 +75,7 @@ class PreviewQuery(Query):
 
 @operation(
     200,
-    {"stack": PreviewedStack},
+    {"stack": PreviewedStack, "planned_runs": list[PlannedRun]},
     errors=(409,),
     example={"stack_name": "previewed", "template": template_types.EXAMPLE, "parameters": {"length": 8}},
 )
@@ -74,17 +84,19 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     name, resolved = _prepare_new(request, body, every_member=True)
     with request.app.store.read() as tx:
         stack = _plan_new(tx, request, body, name, resolved)
-        missing = hook_precheck.list_missing_programs(tx, resolved.planned_deployments, request.project)
-    redact = tx.secrets.redact
-    values = {name: redact(preview.without_unknown(value)) for name, value in resolved.outputs.items()}
+        missing = prechecks.list_missing_programs(tx, resolved.planned_deployments, request.project)
+        planner = Planner(tx, request.app.engine, stack.project_id)
+        runs = planner.list_runs(planner.list_levels(stack, resolved, exists=False))
+    values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outputs.items()}
     shown = fill(
         PreviewedStack,
         stack,
         **serializers.detail(stack, stack_lookup.links(request)),
         outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
-        resources=_serialize_outline(tx, resolved.outline, name, request.project),
+        resources=_serialize_outline(planner, resolved.outline, name),
     )
-    return Response(200, {"stack": shown}, warnings.headers([*resolved.warnings, *missing]))
+    answer = {"stack": shown, "planned_runs": [fill(PlannedRun, run) for run in runs]}
+    return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
 
 
 @operation(
@@ -131,15 +143,16 @@ def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, name: str, res
 
 
 def _serialize_outline(
-    tx: Tx, resources: Mapping[str, OutlinedResource], stack_name: str, project_id: str, parent: str | None = None
+    planner: Planner, resources: Mapping[str, OutlinedResource], stack_name: str, parent: str | None = None
 ) -> list[Any]:
     """Serialize planned resources as Heat does: a nested stack becomes the list of its resources."""
+    project_id, redact = planner.project_id, planner.tx.secrets.redact
     required_by: dict[str, list[str]] = {}
     for name, resource in resources.items():
         for required in resource.definition.requires:
             required_by.setdefault(required, []).append(name)
     return [
-        _serialize_outline(tx, resource.inside.resources, f"{stack_name}-{name}", project_id, name)
+        _serialize_outline(planner, resource.inside.resources, f"{stack_name}-{name}", name)
         if resource.inside is not None
         else NewResource(
             resource_name=name,
@@ -154,10 +167,10 @@ def _serialize_outline(
             creation_time=None,
             updated_time=None,
             description=resource.definition.description,
-            metadata=tx.secrets.redact(preview.without_unknown(resource.metadata) or {}),
+            metadata=redact(planner.show(resource.metadata) or {}),
             attributes=dict.fromkeys(resource.type.attributes or ()),
             required_by=sorted(required_by.get(name, ())),
-            properties=tx.secrets.redact(preview.without_unknown(resource.properties)),
+            properties=redact(planner.show(resource.properties)),
             parent_resource=UNSET if parent is None else parent,
         )
         for name, resource in resources.items()
@@ -182,15 +195,20 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
         new = operations.refuse_update_deployments(tx, engine, current, resolved)
-        missing = hook_precheck.list_missing_programs(tx, new, current.project_id)
-        if query.show_nested:
-            changes = list(all_changes(tx, engine, current, resolved))
-        else:
-            changes = [(current, change) for change in preview.changes(tx, engine, current, resolved)]
+        missing = prechecks.list_missing_programs(tx, new, current.project_id)
+        planner = Planner(tx, engine, current.project_id)
+        levels = list(planner.list_levels(current, resolved, exists=True))
+        runs = planner.list_runs(levels)
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
-        for inside, change in changes:
-            listed[change.kind.value].append(_serialize_change(tx, change, inside))
-    answer = ChangesAnswer(resource_changes=ResourceChanges(**listed))
+        for level in levels if query.show_nested else levels[:1]:
+            if not level.exists or level.is_of_group:
+                continue
+            for change in level.changes:
+                if not change.is_outdated:
+                    listed[change.kind.value].append(_serialize_change(planner, change, level.stack))
+    answer = ChangesAnswer(
+        resource_changes=ResourceChanges(**listed), planned_runs=[fill(PlannedRun, run) for run in runs]
+    )
     if query.on_servers:
         answer.server_previews = request.app.store.write(
             lambda tx: _start_previews(tx, request, stacks.get(tx, stack.id), resolved)
@@ -205,9 +223,9 @@ def _start_previews(
     return [fill(ServerPreview, started) for started in previews]
 
 
-def _serialize_change(tx: Tx, change: Change, stack: Stack) -> ResourceChange:
+def _serialize_change(planner: Planner, change: Change, stack: Stack) -> ResourceChange:
     """Serialize a changed resource as Heat's engine does, and add the changed properties."""
-    resource = change.resource
+    resource, redact = change.resource, planner.tx.secrets.redact
     return ResourceChange(
         resource_name=change.name,
         resource_type=change.definition.get("mapped_from") or change.type,
@@ -221,9 +239,9 @@ def _serialize_change(tx: Tx, change: Change, stack: Stack) -> ResourceChange:
         creation_time=serializers.time(resource.created_at) if resource else None,
         updated_time=serializers.time(resource.updated_at or resource.created_at) if resource else None,
         description=change.definition.get("description") or "",
-        metadata=tx.secrets.redact(dict(change.definition.get("metadata") or {})),
+        metadata=redact(dict(change.definition.get("metadata") or {})),
         attributes={},
         required_by=[],
-        properties=tx.secrets.redact(change.properties),
+        properties=redact(planner.show(change.properties)),
         changed_properties=list(change.differing),
     )

@@ -20,9 +20,9 @@ from stoker.model.status import Action, Status
 from stoker.stacks import operations, signals
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
-from stoker.stacks.queries.attributes import all_attributes
-from stoker.stacks.queries.prefetch import prefetch_stack, prefetch_trees
-from stoker.store import deployments, documents, resources, runs, stacks
+from stoker.stacks.outputs import prefetch_stack, prefetch_tree
+from stoker.stacks.templates.scope import all_attributes
+from stoker.store import deployments, documents, resources, stacks
 from stoker.store.tx import Tx
 
 _FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -66,7 +66,7 @@ def index(request: RequestContext, tx: Tx, query: ResourceQuery) -> dict[str, An
     """
     top = stack_lookup.stack(tx, request)
     if query.nested_depth or query.with_detail:
-        prefetch_trees(tx, [top.root_id])
+        prefetch_tree(tx, top.root_id)
     shown = [
         resource
         for stack in stack_lookup.within(tx, top, query.nested_depth)
@@ -80,10 +80,20 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a resource with its attributes."""
     name = request.path["resource_name"]
     stack = stack_lookup.stack(tx, request)
-    shown = _of_stack(tx, request, stack, detail=True, match=lambda resource: resource.name == name)
-    if not shown:
+    resource = resources.shown(tx, stack.id, name)
+    if resource is None:
         raise no_resource(name, stack)
-    return {"resource": shown[0]}
+    return {
+        "resource": serializers.resource(
+            resource,
+            stack,
+            stack_lookup.links(request),
+            resources.required_by(tx, stack.id, name),
+            stacks.of_resource(tx, stack.id, resource.id),
+            deployment=_live_deployment(resource, deployments.under_way(tx, _waiting_for([resource]))),
+            **_detail(StackSession(tx, request.app.engine, stack), resource),
+        )
+    }
 
 
 def _of_stack(
@@ -103,7 +113,7 @@ def _of_stack(
             required_by.get(resource.name, ()),
             nested.get(resource.id),
             deployment=_live_deployment(resource, under_way),
-            **(_detail(tx, request, stack, resource) if detail else {}),
+            **(_detail(prefetch_stack(tx, request.app.engine, stack), resource) if detail else {}),
         )
         for resource in matches
     ]
@@ -114,7 +124,7 @@ async def metadata(request: RequestContext) -> Response:
     """Return a resource's metadata, which agents with POLL_SERVER_HEAT poll."""
     # Runs on the event loop; most requests are answered from memory.
     form = f"heat/{request.path['stack_name']}/{request.path['stack_id']}/{request.path['resource_name']}"
-    document = request.app.documents.get_cached(request.only, form) if request.only else None
+    document = request.app.documents.get_cached(request.caller.resource, form) if request.caller.resource else None
     if document is None:
         return await request.in_thread(_metadata, request, form)
     request.app.documents.record_sent(document, _POLLED)
@@ -126,16 +136,15 @@ def _metadata(request: RequestContext, form: str) -> Response:
     with request.app.store.read() as tx:
         stack, resource = _authorized_stack(tx, request)
         revision = documents.revision(tx, resource.physical_id or resource.id)
-        unsent = (
-            runs.unsent(tx, resource.physical_id, stack.project_id) if request.only and resource.physical_id else ()
-        )
+        server_id = resource.physical_id if request.caller.resource else None
+        unsent = deployments.unsent(tx, server_id, stack.project_id) if server_id else ()
         session = StackSession(tx, request.app.engine, stack)
         live = session.type_of(resource).live_metadata(session.context, resource)
     combined = {**resource.metadata, **live}
-    if request.only is None:  # the caller is a person, not an agent
+    if request.caller.resource is None:  # the caller is a person, not an agent
         return Response(200, {"metadata": redact_metadata(tx, combined)})
     response = Response(200, {"metadata": combined})
-    if request.only and resource.physical_id and session.type_of(resource).has_live_metadata:
+    if request.caller.resource and resource.physical_id and session.type_of(resource).has_live_metadata:
         document = Document(revision, bytes(response.to_starlette().body), unsent)
         request.app.documents.cache(resource.id, resource.physical_id, form, document, epoch)
         request.app.documents.record_sent(document, _POLLED)
@@ -160,7 +169,8 @@ def signal(request: RequestContext, tx: Tx, body: dict[str, Any]) -> None:
     kind = request.app.engine.type(resource.type)
     if resource.action in _DEAF and kind.signal is None:
         raise Invalid(f"Signal resource during {resource.action} is not supported.")
-    signals.deliver(tx, request.app.engine, resource, body)
+    number = request.caller.principal.run if request.caller.principal is not None else None
+    signals.deliver(tx, request.app.engine, resource, body, number=number)
 
 
 def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]:
@@ -173,7 +183,7 @@ def _authorized_stack(tx: Tx, request: RequestContext) -> tuple[Stack, Resource]
     name = request.path["resource_name"]
     try:
         stack = stack_lookup.stack(tx, request)
-        resource = signals.find_target(tx, stack, name, request.only)
+        resource = signals.find_target(tx, stack, name, request.caller.resource)
         if resource is None:
             raise no_resource(name, stack)
     except EntityNotFound:
@@ -218,8 +228,8 @@ def _live_deployment(resource: Resource, under_way: dict[str, tuple[str | None, 
     return UNSET if state is None else LiveDeployment(*state)
 
 
-def _detail(tx: Tx, request: RequestContext, stack: Stack, resource: Resource) -> dict[str, Any]:
+def _detail(session: StackSession, resource: Resource) -> dict[str, Any]:
     return {
         "description": resource.definition.get("description") or "",
-        "attributes": tx.secrets.redact(all_attributes(prefetch_stack(tx, request.app.engine, stack), resource)),
+        "attributes": session.tx.secrets.redact(all_attributes(session, resource)),
     }

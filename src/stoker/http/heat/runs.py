@@ -8,13 +8,15 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, field
 
 from stoker.deployments import service
+from stoker.http import audit_trail
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Count, Flag, Id, Query, Time, fill
 from stoker.http.heat.deployments import SoftwareDeployment, enclose
 from stoker.http.request_context import RequestContext
+from stoker.http.signals import log_unknown
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
-from stoker.stacks import signals
+from stoker.stacks import repetition, signals
 from stoker.store import deployments, runs
 from stoker.store.tx import Tx
 
@@ -74,7 +76,7 @@ class SignalQuery(Query):
 @operation(200, {"runs": list[DeploymentRun]})
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the runs of a deployment, newest first."""
-    history = runs.list_all(tx, _deployment(tx, request).id)
+    history = runs.list_all(tx, _deployment(tx, request))
     return {"runs": [serialize(tx, run, tx.now) for run in history]}
 
 
@@ -82,6 +84,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
 def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any]:
     """Cancel the current run. It ends when the agent has stopped it, or with ``force`` at once. Raises Conflict."""
     deployment, env = _deployment(tx, request), request.app.engine.env
+    audit_trail.describe_deployment(tx, request, deployment)
     return enclose(tx, service.cancel(tx, env, deployment, request.user.user_name, force=bool(body.force)))
 
 
@@ -92,20 +95,25 @@ def retry(
     body: Body,  # noqa: ARG001  # an object is required, if anything
 ) -> dict[str, Any]:
     """Run a failed deployment again. A deployment of a stack is retried by an update of the stack. Raises Conflict."""
-    deployment, env = _deployment(tx, request), request.app.engine.env
-    return enclose(tx, service.retry(tx, env, deployment, request.user.user_name))
+    deployment = _deployment(tx, request)
+    audit_trail.describe_deployment(tx, request, deployment)
+    return enclose(tx, repetition.retry(tx, request.app.engine, deployment, request.user.user_name))
 
 
 @operation(200, {"status": str | None}, body_optional=True)
-def signal(request: RequestContext, tx: Tx, body: dict[str, Any], query: SignalQuery) -> dict[str, Any]:
+def signal(request: RequestContext, body: dict[str, Any], query: SignalQuery) -> dict[str, Any]:
     """
     Apply a signal from a project member, the server's agent, or a client with the signal URL.
 
     The body contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
     """
-    deployment = _find_signal_target(tx, request)
-    status = signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
-    return {"status": status}
+
+    def do(tx: Tx) -> str | None:
+        deployment = _find_signal_target(tx, request)
+        return signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
+
+    with log_unknown(request.path["deployment_id"], query.run):
+        return {"status": request.app.store.write(do)}
 
 
 def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:
@@ -129,13 +137,13 @@ def _find_signal_target(tx: Tx, request: RequestContext) -> Deployment:
     Raises EntityNotFound, also if the caller may not signal the deployment: agents and users of deployments must not
     find out which other deployments exist.
     """
-    if request.agent is None:
+    if request.caller.server is None:
         deployment = _deployment(tx, request)
-        allowed = request.only in (None, deployment.id, deployment.resource_id)
+        allowed = request.caller.resource in (None, deployment.id, deployment.resource_id)
     else:
         # An agent may report runs of other projects, too, if the server's policy admits their deployments.
         deployment = deployments.get(tx, request.path["deployment_id"])
-        allowed = deployments.is_of(tx, deployment.id, request.agent)
+        allowed = deployments.is_of(tx, deployment.id, request.caller.server)
     if not allowed:
         raise EntityNotFound.of("Software deployment", deployment.id)
     return deployment

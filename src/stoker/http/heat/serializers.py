@@ -13,7 +13,7 @@ from stoker.hot import Parameters
 from stoker.http.fields import Absent, Answer, Count, Id, Link, Time, fill
 from stoker.model.stack import Event, Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.stacks.engine.event_log import STACK_TYPE
+from stoker.stacks.engine.session import STACK_TYPE
 from stoker.store.rows import heat_time
 
 #: The action and the status of a stack or resource, such as CREATE_COMPLETE.

@@ -9,7 +9,7 @@ from msgspec import field
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, Name, Time, fill
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext
+from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
 from stoker.stacks import snapshots as stack_snapshots
@@ -58,11 +58,12 @@ def delete(request: RequestContext, tx: Tx) -> None:
     stack_snapshots.delete(tx, request.app.engine, _snapshot(tx, request))
 
 
-@operation(202, errors=(409,))
-def restore(request: RequestContext, tx: Tx) -> None:
+@operation(202, errors=(409,), headers=(stack_lookup.OPERATION,))
+def restore(request: RequestContext, tx: Tx) -> Response:
     """Update the stack to the state of the snapshot. Raises NotSupported."""
     stack = stack_lookup.stack(tx, request, live=True)
-    stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
+    restored = stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
+    return Response(202, headers=stack_lookup.operation_header(restored))
 
 
 def _snapshot(tx: Tx, request: RequestContext) -> Snapshot:

@@ -13,7 +13,19 @@ from stoker.model.stack import Stack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
+#: The header with the id of the operation that a request has begun (Stoker's own).
+OPERATION = "Stoker-Operation"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+
+
+def operation_header(stack: Stack) -> dict[str, str]:
+    """
+    Return the header with the id of the stack's operation, which is the id of the operation's first event.
+
+    Clients find the events of their own operation by it. If the operation failed in the same transaction and is rolled
+    back, the header has the id of the rollback.
+    """
+    return {OPERATION: stack.traversal}
 
 
 def stack(tx: Tx, request: RequestContext, *, live: bool = False) -> Stack:
@@ -58,8 +70,8 @@ def redirect(request: RequestContext) -> Response:
     named = request.path["stack_name"]
     with request.app.store.read() as tx:
         target = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
-        own = resources.find(tx, request.only) if request.only is not None else None
-    if target is None or (request.only is not None and (own is None or own.stack_id != target.id)):
+        own = resources.find(tx, request.caller.resource) if request.caller.resource is not None else None
+    if target is None or (request.caller.resource is not None and (own is None or own.stack_id != target.id)):
         raise EntityNotFound.of("Stack", named)
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""

@@ -10,21 +10,22 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta
 
+from stoker.catalog import shipped
 from stoker.hot.bounds import MAX_ENVIRONMENT, MAX_TEMPLATE
-from stoker.http.decoders import BODY, convert
+from stoker.http.contracts import BODY, convert
 from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
 from stoker.http.heat import stack_lookup
-from stoker.http.heat.catalog import with_entries
-from stoker.http.heat.cloud_constraints import open_constraints
+from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
-from stoker.http.json_body import Part, decode, decode_texts, json_size, split
 from stoker.http.request_context import RequestContext
+from stoker.json_body import Part, decode, decode_texts, json_size, split
+from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Source, Stack
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, ResolvedStack, StackRequest, prepare, prepare_change
-from stoker.store import stacks
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, StackRequest, add_entries, prepare, prepare_change
+from stoker.store import artifacts, stacks
 
 #: Maximum bytes of the JSON text of a body's members, except ``files``. Other members have the limit of an environment.
 _MEMBER_LIMITS = {"template": MAX_TEMPLATE, "environment": MAX_ENVIRONMENT, "adopt_stack_data": 8 * 1024 * 1024}
@@ -54,7 +55,7 @@ class TemplateBody(Body):
 
     def stack_request(self, request: RequestContext) -> StackRequest:
         """
-        Return the request for ``stacks``, with the catalogue entries that it names.
+        Return the request for ``stacks``, with the catalog entries that it names.
 
         Raises NotSupported for ``template_url``.
         """
@@ -67,7 +68,7 @@ class TemplateBody(Body):
             environment_files=self.environment_files,
             parameters=self.parameters,
         )
-        return with_entries(request, stack_request)
+        return _with_entries(request, stack_request)
 
 
 class ValidationBody(TemplateBody, kw_only=True):
@@ -173,18 +174,8 @@ def name(value: Any) -> str:
 
 def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
     """Prepare a new stack. Raises Invalid."""
-    return prepare_new(request, body.stack_request(request), stack_name)
-
-
-def prepare_new(request: RequestContext, new: StackRequest, stack_name: str) -> tuple[Identity, ResolvedStack]:
-    """Prepare a new stack of any API. Raises Invalid."""
     identity = Identity(str(uuid4()), stack_name, request.project)
-    return identity, prepare(request.app.engine, new, identity, constraints=open_constraints(request))
-
-
-def prepare_replacement(request: RequestContext, new: StackRequest, stack: Stack) -> ResolvedStack:
-    """Prepare the update of any API that replaces a stack's template. Raises Invalid."""
-    return prepare(request.app.engine, new, _identity(stack), constraints=open_constraints(request))
+    return identity, _prepare(request, body, identity)
 
 
 def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
@@ -194,7 +185,7 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = []
-    return stack, prepare_replacement(request, body.stack_request(request), stack), body.options()
+    return stack, _prepare(request, body, _identity(stack)), body.options()
 
 
 def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
@@ -212,6 +203,25 @@ def find_stack(request: RequestContext) -> tuple[Stack, Source]:
         stack = stack_lookup.stack(tx, request, live=True)
         stack_lookup.refuse_nested(stack)
         return stack, stacks.source(tx, stack.id)
+
+
+def _with_entries(request: RequestContext, stack_request: StackRequest) -> StackRequest:
+    """Return the request with the catalog entries that it names among its files."""
+
+    def find(name: str, version: int) -> str | None:
+        text = shipped.find_entry(name, version)
+        if text is not None:
+            return text
+        with request.app.store.read() as tx:
+            artifact = artifacts.find(tx, ArtifactKind.ENTRY, request.project, name, version)
+            return None if artifact is None else artifacts.content(tx, artifact.id).decode()
+
+    return add_entries(stack_request, find)
+
+
+def _prepare(request: RequestContext, body: StackBody, identity: Identity) -> ResolvedStack:
+    constraints = open_constraints(request)
+    return prepare(request.app.engine, body.stack_request(request), identity, constraints=constraints)
 
 
 def _identity(stack: Stack) -> Identity:

@@ -1,21 +1,21 @@
-"""The transactions of requests that create, update and delete stacks, of Heat's API and of CloudFormation's."""
+"""The transactions of requests that create, update and delete stacks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
+from stoker.http import audit_trail
+from stoker.http.app import App
 from stoker.http.request_context import RequestContext
 from stoker.model.stack import Stack
 from stoker.stacks import operations
-from stoker.stacks.imported_objects import ImportedObjects
+from stoker.stacks.adoption import ImportedObjects
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.outline import OutlinedResource
+from stoker.stacks.prechecks import OutlinedResource
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
-from stoker.store import cloud_objects, resources
+from stoker.store import resources
 from stoker.store.tx import Tx
-
-T = TypeVar("T")
 
 
 def create(
@@ -41,17 +41,21 @@ def create(
             imported=imported,
         )
 
-    return _write_resolved(request, resolved, identity.stack_id, do)
+    return _write_resolved(request, resolved, identity.stack_id, do, "create stack" if adopt is None else "adopt stack")
 
 
-def update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> None:
+def update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Stack:
     """Update a stack; see ``operations.update``. Raises Forbidden and Unavailable."""
-    _write_resolved(
-        request, resolved, stack.id, lambda tx: operations.update(tx, request.app.engine, stack.id, resolved, options)
+    return _write_resolved(
+        request,
+        resolved,
+        stack.id,
+        lambda tx: operations.update(tx, request.app.engine, stack.id, resolved, options),
+        "update stack",
     )
 
 
-def delete(request: RequestContext, stack: Stack) -> None:
+def delete(request: RequestContext, stack: Stack) -> Stack:
     """
     Start the deletion of a stack; see ``operations.delete``. Raises Forbidden and Unavailable.
 
@@ -59,12 +63,12 @@ def delete(request: RequestContext, stack: Stack) -> None:
     """
     with request.app.store.read() as tx:
         is_large = resources.are_many(tx, stack.id, operations.LARGE)
-        acting = [name for name, kind in request.app.engine.types.items() if kind.acts_for_owner]
-        is_delegated = cloud_objects.any_of_root(tx, stack.id) or resources.any_of_types(tx, stack.id, acting)
-    _write(
+        is_delegated = _acts_for_owner(tx, request.app, stack)
+    return _write(
         request,
         stack.id,
         lambda tx: operations.delete(tx, request.app.engine, stack.id),
+        "delete stack",
         is_large=is_large,
         is_delegated=is_delegated,
     )
@@ -73,34 +77,64 @@ def delete(request: RequestContext, stack: Stack) -> None:
 def needs_delegation(resources: Mapping[str, OutlinedResource]) -> bool:
     """Return whether Stoker acts for the owner of the stack: for an object of a cloud, or for another stack."""
     return any(
-        resource.type.needs_cloud
+        bool(resource.type.needs_provider)
         or resource.type.acts_for_owner
         or (resource.inside is not None and needs_delegation(resource.inside.resources))
         for resource in resources.values()
     )
 
 
-def _write_resolved(request: RequestContext, resolved: ResolvedStack, stack_id: str, do: Callable[[Tx], T]) -> T:
+def _acts_for_owner(tx: Tx, app: App, stack: Stack) -> bool:
+    """Return whether Stoker acts for the owner of the existing stack."""
+    delegations = app.provider.delegations
+    if delegations is None:
+        return False
+    acting = [name for name, kind in app.engine.types.items() if kind.acts_for_owner]
+    return delegations.is_needed(tx, stack.id) or resources.any_of_types(tx, stack.id, acting)
+
+
+def _write_resolved(
+    request: RequestContext, resolved: ResolvedStack, stack_id: str, do: Callable[[Tx], Stack], action: str
+) -> Stack:
     is_large = len(resolved.definitions) > operations.LARGE
-    return _write(request, stack_id, do, is_large=is_large, is_delegated=needs_delegation(resolved.outline))
+    return _write(request, stack_id, do, action, is_large=is_large, is_delegated=needs_delegation(resolved.outline))
 
 
-def _write(request: RequestContext, stack_id: str, do: Callable[[Tx], T], *, is_large: bool, is_delegated: bool) -> T:
-    """Write a transaction that begins an operation. The stack gets a delegation of the caller if it needs one."""
-    app = request.app
+def _write(
+    request: RequestContext,
+    stack_id: str,
+    begin: Callable[[Tx], Stack],
+    action: str,
+    *,
+    is_large: bool,
+    is_delegated: bool,
+) -> Stack:
+    """
+    Write a transaction that begins an operation, with ``action`` in the audit log.
+
+    The stack gets a delegation of the caller if it needs one.
+    """
+    app, delegations = request.app, request.app.provider.delegations
     delegation = None
-    if app.delegations is not None and is_delegated:
-        delegation = app.delegations.delegate(request.token, request.project, stack_id)
-    if app.delegations is None or delegation is None:
-        return app.store.write(do, background=is_large)
-    confirm, new = app.delegations.confirm, delegation
 
-    def with_delegation(tx: Tx) -> T:
+    def do(tx: Tx) -> Stack:
+        stack = begin(tx)
+        request.subject.stack_id, request.subject.stack_name = stack.id, stack.name
+        audit_trail.record(tx, request, action)
+        return stack
+
+    if delegations is not None and is_delegated:
+        delegation = delegations.delegate(request.token, request.project, stack_id)
+    if delegations is None or delegation is None:
+        return app.store.write(do, background=is_large)
+    confirm, new = delegations.confirm, delegation
+
+    def with_delegation(tx: Tx) -> Stack:
         confirm(tx, new)
         return do(tx)
 
     try:
         return app.store.write(with_delegation, background=is_large)
     except Exception:
-        app.delegations.discard(new)
+        delegations.discard(new)
         raise

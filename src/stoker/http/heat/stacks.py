@@ -6,21 +6,21 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
+from stoker.http import audit_trail
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
 from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, template_types, warnings
-from stoker.http.heat.cloud_constraints import open_constraints
+from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
+from stoker.http.heat.stack_lookup import OPERATION
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
-from stoker.stacks import adoption_precheck, secrets
-from stoker.stacks.adoption import read_adoption_data
-from stoker.stacks.imported_objects import read_imported_objects
+from stoker.stacks import adoption, outputs
+from stoker.stacks import export as stack_export
+from stoker.stacks.adoption import read_adoption_data, read_imported_objects
 from stoker.stacks.operations import Options
-from stoker.stacks.queries import export as stack_export
-from stoker.stacks.queries import outputs
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import stack_lists, stacks
 from stoker.store.stack_lists import Filter
@@ -101,7 +101,9 @@ class ShownEnvironment(Answer):
     parameter_merge_strategies: dict[str, Any] | Absent = UNSET
 
 
-@operation(201, {"stack": {"id": Id, "links": list[Link]}}, errors=(409,), headers=("Location",), example=_EXAMPLE)
+@operation(
+    201, {"stack": {"id": Id, "links": list[Link]}}, errors=(409,), headers=("Location", OPERATION), example=_EXAMPLE
+)
 def create(request: RequestContext, body: NewStack) -> Response:
     """Create a stack, or adopt one if the body contains ``adopt_stack_data``."""
     name = stack_requests.name(body.stack_name)
@@ -110,10 +112,10 @@ def create(request: RequestContext, body: NewStack) -> Response:
     imported = None if data is None else read_imported_objects(data)
     identity, resolved = stack_requests.new(request, body, name)
     if adopt is not None:
-        adoption_precheck.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
+        adoption.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
     stack = stack_writes.create(request, identity, resolved, body.options(), adopt=adopt, imported=imported)
     href = stack_lookup.links(request).stack(stack)
-    headers = {"Location": href, **warnings.headers(resolved.warnings)}
+    headers = {"Location": href, **stack_lookup.operation_header(stack), **warnings.headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
 
 
@@ -143,26 +145,25 @@ def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]
     return {"stack": shown}
 
 
-@operation(202, errors=(409,), example=UPDATE_EXAMPLE)
+@operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def replace(request: RequestContext, body: StackReplacement) -> Any:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
     return _update(request, *stack_requests.for_replacement(request, body))
 
 
-@operation(202, errors=(409,), example=UPDATE_EXAMPLE)
+@operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch) -> Any:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
     return _update(request, *stack_requests.for_patch(request, body))
 
 
-@operation(204, errors=(409,))
+@operation(204, errors=(409,), headers=(OPERATION,))
 def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
-    stack_writes.delete(request, stack)
-    return Response(204)
+    return Response(204, headers=stack_lookup.operation_header(stack_writes.delete(request, stack)))
 
 
 @operation(200, ExportedStack)
@@ -181,27 +182,32 @@ def abandon(request: RequestContext) -> Any:
     with request.app.store.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
-    return request.app.store.write(lambda tx: stack_export.abandon(tx, request.app.engine, stack.id))
+
+    def do(tx: Tx) -> dict[str, Any]:
+        audit_trail.record(tx, request, "abandon stack")
+        return stack_export.abandon(tx, request.app.engine, stack.id)
+
+    return request.app.store.write(do)
 
 
 @operation(200, dict[str, Any])
 def template(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the stack's template with its secrets redacted."""
     stack = stack_lookup.stack(tx, request)
-    return secrets.redacted_template(tx, stack, stacks.source(tx, stack.id))
+    return stack_export.redacted_template(tx, stack, stacks.source(tx, stack.id))
 
 
 @operation(200, ShownEnvironment)
 def environment(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the stack's environment with its secrets redacted."""
     stack = stack_lookup.stack(tx, request)
-    return secrets.redacted_environment(tx, stack, stacks.source(tx, stack.id))
+    return stack_export.redacted_environment(tx, stack, stacks.source(tx, stack.id))
 
 
 @operation(200, dict[str, str])
 def files(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return the files that accompanied the template."""
-    return secrets.visible_files(tx, stack_lookup.stack(tx, request))
+    return stack_export.visible_files(tx, stack_lookup.stack(tx, request))
 
 
 @operation(200, {"outputs": list[OutputName]})
@@ -219,8 +225,8 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Response:
-    stack_writes.update(request, stack, resolved, options)
-    return Response(202, headers=warnings.headers(resolved.warnings))
+    updated = stack_writes.update(request, stack, resolved, options)
+    return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 
 def _filter(request: RequestContext, query: StackQuery) -> Filter:

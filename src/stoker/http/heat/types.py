@@ -8,11 +8,12 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta
 
 from stoker import hot
+from stoker.hot import syntaxes
 from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
 from stoker.http.heat import template_types, warnings
-from stoker.http.heat.cloud_constraints import open_constraints
+from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.stack_requests import ValidationBody
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
@@ -31,9 +32,6 @@ _PARAMETERS = {
     "any": "json",
 }
 _CFN = {"string": "String", "number": "Number", "boolean": "Boolean", "comma_delimited_list": "CommaDelimitedList"}
-
-#: The versions by their names in the list of template versions.
-_CFN_VERSIONS = {f"{key}.{version}": version for version, key in hot.CFN_VERSIONS.items()}
 
 
 class TypeSummary(Answer):
@@ -216,7 +214,7 @@ def versions(_: RequestContext) -> dict[str, Any]:
     shown = [
         TemplateVersion(name(version), "hot", [name(alias)] if alias else []) for version, alias in hot.VERSIONS.items()
     ]
-    return {"template_versions": shown + [TemplateVersion(v, "cfn", []) for v in _CFN_VERSIONS]}
+    return {"template_versions": shown + [TemplateVersion(v, "cfn", []) for v in _foreign_versions()]}
 
 
 @operation(200, {"template_functions": list[TemplateFunction]})
@@ -227,9 +225,14 @@ def functions(request: RequestContext, query: FunctionQuery) -> dict[str, Any]: 
     return {"template_functions": shown}
 
 
+def _foreign_versions() -> dict[str, str]:
+    """Return the versions of other syntaxes by their names in the list of template versions."""
+    return {f"{key}.{version}": version for version, key in syntaxes.versions().items()}
+
+
 def _version(name: str) -> str:
-    if name in _CFN_VERSIONS:
-        return _CFN_VERSIONS[name]
+    if (foreign := _foreign_versions().get(name)) is not None:
+        return foreign
     version = name.removeprefix("heat_template_version.")
     version = next((date for date, alias in hot.VERSIONS.items() if alias and alias == version), version)
     if version not in hot.VERSIONS or not name.startswith("heat_template_version."):

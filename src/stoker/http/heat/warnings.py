@@ -5,8 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
+from stoker.http.request_context import RequestContext
+
 #: Maximum characters of one warning, and bytes of all, because clients limit the size of headers.
 _LONGEST, _MOST = 500, 8000
+
+
+def clock_headers(request: RequestContext) -> Mapping[str, str]:
+    """Return the Warning header of answers with times of schedules or windows: while the site's time is wrong."""
+    reason = request.app.health.warnings().get("clock")
+    return headers([reason] if reason else [])
 
 
 def headers(warnings: Sequence[str]) -> Mapping[str, str]:

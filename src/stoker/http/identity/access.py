@@ -2,91 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from starlette.requests import Request
-
-from stoker.http.access import ADMIN, AuthResult, principal_of
-from stoker.http.app import App
-from stoker.model.errors import Forbidden
+from stoker.http.access import ADMIN, TOKEN, Access, Attempt, Caller, Predicate, site_admin
+from stoker.http.request_context import RequestContext
 from stoker.model.principal import Principal
 
 
-class Self:
-    """
-    Admits the user that the path names.
-
-    ``unrestricted``: refuses restricted application credentials, which may not create others, and the users of
-    resources.
-    """
-
-    def __init__(self, *, unrestricted: bool = False) -> None:
-        self._unrestricted = unrestricted
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        if not self._allows(principal, path):
-            raise _forbidden()
-        return AuthResult(principal=principal)
-
-    def _allows(self, principal: Principal, path: Mapping[str, str]) -> bool:
-        limited = principal.restricted or principal.resource_id is not None
-        return path["user_id"] == principal.user_id and not (self._unrestricted and limited)
+def _self(caller: Caller, attempt: Attempt) -> bool:
+    return caller.principal is not None and attempt.path["user_id"] == caller.principal.user_id
 
 
-class SelfOrSiteAdmin(Self):
-    """Also admits site administrators."""
-
-    def _allows(self, principal: Principal, path: Mapping[str, str]) -> bool:
-        return principal.site_admin or super()._allows(principal, path)
-
-
-class OwnOrSiteAdmin:
-    """Admits every logged-in user. Site administrators see all objects, other users only their own (``limited_to``)."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        return AuthResult(principal=principal, limited_to=None if principal.site_admin else principal.user_id)
+def _full_self(caller: Caller, attempt: Attempt) -> bool:
+    """Restricted application credentials and the users of resources may not gain more rights than the token has."""
+    principal = caller.principal
+    is_limited = principal is None or principal.restricted or principal.resource_id is not None
+    return not is_limited and _self(caller, attempt)
 
 
-class ProjectAdmin:
-    """Admits administrators of the path's project, with a token for that project, and site administrators."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        if not _administers(principal, path["project_id"]):
-            raise _forbidden()
-        return AuthResult(principal=principal)
+def _project_admin(caller: Caller, attempt: Attempt) -> bool:
+    return caller.principal is not None and _administers(caller.principal, attempt.path["project_id"])
 
 
-class SelfOrProjectAdmin:
-    """
-    Also admits the user that the path names. The handler limits the user to projects in which the user has a role.
-    """
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        if _administers(principal, path["project_id"]):
-            return AuthResult(principal=principal)
-        if path["user_id"] != principal.user_id:
-            raise _forbidden()
-        return AuthResult(principal=principal, limited_to=principal.user_id)
+def _assignments(caller: Caller, attempt: Attempt) -> bool:
+    """Users may query their own roles, project administrators the roles in their project, site administrators all."""
+    query, principal = attempt.request.query_params, caller.principal
+    if principal is None:
+        return False
+    return query.get("user.id") == principal.user_id or _administers(principal, query.get("scope.project.id"))
 
 
-class Assignments:
-    """
-    Admits queries for role assignments.
+def _any_of(*predicates: Predicate) -> Access:
+    return Access(TOKEN, allow=lambda caller, attempt: any(allow(caller, attempt) for allow in predicates))
 
-    Users may query their own roles, project administrators the roles in their project, site administrators all roles.
-    """
 
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        principal = await principal_of(request, app)
-        query = request.query_params
-        own = query.get("user.id") == principal.user_id
-        if not own and not _administers(principal, query.get("scope.project.id")):
-            raise _forbidden()
-        return AuthResult(principal=principal)
+SELF_OR_SITE = _any_of(_self, site_admin)
+FULL_SELF, FULL_SELF_OR_SITE = _any_of(_full_self), _any_of(_full_self, site_admin)
+PROJECT_ADMIN = _any_of(_project_admin)
+#: The handler limits a user that is no administrator to projects in which the user has a role (``is_administrator``).
+SELF_OR_PROJECT_ADMIN = _any_of(_self, _project_admin)
+ASSIGNMENTS = _any_of(_assignments)
+#: Every logged-in user. The handler limits users to their own objects (``limit_of``).
+OWN_OR_SITE = Access(TOKEN)
+
+
+def limit_of(request: RequestContext) -> str | None:
+    """Return the id of the user whose objects the request is limited to; None: a site administrator's, of all users."""
+    return None if request.user.site_admin else request.user.user_id
+
+
+def is_administrator(request: RequestContext) -> bool:
+    """Return whether the user administers the path's project."""
+    return _administers(request.user, request.path["project_id"])
 
 
 def _administers(principal: Principal, project_id: str | None) -> bool:
@@ -94,7 +59,3 @@ def _administers(principal: Principal, project_id: str | None) -> bool:
         return True
     own = project_id is not None and project_id == principal.project_id
     return own and ADMIN in principal.roles and not principal.restricted
-
-
-def _forbidden() -> Forbidden:
-    return Forbidden("You are not authorized to perform the requested action.")

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import NO_NUL, Answer, Body, Id, LongText, fill
-from stoker.http.identity.types import NO_LINKS, AccountName, FineTime, NameQuery, NoLinks, RoleName, time
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.fields import NO_NUL, Body, LongText
+from stoker.http.identity.serializers import AccountName, listing, time
+from stoker.http.request_context import RequestContext
 from stoker.identity import administration, passwords
-from stoker.model import principal as model
 from stoker.model.errors import Invalid
+from stoker.model.principal import ApplicationCredential
 from stoker.store import application_credentials
+from stoker.store.tx import Tx
 
 
 class RoleRef(Body):
@@ -30,59 +31,38 @@ class CredentialCreate(Body):
     secret: Annotated[str, Meta(max_length=4096, pattern=NO_NUL)] | None = None
     roles: list[RoleRef] | None = None
     unrestricted: bool | None = None
-    expires_at: Annotated[str | None, Meta(description="A time such as 2030-01-31T12:00:00")] = None
+    expires_at: str | None = None
 
 
 class CredentialCreateBody(Body):
     application_credential: CredentialCreate
 
 
-class ApplicationCredential(Answer):
-    id: Id
-    name: Id
-    description: str | None
-    project_id: Id
-    user_id: Id
-    roles: list[RoleName]
-    unrestricted: bool
-    expires_at: FineTime | None
-    system: None
-
-
-class NewApplicationCredential(ApplicationCredential):
-    """The only response that contains the secret."""
-
-    secret: str
-
-
-@operation(200, {"application_credentials": list[ApplicationCredential], "links": NoLinks})
-def index(request: RequestContext, query: NameQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List a user's application credentials."""
-    with request.app.store.read() as tx:
-        rows = application_credentials.of_user(tx, request.path["user_id"])
-    credentials = [_serialize(row) for row in rows if query.name in (None, row.name)]
-    return Response(200, {"application_credentials": credentials, "links": NO_LINKS})
+    rows, name = application_credentials.of_user(tx, request.path["user_id"]), request.query.get("name")
+    return listing("application_credentials", (_serialize(row) for row in rows if name in (None, row.name)))
 
 
-@operation(200, {"application_credential": ApplicationCredential})
-def show(request: RequestContext) -> Response:
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return an application credential without its secret."""
-    with request.app.store.read() as tx:
-        row = administration.credential(tx, request.path["user_id"], request.path["credential_id"])
-    return Response(200, {"application_credential": _serialize(row)})
+    row = administration.credential(tx, request.path["user_id"], request.path["credential_id"])
+    return {"application_credential": _serialize(row)}
 
 
-@operation(201, {"application_credential": NewApplicationCredential}, errors=(409,))
-def create(request: RequestContext, body: CredentialCreateBody) -> Response:
+@operation(201)
+def create(request: RequestContext, body: CredentialCreateBody) -> dict[str, Any]:
     """
     Create an application credential for the token's user in the token's project.
 
     The response is the only one that contains the secret.
     """
     new = body.application_credential
-    secret, hashed = _secret(request, new.secret)
+    secret, hashed = _secret(new.secret)  # the hash takes too long for a transaction
     expires_at = None if new.expires_at is None else _moment(new.expires_at)
-    row = request.app.store.write(
+    row = request.write(
         lambda tx: administration.create_credential(
             tx,
             request.user,
@@ -94,23 +74,20 @@ def create(request: RequestContext, body: CredentialCreateBody) -> Response:
             expires_at=expires_at,
         )
     )
-    return Response(201, {"application_credential": fill(NewApplicationCredential, _serialize(row), secret=secret)})
+    return {"application_credential": {**_serialize(row), "secret": secret}}
 
 
 @operation(204)
-def delete(request: RequestContext) -> Response:
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete an application credential."""
-    user_id, id = request.path["user_id"], request.path["credential_id"]
-    request.app.store.write(lambda tx: administration.delete_credential(tx, user_id, id))
-    return Response(204)
+    administration.delete_credential(tx, request.path["user_id"], request.path["credential_id"])
 
 
-def _secret(request: RequestContext, secret: str | None) -> tuple[str, str]:
+def _secret(secret: str | None) -> tuple[str, str]:
     if not secret:
         return administration.new_secret()
-    least = request.app.settings.min_password_length
-    if len(secret) < least:
-        raise Invalid(f"secret must have at least {least} characters (min_password_length); Stoker can generate one")
+    if len(secret) < passwords.MIN_LENGTH:
+        raise Invalid(f"secret must have at least {passwords.MIN_LENGTH} characters; Stoker can generate one")
     return secret, passwords.hash_password(secret)
 
 
@@ -122,12 +99,15 @@ def _moment(text: str) -> datetime:
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
-def _serialize(row: model.ApplicationCredential) -> ApplicationCredential:
-    return fill(
-        ApplicationCredential,
-        row,
-        description=row.description or None,
-        roles=[RoleName(id=role, name=role) for role in row.roles],
-        expires_at=None if row.expires_at is None else time(row.expires_at),
-        system=None,
-    )
+def _serialize(row: ApplicationCredential) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description or None,
+        "project_id": row.project_id,
+        "user_id": row.user_id,
+        "roles": [{"id": role, "name": role} for role in row.roles],
+        "unrestricted": row.unrestricted,
+        "expires_at": None if row.expires_at is None else time(row.expires_at).removesuffix("Z"),
+        "system": None,
+    }

@@ -1,220 +1,122 @@
-"""/identity/v3/roles and role_assignments: the roles of users in projects and on the system."""
+"""/identity/v3/role_assignments, and the roles of users in projects and on the system."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from msgspec import UNSET, Meta, field
-
-from stoker.http.contracts import operation
-from stoker.http.decoders import convert
-from stoker.http.fields import Absent, Answer, Id, Name, Query, Text, fill
-from stoker.http.identity.types import DOMAIN, NO_LINKS, DomainName, NameQuery, NoLinks
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.contracts import convert, operation
+from stoker.http.fields import Name
+from stoker.http.identity.access import is_administrator
+from stoker.http.identity.serializers import DOMAIN, listing, serialize_role
+from stoker.http.request_context import RequestContext
 from stoker.identity import administration
-from stoker.identity.directory import ROLES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import identity
 from stoker.store.tx import Tx
 
 
-class Role(Answer):
-    id: Id
-    name: Id
-    domain_id: None
-    description: str | None
-    options: dict[str, Any]
-
-
-class AssignmentQuery(Query):
-    user: Text | None = field(name="user.id", default=None)
-    project: Text | None = field(name="scope.project.id", default=None)
-    system: Annotated[Text | None, Meta(description="Only the roles on the system")] = field(
-        name="scope.system", default=None
-    )
-    role: Text | None = field(name="role.id", default=None)
-    include_names: Annotated[Text | None, Meta(description="The assignments contain names")] = None
-
-    def matches(self, user_id: str, role: str) -> bool:
-        return self.user in (None, user_id) and self.role in (None, role)
-
-
-class AssignedRole(Answer):
-    """With ``include_names``, all members of the role."""
-
-    id: Id
-    name: Id | Absent = UNSET
-    domain_id: Absent | None = UNSET
-    description: str | Absent | None = UNSET
-    options: dict[str, Any] | Absent = UNSET
-
-
-class NamedId(Answer):
-    """With ``include_names``, also the name and the domain."""
-
-    id: Id
-    name: str | Absent | None = UNSET
-    domain: DomainName | Absent = UNSET
-
-
-class AssignmentScope(Answer):
-    project: NamedId | Absent = UNSET
-    system: dict[Literal["all"], bool] | Absent = UNSET
-
-
-class AssignmentLink(Answer):
-    assignment: str
-
-
-class RoleAssignment(Answer):
-    role: AssignedRole
-    user: NamedId
-    scope: AssignmentScope
-    links: AssignmentLink
-
-
-@operation(200, {"roles": list[Role], "links": NoLinks})
-def roles(_: RequestContext, query: NameQuery) -> Response:
-    """List the roles."""
-    return _respond(role for role in ROLES if query.name in (None, role))
-
-
-@operation(200, {"role": Role})
-def show_role(request: RequestContext) -> Response:
-    """Return a role."""
-    if request.path["role_id"] not in ROLES:
-        raise EntityNotFound(f"Could not find role: {request.path['role_id']}.")
-    return Response(200, {"role": _role(request.path["role_id"])})
-
-
-@operation(201, {"role": Role})
-def create_role(_: RequestContext) -> Response:
-    """Always refuse: the set of roles is fixed. Raises Forbidden."""
-    administration.create_role()
-
-
-@operation(200, {"role_assignments": list[RoleAssignment], "links": NoLinks})
-def index(request: RequestContext, query: AssignmentQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the role assignments in projects and on the system that match the query's filters."""
-    named = query.include_names not in (None, "0", "false", "False")
-    with request.app.store.read() as tx:
-        in_projects = identity.list_assignments(tx) if query.system is None else []
-        on_system = identity.list_system_assignments(tx) if query.project is None else []
-        names = {user.id: user.name for user in identity.list_users(tx)} if named else {}
-        names |= {project.id: project.name for project in identity.list_projects(tx)} if named else {}
-    root = f"{request.app.settings.public_url}/identity/v3"
+    assignments = _list_assignments(tx, request)
+    if request.query.get("include_names", "0") in ("0", "false", "False"):
+        return listing("role_assignments", assignments)
+    ids = [part["id"] for item in assignments for part in (item["user"], item["scope"].get("project")) if part]
+    names = identity.names(tx, ids)
+    for item in assignments:
+        item["role"] = serialize_role(item["role"]["id"])
+        for part in (item["user"], item["scope"].get("project")):
+            if part:
+                part |= {"name": names.get(part["id"]), "domain": DOMAIN}
+    return listing("role_assignments", assignments)
 
-    def ref(id: str) -> NamedId:
-        return NamedId(id=id, name=names.get(id), domain=DOMAIN) if named else NamedId(id=id)
 
-    def render(user_id: str, role: str, scope: AssignmentScope, place: str) -> RoleAssignment:
-        return RoleAssignment(
-            role=fill(AssignedRole, _role(role)) if named else AssignedRole(id=role),
-            user=ref(user_id),
-            scope=scope,
-            links=AssignmentLink(assignment=f"{root}/{place}/users/{user_id}/roles/{role}"),
-        )
+def _list_assignments(tx: Tx, request: RequestContext) -> list[dict[str, Any]]:
+    """Return the assignments that match the query. No role is assigned to a group or on a domain."""
+    query, root = request.query, f"{request.app.settings.public_url}/identity/v3"
+    if "scope.domain.id" in query or "group.id" in query:
+        return []
+    filters, project_id = {"user_id": query.get("user.id"), "role": query.get("role.id")}, query.get("scope.project.id")
 
-    assignments = [
-        render(user_id, role, AssignmentScope(project=ref(project_id)), f"projects/{project_id}")
-        for user_id, project_id, role in in_projects
-        if query.matches(user_id, role) and query.project in (None, project_id)
+    def render(user_id: str, role: str, scope: dict[str, Any], place: str) -> dict[str, Any]:
+        link = f"{root}/{place}/users/{user_id}/roles/{role}"
+        return {"role": {"id": role}, "user": {"id": user_id}, "scope": scope, "links": {"assignment": link}}
+
+    in_projects = [] if "scope.system" in query else identity.list_assignments(tx, project_id=project_id, **filters)
+    on_system = [] if project_id is not None else identity.list_system_assignments(tx, **filters)
+    return [
+        *(render(user, role, {"project": {"id": id}}, f"projects/{id}") for user, id, role in in_projects),
+        *(render(user, role, {"system": {"all": True}}, "system") for user, role in on_system),
     ]
-    assignments += [
-        render(user_id, role, AssignmentScope(system={"all": True}), "system")
-        for user_id, role in on_system
-        if query.matches(user_id, role)
-    ]
-    return Response(200, {"role_assignments": assignments, "links": NO_LINKS})
 
 
-@operation(200, {"roles": list[Role], "links": NoLinks})
-def of_user(request: RequestContext) -> Response:
+@operation(200)
+def of_user(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the roles of a user in a project. Raises EntityNotFound."""
-    with request.app.store.read() as tx:
-        roles = identity.roles(tx, request.path["user_id"], request.path["project_id"])
-        if not roles:  # a user without a role in the project must not learn whether the project exists
-            _refuse_unknown(tx, request)
-    return _respond(sorted(roles))
+    roles = identity.roles(tx, request.path["user_id"], request.path["project_id"])
+    if not roles:  # a user without a role in the project must not learn whether the project exists
+        _refuse_unknown(tx, request)
+    return listing("roles", map(serialize_role, sorted(roles)))
 
 
 @operation(204)
-def check(request: RequestContext) -> Response:
+def check(request: RequestContext, tx: Tx) -> None:
     """Return 204 if the user has the role in the project. Raises EntityNotFound otherwise."""
-    with request.app.store.read() as tx:
-        roles = identity.roles(tx, request.path["user_id"], request.path["project_id"])
-    return _respond_to_check(request, roles)
+    _require(request, identity.roles(tx, request.path["user_id"], request.path["project_id"]))
 
 
 @operation(204)
-def grant(request: RequestContext) -> Response:
+def grant(request: RequestContext, tx: Tx) -> None:
     """Give a user a role in a project."""
-    request.app.store.write(lambda tx: administration.grant(tx, *_grant(request)))
-    return Response(204)
+    administration.grant(tx, *_grant(request))
 
 
 @operation(204)
-def revoke(request: RequestContext) -> Response:
+def revoke(request: RequestContext, tx: Tx) -> None:
     """Remove a role of a user in a project."""
-    request.app.store.write(lambda tx: administration.revoke(tx, *_grant(request)))
-    return Response(204)
+    administration.revoke(tx, *_grant(request))
 
 
-@operation(200, {"roles": list[Role], "links": NoLinks})
-def of_user_on_system(request: RequestContext) -> Response:
+@operation(200)
+def of_user_on_system(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the roles of a user on the system."""
-    with request.app.store.read() as tx:
-        return _respond(sorted(identity.system_roles(tx, request.path["user_id"])))
+    return listing("roles", map(serialize_role, sorted(identity.system_roles(tx, request.path["user_id"]))))
 
 
 @operation(204)
-def check_on_system(request: RequestContext) -> Response:
+def check_on_system(request: RequestContext, tx: Tx) -> None:
     """Return 204 if the user has the role on the system. Raises EntityNotFound otherwise."""
-    with request.app.store.read() as tx:
-        return _respond_to_check(request, identity.system_roles(tx, request.path["user_id"]))
+    _require(request, identity.system_roles(tx, request.path["user_id"]))
 
 
 @operation(204)
-def grant_on_system(request: RequestContext) -> Response:
+def grant_on_system(request: RequestContext, tx: Tx) -> None:
     """Give a user a role on the system."""
-    user_id, role = request.path["user_id"], request.path["role_id"]
-    request.app.store.write(lambda tx: administration.grant_system(tx, user_id, role))
-    return Response(204)
+    administration.grant_system(tx, request.path["user_id"], request.path["role_id"])
 
 
 @operation(204)
-def revoke_on_system(request: RequestContext) -> Response:
+def revoke_on_system(request: RequestContext, tx: Tx) -> None:
     """Remove a system role. Users cannot remove their own, so that a site always keeps an administrator."""
     user_id, role = request.path["user_id"], request.path["role_id"]
     if user_id == request.user.user_id:
         raise Invalid("you cannot remove your own system role: another administrator of the site has to do it")
-    request.app.store.write(lambda tx: administration.revoke_system(tx, user_id, role))
-    return Response(204)
+    administration.revoke_system(tx, user_id, role)
 
 
 def _refuse_unknown(tx: Tx, request: RequestContext) -> None:
     """Raises EntityNotFound if the user or the project does not exist, or if the caller may not know."""
-    if request.limited_to is not None:
+    if not is_administrator(request):
         raise EntityNotFound(f"Could not find project: {request.path['project_id']}.")
     administration.user(tx, request.path["user_id"])
     administration.project(tx, request.path["project_id"])
 
 
-def _respond_to_check(request: RequestContext, roles: frozenset[str]) -> Response:
-    """Return 204 if the path's role is among ``roles``. Raises EntityNotFound otherwise."""
+def _require(request: RequestContext, roles: frozenset[str]) -> None:
+    """Raise EntityNotFound unless the path's role is among ``roles``."""
     if request.path["role_id"] not in roles:
         raise EntityNotFound("Could not find role assignment.")
-    return Response(204)
 
 
 def _grant(request: RequestContext) -> tuple[str, str, str]:
     return request.path["user_id"], request.path["project_id"], convert(request.path["role_id"], Name, "role")
-
-
-def _respond(roles: Iterable[str]) -> Response:
-    return Response(200, {"roles": [_role(role) for role in roles], "links": NO_LINKS})
-
-
-def _role(role: str) -> Role:
-    return Role(id=role, name=role, domain_id=None, description=None, options={})

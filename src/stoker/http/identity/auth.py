@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from stoker.http import audit_trail
 from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Text
-from stoker.http.identity.tokens import Token, TokenQuery, serialize_token
-from stoker.http.identity.types import (
-    NO_LINKS,
-    NoLinks,
-    Project,
-    serialize_project,
-)
+from stoker.http.identity.access import limit_of
+from stoker.http.identity.catalog import catalog
+from stoker.http.identity.serializers import DOMAIN, listing, serialize_project, time
 from stoker.http.request_context import RequestContext, Response
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
-from stoker.model.errors import EntityNotFound, Invalid, Unauthorized
+from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
 from stoker.store import identity
+from stoker.store.tx import Tx
 
 
 class DomainRef(Body):
@@ -81,44 +79,87 @@ class Login(Body):
     auth: LoginAuth
 
 
-@operation(201, {"token": Token}, headers=("X-Subject-Token",), errors=(401,))
-def log_in(request: RequestContext, body: Login, query: TokenQuery) -> Response:
+@operation(201)
+def log_in(request: RequestContext, body: Login) -> Response:
     """Issue a token for a password, another token or an application credential. Raises Unauthorized."""
-    return respond(201, request, _issue(request, body.auth), query)
+    name, store = _name_of(body.auth.identity), request.app.store
+    address = client_address(request.raw, request.app.settings)
+    try:
+        issued = _issue(request, body.auth, address)
+    except Unauthorized as refused:
+        if name is not None:
+            audit_trail.record_failed_login(store, name, address, refused.message)
+        raise
+    if name is not None:
+        audit_trail.record_login(store, issued.principal, address)
+    headers = {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"}
+    return Response(201, {"token": _serialize(request, issued)}, headers)
 
 
-@operation(200, {"token": Token}, headers=("X-Subject-Token",), request_headers=("X-Subject-Token",), errors=(404,))
-def show(request: RequestContext, query: TokenQuery) -> Response:
+@operation(200)
+def show(request: RequestContext) -> Response:
     """Return the token in X-Subject-Token. Users may read only their own tokens. Raises EntityNotFound or Forbidden."""
     issued = _own_token(request)
-    return Response(200, {"token": serialize_token(request, issued, query)}, {"X-Subject-Token": issued.token})
+    return Response(200, {"token": _serialize(request, issued)}, {"X-Subject-Token": issued.token})
 
 
-@operation(204, request_headers=("X-Subject-Token",), errors=(404,))
-def revoke(request: RequestContext) -> Response:
+@operation(204)
+def revoke(request: RequestContext) -> None:
     """
     Revoke the token in X-Subject-Token. Users may revoke only their own tokens. Raises EntityNotFound or Forbidden.
     """
     request.app.identity.tokens.revoke(_own_token(request).token)
-    return Response(204)
 
 
-@operation(200, {"projects": list[Project], "links": NoLinks})
-def projects(request: RequestContext) -> Response:
+@operation(200)
+def projects(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the projects in which the caller has a role."""
-    with request.app.store.read() as tx:
-        projects = identity.projects_of(tx, request.user.user_id)
-    return Response(200, {"projects": [serialize_project(project) for project in projects], "links": NO_LINKS})
+    return listing("projects", map(serialize_project, identity.list_projects(tx, user_id=request.user.user_id)))
 
 
-def respond(status: int, request: RequestContext, issued: Issued, query: TokenQuery) -> Response:
-    """Return the response to a login."""
-    headers = {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"}
-    return Response(status, {"token": serialize_token(request, issued, query)}, headers)
+def _serialize(request: RequestContext, issued: Issued) -> dict[str, Any]:
+    """Return Keystone's representation of an issued token."""
+    principal, row, project = issued.principal, issued.row, issued.project
+    token: dict[str, Any] = {
+        "methods": list(row.methods),
+        "user": {
+            "id": principal.user_id,
+            "name": principal.user_name,
+            "domain": DOMAIN,
+            "password_expires_at": None,
+        },
+        "audit_ids": [],
+        "issued_at": time(row.issued_at),
+        "expires_at": time(principal.expires_at),
+    }
+    if project is not None:
+        token |= {"project": {"id": project.id, "name": project.name, "domain": DOMAIN}, "is_domain": False}
+    if row.system:
+        token["system"] = {"all": True}
+    if project is not None or row.system:
+        token["roles"] = [{"id": role, "name": role} for role in sorted(principal.roles)]
+        if "nocatalog" not in request.query:
+            token["catalog"] = catalog(request.app.settings, principal.project_id)
+    if row.application_credential_id is not None:
+        token["application_credential"] = {
+            "id": row.application_credential_id,
+            "restricted": principal.restricted,
+        }
+    return token
 
 
-def _issue(request: RequestContext, auth: LoginAuth) -> Issued:
-    scope, address = _scope(auth.scope), client_address(request.raw, request.app.settings)
+def _name_of(login: LoginIdentity) -> str | None:
+    """Return whom the login names; None for a new token in exchange for another one."""
+    if login.password is not None:
+        return login.password.user.name or login.password.user.id
+    if login.application_credential is not None:
+        credential = login.application_credential
+        return f"application credential {credential.name or credential.id}"
+    return None
+
+
+def _issue(request: RequestContext, auth: LoginAuth, address: str) -> Issued:
+    scope = _scope(auth.scope)
     match auth.identity:
         case LoginIdentity(methods=["password"], password=PasswordMethod(user=user)):
             return request.app.identity.log_in(user.to_named(), user.password, scope, address)
@@ -158,5 +199,6 @@ def _own_token(request: RequestContext) -> Issued:
         issued = request.app.identity.tokens.read(token)
     except Unauthorized:
         raise EntityNotFound("This is not a recognized token.") from None
-    request.require_owner(issued.principal.user_id)
+    if limit_of(request) not in (None, issued.principal.user_id):
+        raise Forbidden("You are not authorized to perform the requested action.")
     return issued

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Body, LongText
-from stoker.http.identity.types import NO_LINKS, AccountName, NameQuery, NoLinks, Project, changes_of, serialize_project
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.identity.access import limit_of
+from stoker.http.identity.serializers import AccountName, changes_of, is_enabled, listing, serialize_project
+from stoker.http.request_context import RequestContext
 from stoker.identity import administration
-from stoker.model import principal as model
+from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import EntityNotFound
+from stoker.model.principal import Project
 from stoker.store import identity
 from stoker.store.tx import Tx
 
@@ -35,58 +39,68 @@ class ProjectUpdateBody(Body):
     project: ProjectUpdate
 
 
-@operation(200, {"projects": list[Project], "links": NoLinks})
-def index(request: RequestContext, query: NameQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List all projects for site administrators, for others the projects in which they have a role."""
-    with request.app.store.read() as tx:
-        projects = [project for project in _visible(tx, request) if query.name in (None, project.name)]
-    return Response(200, {"projects": [serialize_project(project) for project in projects], "links": NO_LINKS})
+    query, enabled = request.query, is_enabled(request)
+    domain_id = query.get("domain_id")
+    # No project is a domain or has tags, and the parent of every project is the domain.
+    is_empty = (
+        query.get("is_domain", "").lower() == "true"
+        or query.get("tags")
+        or query.get("tags-any")
+        or query.get("parent_id", domain_id or DOMAIN_ID) != (domain_id or DOMAIN_ID)
+    )
+    if is_empty:
+        return listing("projects", [])
+    projects = _visible(tx, request, name=query.get("name"), domain_id=domain_id, enabled=enabled)
+    return listing("projects", map(serialize_project, projects))
 
 
-@operation(200, {"project": Project})
-def show(request: RequestContext) -> Response:
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a project."""
-    id = request.path["project_id"]
-    with request.app.store.read() as tx:
-        project = next((project for project in _visible(tx, request) if project.id == id), None)
-    if project is None:
-        raise EntityNotFound(f"Could not find project: {id}.")
-    return _respond(200, project)
+    return {"project": serialize_project(_get(tx, request))}
 
 
-@operation(201, {"project": Project}, errors=(409,))
-def create(request: RequestContext, body: ProjectCreateBody) -> Response:
+@operation(200)
+def tags(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the tags of a project, which never has any."""
+    _get(tx, request)
+    return listing("tags", [])
+
+
+@operation(201)
+def create(request: RequestContext, tx: Tx, body: ProjectCreateBody) -> dict[str, Any]:
     """Create a project."""
     new = body.project
-    return _respond(
-        201,
-        request.app.store.write(
-            lambda tx: administration.create_project(tx, new.name, new.description or "", enabled=new.enabled)
-        ),
-    )
+    request.subject.detail = new.name
+    project = administration.create_project(tx, new.name, new.description or "", enabled=new.enabled)
+    return {"project": serialize_project(project)}
 
 
-@operation(200, {"project": Project}, errors=(409,))
-def change(request: RequestContext, body: ProjectUpdateBody) -> Response:
+@operation(200)
+def change(request: RequestContext, tx: Tx, body: ProjectUpdateBody) -> dict[str, Any]:
     """Change a project."""
-    id, changes = request.path["project_id"], changes_of(body.project)
+    changes = changes_of(body.project)
     if "description" in changes:
         changes["description"] = changes["description"] or ""
-    return _respond(200, request.app.store.write(lambda tx: administration.change_project(tx, id, **changes)))
+    return {"project": serialize_project(administration.change_project(tx, request.path["project_id"], **changes))}
 
 
-@operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a project. Raises Conflict while the project is not empty."""
-    request.app.store.write(lambda tx: administration.delete_project(tx, request.path["project_id"]))
-    return Response(204)
+    administration.delete_project(tx, request.path["project_id"])
 
 
-def _visible(tx: Tx, request: RequestContext) -> list[model.Project]:
-    if request.limited_to is None:
-        return identity.list_projects(tx)
-    return identity.projects_of(tx, request.limited_to)
+def _visible(tx: Tx, request: RequestContext, **filters: str | bool | None) -> list[Project]:
+    return identity.list_projects(tx, user_id=limit_of(request), **filters)
 
 
-def _respond(status: int, project: model.Project) -> Response:
-    return Response(status, {"project": serialize_project(project)})
+def _get(tx: Tx, request: RequestContext) -> Project:
+    """Return the project of the path. Raises EntityNotFound."""
+    id = request.path["project_id"]
+    for project in _visible(tx, request, id=id):
+        return project
+    raise EntityNotFound(f"Could not find project: {id}.")

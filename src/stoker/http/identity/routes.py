@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from stoker.http.access import AnyToken, Public, SiteAdmin
-from stoker.http.identity import application_credentials, assignments, auth, catalog, ec2_credentials, projects, users
+from stoker.http.access import ANY_TOKEN, PUBLIC, SITE_ADMIN
+from stoker.http.api import Api
+from stoker.http.errors import Failure
+from stoker.http.identity import application_credentials, assignments, auth, catalog, projects, users
 from stoker.http.identity.access import (
-    Assignments,
-    OwnOrSiteAdmin,
-    ProjectAdmin,
-    Self,
-    SelfOrProjectAdmin,
-    SelfOrSiteAdmin,
+    ASSIGNMENTS,
+    FULL_SELF,
+    FULL_SELF_OR_SITE,
+    OWN_OR_SITE,
+    PROJECT_ADMIN,
+    SELF_OR_PROJECT_ADMIN,
+    SELF_OR_SITE,
 )
-from stoker.http.request_context import Route
+from stoker.http.request_context import Response, Route
 from stoker.http.threads import LOGINS
 
 _V3 = "/identity/v3"
@@ -20,22 +23,18 @@ _PROJECTS, _USERS = _V3 + "/projects", _V3 + "/users"
 _PROJECT, _USER = _PROJECTS + "/{project_id}", _USERS + "/{user_id}"
 _GRANT = _PROJECT + "/users/{user_id}/roles/{role_id}"
 _CREDENTIALS = _USER + "/application_credentials"
-_EC2 = _USER + "/credentials/OS-EC2"
 _SYSTEM_GRANTS = _V3 + "/system/users/{user_id}/roles"
-_LOGGED_IN = AnyToken()
+_LOGGED_IN, _SITE = ANY_TOKEN, SITE_ADMIN
 #: Maximum bytes of a request without a token; a password has at most 4,096 characters.
 _LOGIN_LIMIT = 64 * 1024
-_OWN = OwnOrSiteAdmin()
-_SITE = SiteAdmin()
-_PROJECT_ADMIN = ProjectAdmin()
-_SELF_OR_SITE = SelfOrSiteAdmin()
+_OWN, _PROJECT_ADMIN, _SELF_OR_SITE = OWN_OR_SITE, PROJECT_ADMIN, SELF_OR_SITE
 #: For requests with which a caller could gain more rights than the token has.
-_FULL_SELF, _FULL_SELF_OR_SITE = Self(unrestricted=True), SelfOrSiteAdmin(unrestricted=True)
+_FULL_SELF, _FULL_SELF_OR_SITE = FULL_SELF, FULL_SELF_OR_SITE
 
 ROUTES = [
-    Route("GET", "/identity", Public(), catalog.versions),
-    Route("GET", _V3, Public(), catalog.version),
-    Route("POST", _V3 + "/auth/tokens", Public(), auth.log_in, _LOGIN_LIMIT, executor=LOGINS),
+    Route("GET", "/identity", PUBLIC, catalog.versions),
+    Route("GET", _V3, PUBLIC, catalog.version),
+    Route("POST", _V3 + "/auth/tokens", PUBLIC, auth.log_in, _LOGIN_LIMIT, executor=LOGINS),
     Route("GET", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("HEAD", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("DELETE", _V3 + "/auth/tokens", _OWN, auth.revoke),
@@ -43,43 +42,71 @@ ROUTES = [
     Route("GET", _V3 + "/auth/projects", _LOGGED_IN, auth.projects),
     Route("GET", _V3 + "/auth/domains", _LOGGED_IN, catalog.domains),
     Route("GET", _PROJECTS, _OWN, projects.index),
-    Route("POST", _PROJECTS, _SITE, projects.create),
+    Route("POST", _PROJECTS, _SITE, projects.create, action="create project"),
     Route("GET", _PROJECT, _OWN, projects.show),
-    Route("PATCH", _PROJECT, _SITE, projects.change),
-    Route("DELETE", _PROJECT, _SITE, projects.delete),
-    Route("GET", _PROJECT + "/users/{user_id}/roles", SelfOrProjectAdmin(), assignments.of_user),
-    Route("HEAD", _GRANT, SelfOrProjectAdmin(), assignments.check),
-    Route("GET", _GRANT, SelfOrProjectAdmin(), assignments.check),
-    Route("PUT", _GRANT, _PROJECT_ADMIN, assignments.grant),
-    Route("DELETE", _GRANT, _PROJECT_ADMIN, assignments.revoke),
+    Route("GET", _PROJECT + "/tags", _OWN, projects.tags),
+    Route("PATCH", _PROJECT, _SITE, projects.change, action="change project"),
+    Route("DELETE", _PROJECT, _SITE, projects.delete, action="delete project"),
+    Route("GET", _PROJECT + "/users/{user_id}/roles", SELF_OR_PROJECT_ADMIN, assignments.of_user),
+    Route("HEAD", _GRANT, SELF_OR_PROJECT_ADMIN, assignments.check),
+    Route("GET", _GRANT, SELF_OR_PROJECT_ADMIN, assignments.check),
+    Route("PUT", _GRANT, _PROJECT_ADMIN, assignments.grant, action="grant role"),
+    Route("DELETE", _GRANT, _PROJECT_ADMIN, assignments.revoke, action="revoke role"),
     Route("GET", _SYSTEM_GRANTS, _SELF_OR_SITE, assignments.of_user_on_system),
     Route("HEAD", _SYSTEM_GRANTS + "/{role_id}", _SELF_OR_SITE, assignments.check_on_system),
     Route("GET", _SYSTEM_GRANTS + "/{role_id}", _SELF_OR_SITE, assignments.check_on_system),
-    Route("PUT", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.grant_on_system),
-    Route("DELETE", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.revoke_on_system),
+    Route("PUT", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.grant_on_system, action="grant role on system"),
+    Route("DELETE", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.revoke_on_system, action="revoke role on system"),
     Route("GET", _USERS, _SITE, users.index),
-    Route("POST", _USERS, _SITE, users.create),
+    Route("POST", _USERS, _SITE, users.create, executor=LOGINS, action="create user"),
     Route("GET", _USER, _SELF_OR_SITE, users.show),
-    Route("PATCH", _USER, _SITE, users.change),
-    Route("DELETE", _USER, _SITE, users.delete),
-    Route("POST", _USER + "/password", _FULL_SELF_OR_SITE, users.change_password),
+    Route("PATCH", _USER, _SITE, users.change, executor=LOGINS, action="change user"),
+    Route("DELETE", _USER, _SITE, users.delete, action="delete user"),
+    Route(
+        "POST",
+        _USER + "/password",
+        _FULL_SELF_OR_SITE,
+        users.change_password,
+        executor=LOGINS,
+        action="change password",
+    ),
     Route("GET", _USER + "/projects", _SELF_OR_SITE, users.projects),
+    Route("GET", _USER + "/groups", _SELF_OR_SITE, catalog.groups),
     Route("GET", _CREDENTIALS, _SELF_OR_SITE, application_credentials.index),
-    Route("POST", _CREDENTIALS, _FULL_SELF, application_credentials.create),
+    Route(
+        "POST",
+        _CREDENTIALS,
+        _FULL_SELF,
+        application_credentials.create,
+        executor=LOGINS,
+        action="create application credential",
+    ),
     Route("GET", _CREDENTIALS + "/{credential_id}", _SELF_OR_SITE, application_credentials.show),
-    Route("DELETE", _CREDENTIALS + "/{credential_id}", _FULL_SELF, application_credentials.delete),
-    Route("GET", _EC2, _FULL_SELF_OR_SITE, ec2_credentials.index),
-    Route("POST", _EC2, _FULL_SELF_OR_SITE, ec2_credentials.create),
-    Route("GET", _EC2 + "/{access}", _FULL_SELF_OR_SITE, ec2_credentials.show),
-    Route("DELETE", _EC2 + "/{access}", _FULL_SELF_OR_SITE, ec2_credentials.delete),
-    Route("POST", _V3 + "/ec2tokens", _SITE, ec2_credentials.log_in),
+    Route(
+        "DELETE",
+        _CREDENTIALS + "/{credential_id}",
+        _FULL_SELF,
+        application_credentials.delete,
+        action="delete application credential",
+    ),
     Route("GET", _V3 + "/domains", _LOGGED_IN, catalog.domains),
     Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, catalog.show_domain),
-    Route("GET", _V3 + "/roles", _LOGGED_IN, assignments.roles),
-    Route("POST", _V3 + "/roles", _SITE, assignments.create_role),
-    Route("GET", _V3 + "/roles/{role_id}", _LOGGED_IN, assignments.show_role),
-    Route("GET", _V3 + "/role_assignments", Assignments(), assignments.index),
+    Route("GET", _V3 + "/roles", _LOGGED_IN, catalog.roles),
+    Route("GET", _V3 + "/roles/{role_id}", _LOGGED_IN, catalog.show_role),
+    Route("GET", _V3 + "/role_assignments", ASSIGNMENTS, assignments.index),
     Route("GET", _V3 + "/services", _LOGGED_IN, catalog.services),
+    Route("GET", _V3 + "/services/{service_id}", _LOGGED_IN, catalog.show_service),
     Route("GET", _V3 + "/endpoints", _LOGGED_IN, catalog.endpoints),
+    Route("GET", _V3 + "/endpoints/{endpoint_id}", _LOGGED_IN, catalog.show_endpoint),
     Route("GET", _V3 + "/regions", _LOGGED_IN, catalog.regions),
+    Route("GET", _V3 + "/regions/{region_id}", _LOGGED_IN, catalog.show_region),
+    Route("GET", _V3 + "/groups", _SITE, catalog.groups),
 ]
+
+
+def _render(failure: Failure) -> Response:
+    content = {"code": failure.status, "title": failure.title, "message": failure.message or failure.explanation}
+    return Response(failure.status, {"error": content}, failure.headers)
+
+
+API = Api("identity", ROUTES, _render)

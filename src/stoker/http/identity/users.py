@@ -8,22 +8,21 @@ from msgspec import UNSET
 
 from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Id, Name, fill
-from stoker.http.identity.types import (
-    NO_LINKS,
+from stoker.http.fields import Absent, Body, LongText, Name
+from stoker.http.identity.serializers import (
     AccountName,
-    NameQuery,
-    NoLinks,
     Password,
-    Project,
     changes_of,
+    is_enabled,
+    listing,
     serialize_project,
 )
 from stoker.http.request_context import RequestContext, Response
 from stoker.identity import administration, passwords
-from stoker.model import principal as model
 from stoker.model.errors import Invalid, Unauthorized
+from stoker.model.principal import User
 from stoker.store import identity
+from stoker.store.tx import Tx
 
 
 class UserCreate(Body):
@@ -31,6 +30,8 @@ class UserCreate(Body):
     password: Password
     enabled: bool = True
     default_project_id: Name | None = None
+    description: LongText | None = None
+    email: Name | None = None
 
 
 class UserCreateBody(Body):
@@ -42,6 +43,8 @@ class UserUpdate(Body):
     password: Password | Absent = UNSET
     enabled: bool | Absent = UNSET
     default_project_id: Name | Absent | None = UNSET
+    description: LongText | Absent | None = UNSET
+    email: Name | Absent | None = UNSET
 
 
 class UserUpdateBody(Body):
@@ -57,92 +60,91 @@ class PasswordChangeBody(Body):
     user: PasswordChange
 
 
-class User(Answer):
-    id: Id
-    name: str
-    domain_id: Id
-    default_project_id: str | None
-    enabled: bool
-    password_expires_at: None
-    options: dict[str, Any]
-
-
-@operation(200, {"users": list[User], "links": NoLinks})
-def index(request: RequestContext, query: NameQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the users."""
-    with request.app.store.read() as tx:
-        users = [user for user in identity.list_users(tx) if query.name in (None, user.name)]
-    return Response(200, {"users": [_serialize(user) for user in users], "links": NO_LINKS})
+    query, enabled = request.query, is_enabled(request)
+    users = identity.list_users(tx, name=query.get("name"), domain_id=query.get("domain_id"), enabled=enabled)
+    return listing("users", map(_serialize, users))
 
 
-@operation(200, {"user": User})
-def show(request: RequestContext) -> Response:
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a user."""
-    with request.app.store.read() as tx:
-        return Response(200, {"user": _serialize(administration.user(tx, request.path["user_id"]))})
+    return {"user": _serialize(administration.user(tx, request.path["user_id"]))}
 
 
-@operation(201, {"user": User}, errors=(404, 409))
-def create(request: RequestContext, body: UserCreateBody) -> Response:
+@operation(201)
+def create(request: RequestContext, body: UserCreateBody) -> dict[str, Any]:
     """Create a user."""
-    new, hashed = body.user, _hash(request, body.user.password)
-    user = request.app.store.write(
-        lambda tx: administration.create_user(tx, new.name, hashed, new.default_project_id, enabled=new.enabled)
-    )
-    return Response(201, {"user": _serialize(user)})
+    fields = changes_of(body.user)
+    hashed = _hash(fields.pop("password"))  # takes too long for a transaction
+
+    def do(tx: Tx) -> User:
+        request.subject.detail = body.user.name
+        return administration.create_user(tx, password_hash=hashed, **fields)
+
+    return {"user": _serialize(request.write(do))}
 
 
-@operation(200, {"user": User}, errors=(409,))
-def change(request: RequestContext, body: UserUpdateBody) -> Response:
+@operation(200)
+def change(request: RequestContext, body: UserUpdateBody) -> dict[str, Any]:
     """Change a user. A new password ends all tokens of the user."""
     changes = changes_of(body.user)
     if "password" in changes:
-        changes["password_hash"] = _hash(request, changes.pop("password"))
-    user = request.app.store.write(lambda tx: administration.change_user(tx, request.path["user_id"], **changes))
-    return Response(200, {"user": _serialize(user)})
+        changes["password_hash"] = _hash(changes.pop("password"))
+    user = request.write(lambda tx: administration.change_user(tx, request.path["user_id"], **changes))
+    return {"user": _serialize(user)}
 
 
 @operation(204)
 def change_password(request: RequestContext, body: PasswordChangeBody) -> Response:
     """Change a user's own password. Requires the old password; all tokens of the user end."""
-    _check_length(request, body.user.password)
+    _check_length(body.user.password)
     with request.app.store.read() as tx:
         user = administration.user(tx, request.path["user_id"])
     address, old = client_address(request.raw, request.app.settings), body.user.original_password
     if not request.app.identity.is_password(user.id, old, user.password_hash, address):
         raise Unauthorized("The original password is wrong.")
     hashed = passwords.hash_password(body.user.password)
-    request.app.store.write(lambda tx: administration.change_user(tx, user.id, password_hash=hashed))
+    request.write(lambda tx: administration.change_user(tx, user.id, password_hash=hashed))
     return Response(204)
 
 
-@operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a user with all tokens and credentials. Users cannot delete themselves."""
     if request.path["user_id"] == request.user.user_id:
         raise Invalid("you cannot delete your own user")
-    request.app.store.write(lambda tx: administration.delete_user(tx, request.path["user_id"]))
-    return Response(204)
+    administration.delete_user(tx, request.path["user_id"])
 
 
-@operation(200, {"projects": list[Project], "links": NoLinks})
-def projects(request: RequestContext) -> Response:
+@operation(200)
+def projects(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the projects in which a user has a role."""
-    with request.app.store.read() as tx:
-        projects = identity.projects_of(tx, request.path["user_id"])
-    return Response(200, {"projects": [serialize_project(project) for project in projects], "links": NO_LINKS})
+    return listing("projects", map(serialize_project, identity.list_projects(tx, user_id=request.path["user_id"])))
 
 
-def _hash(request: RequestContext, password: str) -> str:
-    _check_length(request, password)
+def _hash(password: str) -> str:
+    _check_length(password)
     return passwords.hash_password(password)
 
 
-def _check_length(request: RequestContext, password: str) -> None:
-    least = request.app.settings.min_password_length
-    if len(password) < least:
-        raise Invalid(f"password must be a text of {least} to 4096 characters (min_password_length)")
+def _check_length(password: str) -> None:
+    if len(password) < passwords.MIN_LENGTH:
+        raise Invalid(f"password must be a text of {passwords.MIN_LENGTH} to 4096 characters")
 
 
-def _serialize(user: model.User) -> User:
-    return fill(User, user, password_expires_at=None, options={})
+def _serialize(user: User) -> dict[str, Any]:
+    """Return a user. As in Keystone, a description and an email that the user does not have are absent."""
+    optional = {"description": user.description, "email": user.email}
+    return {
+        "id": user.id,
+        "name": user.name,
+        "domain_id": user.domain_id,
+        "default_project_id": user.default_project_id,
+        "enabled": user.enabled,
+        "password_expires_at": None,
+        "options": {},
+        **{name: value for name, value in optional.items() if value is not None},
+    }

@@ -2,74 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
 
-from starlette.requests import Request
-
-from stoker.http.access import AuthResult, principal_of, with_implied_roles
+from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
 from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import stack_users
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid
+from stoker.model.ids import split_remote_name
 from stoker.store import identity
 
 #: Path prefix of the API. Signed paths omit it, because Zaqar's signatures cover the path without its mount point.
 MOUNTED_AT = "/messaging"
+_MESSAGES = re.compile(r"/v(?:2|1\.1)/queues/([^/]+)/messages(?:/.*)?", re.DOTALL)
 _REFUSED = "This signed URL is not valid for this request, or has expired."
 
 
-class QueueAccess:
-    """
-    Requires a token of the queues' project, with the role or a role that includes it.
+class QueueUser(InProject):
+    """A predicate: the token is for the queues' project, with the role. Users of resources have their own queues."""
 
-    Without a token, a URL signature for the path and method is required. ``/share`` and Stoker's own signed queue URLs
-    provide such signatures.
-    """
-
-    def __init__(self, role: str) -> None:
-        self.roles = with_implied_roles(role)
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        project = request.headers.get("x-project-id")
-        if "url-signature" in request.headers:
-            return await self._authenticate_signature(request, project or "", app)
-        principal = await principal_of(request, app)
+    def __call__(self, caller: Caller, attempt: Attempt) -> bool:
+        """Return whether the caller may use the queue. Raises Invalid and Forbidden."""
+        principal = caller.principal
+        if principal is None:
+            return True
+        project = attempt.request.headers.get("x-project-id")
         if principal.project_id is None:
             raise Invalid("queues belong to projects: use a token that is scoped to one")
         if project and project not in (principal.project_id, principal.login_project_id):
             raise Forbidden("X-Project-Id names another project than the token's")
         if principal.resource_id is not None:
-            if not _own_queue(principal.resource_id, request.scope["path"].removeprefix(MOUNTED_AT)):
-                raise Forbidden("You are not authorized to complete this action.")
-            return AuthResult(principal=principal, project=principal.project_id, as_owner=True)
-        if not self.roles & principal.roles:
-            raise Forbidden("You are not authorized to complete this action.")
-        return AuthResult(principal=principal, project=principal.project_id)
+            return _own_queue(principal.resource_id, attempt.request.scope["path"].removeprefix(MOUNTED_AT))
+        return self.includes(principal)
 
-    async def _authenticate_signature(self, request: Request, project: str, app: App) -> AuthResult:
-        """Check the signature. Like Zaqar, the error does not name the reason. Raises EntityNotFound."""
-        headers = request.headers
-        path = request.scope["path"].removeprefix(MOUNTED_AT)
-        for urls, lives in ((app.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
-            allowed = urls.allows(
-                request.method,
-                path,
-                project=project,
-                paths=headers.get("url-paths", "").split(","),
-                methods=headers.get("url-methods", "").split(","),
-                expires=headers.get("url-expires", ""),
-                signature=headers["url-signature"],
-                now=app.store.clock.now(),
-            )
-            if allowed and await in_thread(lives, app, project, path):
-                return AuthResult(project=project, as_owner=urls is app.agents_urls)
-        raise EntityNotFound(_REFUSED)
+
+async def _by_signature(attempt: Attempt) -> Caller | None:
+    """
+    Check the signature for the path and method, which ``/share`` or Stoker itself has created.
+
+    Like Zaqar, the error does not name the reason. Raises EntityNotFound.
+    """
+    request, app = attempt.request, attempt.app
+    headers = request.headers
+    if "url-signature" not in headers:
+        return None
+    project = headers.get("x-project-id") or ""
+    signed = request.scope["path"].removeprefix(MOUNTED_AT)
+    for urls, lives in ((app.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
+        allowed = urls.allows(
+            request.method,
+            signed,
+            project=project,
+            paths=headers.get("url-paths", "").split(","),
+            methods=headers.get("url-methods", "").split(","),
+            expires=headers.get("url-expires", ""),
+            signature=headers["url-signature"],
+            now=app.store.clock.now(),
+        )
+        if allowed and await in_thread(lives, app, project, signed):
+            return Caller(project=project, as_owner=urls is app.agents_urls)
+    raise EntityNotFound(_REFUSED)
+
+
+def queue_access(role: str) -> Access:
+    """Return the rule of a route that needs a role in the queues' project, or a signed URL."""
+    return Access(Credential("urlSignature", _by_signature), TOKEN, allow=QueueUser(role))
 
 
 def _own_queue(resource_id: str, path: str) -> bool:
-    """Return whether the path is within the messages of the queue that has the resource's id as its name."""
-    own = [f"/{version}/queues/{resource_id}/messages" for version in ("v2", "v1.1")]
-    return path in own or any(path.startswith(f"{root}/") for root in own)
+    """Return whether the path is within the messages of a queue of the resource."""
+    match = _MESSAGES.fullmatch(path)
+    return match is not None and split_remote_name(match[1])[0] == resource_id
 
 
 def _stands_for_one(app: App, project_id: str, path: str) -> bool:
@@ -78,7 +81,7 @@ def _stands_for_one(app: App, project_id: str, path: str) -> bool:
 
     A signed URL for an agent is valid as long as a login of that user.
     """
-    user_id = stack_users.user_id(path.removeprefix("/v2/queues/").partition("/")[0])
+    user_id = stack_users.user_id(split_remote_name(path.removeprefix("/v2/queues/").partition("/")[0])[0])
     with app.store.read() as tx:
         user = stack_users.find(tx, user_id)
     return user is not None and user.project.id == project_id and user.project.enabled

@@ -4,200 +4,102 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import UNSET, Meta
+from msgspec import Meta
 
-from stoker.http.contracts import Success, operation
-from stoker.http.fields import Absent, Answer, Body, Count, Id, Query, fill
-from stoker.http.messaging import queue_params
-from stoker.http.messaging.types import (
-    Ids,
-    PageLink,
-    PageQuery,
-    PageSize,
-    QueueMessage,
-    WordFlag,
-    age,
-    body_of,
-    serialize_message,
-    serialize_messages,
-    split_ids,
-)
+from stoker.http.contracts import operation
+from stoker.http.fields import Body
+from stoker.http.messaging import params
 from stoker.http.request_context import RequestContext, Response
-from stoker.messaging import deletion, limits
-from stoker.messaging.drafts import Draft
-from stoker.model import messaging as model
+from stoker.messaging import limits
+from stoker.messaging.service import Draft
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import messages
-from stoker.store.messages import Filter
 from stoker.store.tx import Tx
 
 _LATEST = 2**62
 
 
-class NewMessage(Body):
-    """A message of any JSON. ``ttl`` and ``delay`` are in seconds; the queue's metadata has the defaults."""
-
-    body: Any
-    ttl: Annotated[int, Meta(ge=limits.SHORTEST_TTL, le=limits.LONGEST_TTL)] | Absent = UNSET
-    delay: Annotated[int, Meta(ge=0, le=limits.LONGEST_DELAY)] | Absent = UNSET
-
-
 class NewMessages(Body):
-    messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=limits.MESSAGES_A_POST)]
+    messages: Annotated[list[Draft], Meta(min_length=1, max_length=limits.MESSAGES_A_POST)]
 
 
-class MessageQuery(PageQuery):
-    """``ids`` names messages; without it, a page of the queue is listed."""
-
-    ids: Ids = ()
-    echo: Annotated[WordFlag, Meta(description="Also the client's own messages")] = False
-    include_claimed: WordFlag = False
-    include_delayed: WordFlag = False
-
-
-class DeletionQuery(Query):
-    """Either ``ids``, the messages to delete, or ``pop``, the number of messages to remove and return."""
-
-    ids: Ids = ()
-    claim_ids: Ids = ()
-    pop: PageSize | None = None
-
-
-class ClaimIdQuery(Query):
-    claim_id: str | None = None
-
-
-class PostedMessages(Answer):
-    resources: list[str]
-
-
-class PoppedMessage(Answer):
-    """A message that was removed from its queue. It has no link."""
-
-    id: Id
-    ttl: Count
-    age: Count
-    body: Any
-    claim_id: str | None
-    claim_count: Count
-    checksum: str
-
-
-class MessagePage(Answer):
-    messages: list[QueueMessage]
-    links: list[PageLink] | Absent = UNSET
-
-
-@operation(201, PostedMessages, headers=("Location",), request_headers=("Client-ID",))
-def post(request: RequestContext, body: NewMessages) -> Response:
+@operation(201)
+def post(request: RequestContext, tx: Tx, body: NewMessages) -> Response:
     """Post messages, and create the queue if necessary."""
-    name, client_id = queue_params.queue_name(request), queue_params.client_id(request)
-    drafts = [Draft(message.body, _or_none(message.ttl), _or_none(message.delay)) for message in body.messages]
-    size, path = len(request.body), queue_params.path(request)
-    ids = request.app.store.write(
-        lambda tx: request.app.messaging.receive(
-            tx, request.project, name, drafts, size=size, client_id=client_id, as_owner=request.as_owner
-        )
+    name, path = params.queue_name(request), params.path(request)
+    ids = request.app.messaging.receive(
+        tx,
+        request.project,
+        name,
+        body.messages,
+        size=len(request.body),
+        client_id=params.client_id(request),
+        as_owner=request.caller.as_owner,
     )
-    content = PostedMessages(resources=[f"{path}/{id}" for id in ids])
-    return Response(201, content, headers={"Location": f"{path}?ids={','.join(ids)}"})
+    resources = [f"{path}/{id}" for id in ids]
+    return Response(201, {"resources": resources}, headers={"Location": f"{path}?ids={','.join(ids)}"})
 
 
-@operation(200, MessagePage, request_headers=("Client-ID",))
-def index(request: RequestContext, query: MessageQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """
     List messages, or the messages that `ids` names.
 
-    By default without the client's own, claimed and delayed messages.
+    By default without the client's own and without delayed messages.
     """
-    client_id, ids = queue_params.client_id(request), split_ids(query.ids, "ids")
-    if ids is not None:
-        return _by_ids(request, ids)
-    which = Filter(
-        not_of=None if query.echo else client_id, claimed=query.include_claimed, delayed=query.include_delayed
-    )
-    base = queue_params.base(request)
-    with request.app.store.read() as tx:
-        queue = queue_params.readable_queue(request, tx)
-        page: list[model.Message] = []
-        if queue is not None:
-            after = _parse_marker(tx, queue.id, query.marker)
-            page = messages.page(tx, queue.id, which, after=after, limit=query.limit or limits.PAGE)
-        content = MessagePage(messages=serialize_messages(page, base, tx.now), links=[])
+    client_id, ids, base = params.client_id(request), params.ids(request), params.base(request)
+    not_of = None if params.flag(request, "echo") else client_id
+    delayed, limit = params.flag(request, "include_delayed"), params.page_size(request)
+    queue = params.readable_queue(request, tx)
+    if ids:
+        named = messages.several(tx, queue.id, ids) if queue else []
+        if not named:
+            raise EntityNotFound(f"the queue {params.queue_name(request)!r} has none of the messages {ids!r:.500}")
+        return {"messages": params.serialize(named, base, tx.now)}
+    page, links = [], []
+    if queue is not None:
+        after = _parse_marker(tx, queue.id, request.query.get("marker"))
+        page = messages.page(tx, queue.id, after=after, limit=limit, not_of=not_of, delayed=delayed)
     if page:
-        repeated = ("limit", "echo", "include_claimed", "include_delayed")
-        content.links = queue_params.next_link(request, str(page[-1].seq), repeated)
-    return Response(200, content)
+        links = params.next_link(request, str(page[-1].seq), ("limit", "echo", "include_delayed"))
+    return {"messages": params.serialize(page, base, tx.now), "links": links}
 
 
-@operation(200, {"messages": list[PoppedMessage]}, also={204: Success()}, request_headers=("Client-ID",))
-def delete_several(request: RequestContext, query: DeletionQuery) -> Response:
+@operation(200)
+def delete_several(request: RequestContext, tx: Tx) -> Response:
     """Delete the messages that `ids` names (204), or remove and return up to `pop` messages. Raises Invalid."""
-    queue_params.client_id(request)
-    name, ids, pop = queue_params.queue_name(request), split_ids(query.ids, "ids"), query.pop
-    if (ids is None) == (pop is None):
+    params.client_id(request)
+    ids, pop = params.ids(request), bool(request.query.get("pop"))
+    if bool(ids) == pop:
         raise Invalid("give either ids, of messages to delete, or pop, the number of messages to remove and return")
-    if pop is None:
-        claim_ids = split_ids(query.claim_ids, "claim_ids")
-
-        def drop(tx: Tx) -> None:
-            queue = queue_params.queue(request, tx)
-            if queue is not None:
-                deletion.several(tx, queue, ids or [], claim_ids)
-
-        request.app.store.write(drop)
-        return Response(204)
-
-    def take(tx: Tx) -> list[PoppedMessage]:
-        removed = request.app.messaging.pop(tx, request.project, name, pop, as_owner=request.as_owner)
-        return [fill(PoppedMessage, message, age=age(message, tx.now), body=body_of(message)) for message in removed]
-
-    return Response(200, {"messages": request.app.store.write(take)})
-
-
-@operation(200, QueueMessage, request_headers=("Client-ID",))
-def show(request: RequestContext) -> Response:
-    """Return a message. Raises EntityNotFound."""
-    queue_params.client_id(request)
-    id, name = request.path["message_id"], queue_params.queue_name(request)
-    with request.app.store.read() as tx:
-        queue = queue_params.readable_queue(request, tx)
-        rows = messages.several(tx, queue.id, [id]) if queue else []
-        if not rows:
-            raise EntityNotFound(f"there is no message {id!r:.100} in the queue {name!r}")
-        return Response(200, serialize_message(rows[0], queue_params.base(request), tx.now))
-
-
-@operation(204, request_headers=("Client-ID",))
-def delete(request: RequestContext, query: ClaimIdQuery) -> Response:
-    """
-    Delete a message. Does nothing if the message does not exist.
-
-    Raises Forbidden if another claim holds the message, and Invalid for a claim that has ended or does not hold it.
-    """
-    queue_params.client_id(request)
-
-    def do(tx: Tx) -> None:
-        queue = queue_params.queue(request, tx)
+    if ids:
+        queue = params.writable_queue(request, tx)
         if queue is not None:
-            deletion.one(tx, queue, request.path["message_id"], query.claim_id)
-
-    request.app.store.write(do)
-    return Response(204)
-
-
-def _by_ids(request: RequestContext, ids: list[str]) -> Response:
-    name, base = queue_params.queue_name(request), queue_params.base(request)
-    with request.app.store.read() as tx:
-        queue = queue_params.readable_queue(request, tx)
-        rows = messages.several(tx, queue.id, ids) if queue else []
-        if not rows:
-            raise EntityNotFound(f"the queue {name!r} has none of the messages {', '.join(ids):.500}")
-        return Response(200, MessagePage(messages=serialize_messages(rows, base, tx.now)))
+            messages.delete(tx, queue.id, ids)
+        return Response(204)
+    name, limit = params.queue_name(request), params.page_size(request, "pop")
+    removed = request.app.messaging.pop(tx, request.project, name, limit, as_owner=request.caller.as_owner)
+    return Response(200, {"messages": [params.serialize_popped(message, tx.now) for message in removed]})
 
 
-def _or_none(seconds: int | Absent) -> int | None:
-    return None if seconds is UNSET else seconds
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """Return a message. Raises EntityNotFound."""
+    params.client_id(request)
+    id, queue = request.path["message_id"], params.readable_queue(request, tx)
+    named = messages.several(tx, queue.id, [id]) if queue else []
+    if not named:
+        raise EntityNotFound(f"there is no message {id!r:.100} in the queue {params.queue_name(request)!r}")
+    return params.serialize(named, params.base(request), tx.now)[0]
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete a message. Does nothing if the message does not exist."""
+    params.client_id(request)
+    queue = params.writable_queue(request, tx)
+    if queue is not None:
+        messages.delete(tx, queue.id, [request.path["message_id"]])
 
 
 def _parse_marker(tx: Tx, queue_id: str, marker: str | None) -> int:

@@ -1,165 +1,163 @@
-"""/messaging/v2/queues: queues, and operations on a whole queue."""
+"""/messaging/v2: versions and health, queues, operations on a whole queue, and signed URLs of a queue."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta
 
-from stoker.http import errors
-from stoker.http.contracts import Success, operation
-from stoker.http.fields import Absent, Answer, Body, Count, Id, Unchecked
-from stoker.http.messaging import queue_params
-from stoker.http.messaging.types import PageLink, PageQuery, WordFlag, age
+from stoker.http.contracts import operation
+from stoker.http.fields import Body
+from stoker.http.messaging import params
 from stoker.http.request_context import RequestContext, Response
-from stoker.messaging import limits, metadata
-from stoker.model import messaging as model
+from stoker.messaging import limits, metadata, signed_urls
 from stoker.model.errors import Invalid
+from stoker.model.messaging import Message, Queue
 from stoker.store import messages, queues, rows
-
-PATCH_TYPE = "application/openstack-messaging-v2.0-json-patch"
-Contents = Literal["messages", "subscriptions"]
+from stoker.store.tx import Tx
 
 
-class PatchOperation(Body):
+class MetadataChange(Body):
+    """An operation of a JSON patch on one name of the metadata."""
+
     op: Literal["add", "remove", "replace"]
-    path: Annotated[str, Meta(pattern="^/metadata/")]
+    path: Annotated[str, Meta(pattern="^/metadata/[^/]+$")]
     value: Any = None
 
 
-class MetadataPatch(Unchecked):
-    schema = list[PatchOperation]
-
-
 class Purge(Body):
-    resource_types: list[Contents] | None = None
+    resource_types: list[Literal["messages", "subscriptions"]] | None = None
 
 
-class QueueQuery(PageQuery):
-    detailed: Annotated[WordFlag, Meta(description="Also the metadata")] = False
-    name: Annotated[str, Meta(description="Part of the names")] = ""
-    with_count: Annotated[WordFlag, Meta(description="Also the number of all queues")] = False
+class Share(Body, forbid_unknown_fields=True):
+    paths: list[Literal["messages", "subscriptions", "stats"]] | None = None
+    methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]] | None = None
+    expires: str | None = None
 
 
-class QueueEntry(Answer):
-    name: Id
-    href: str
-    metadata: dict[str, Any] | Absent = UNSET
-
-
-class QueuePage(Answer):
-    queues: list[QueueEntry]
-    links: list[PageLink]
-    count: Count | Absent = UNSET
-
-
-class MessageRef(Answer):
-    age: Count
-    created: str
-    href: str
-
-
-class MessageCounts(Answer):
-    claimed: Count
-    free: Count
-    total: Count
-    oldest: MessageRef | Absent = UNSET
-    newest: MessageRef | Absent = UNSET
-
-
-@operation(200, QueuePage)
-def index(request: RequestContext, query: QueueQuery) -> Response:
-    """List the queues of the project."""
-    limit, marker = query.limit or limits.PAGE, query.marker or ""
-    with request.app.store.read() as tx:
-        page = queues.page(tx, request.project, marker=marker, limit=limit, part=query.name)
-        count = queues.count(tx, request.project) if query.with_count else 0
-    content = QueuePage(
-        queues=[_serialize(queue, detailed=query.detailed) for queue in page], links=[], count=count or UNSET
-    )
-    if page:
-        repeated = ("limit", "detailed", "name", "with_count")
-        content.links = queue_params.next_link(request, page[-1].name, repeated)
-    return Response(200, content)
-
-
-@operation(201, headers=("Location",), also={204: Success(headers=("Location",))}, body_optional=True)
-def put(request: RequestContext, body: dict[str, Any]) -> Response:
-    """Create a queue with metadata (201), or return 204 if it exists."""
-    name = queue_params.queue_name(request)
-    is_new = request.app.store.write(lambda tx: request.app.messaging.create_queue(tx, request.project, name, body))
-    return Response(201 if is_new else 204, headers={"Location": queue_params.path(request)})
-
-
-@operation(200, dict[str, Any])
-def show(request: RequestContext) -> Response:
-    """
-    Return the queue's metadata. A queue that does not exist is shown with defaults, because its first use creates it.
-    """
-    with request.app.store.read() as tx:
-        queue = queue_params.queue(request, tx)
-    return Response(200, metadata.visible_metadata(queue.metadata if queue else {}))
-
-
-@operation(200, dict[str, Any], errors=(409, 415), request_media_type=PATCH_TYPE)
-def patch(request: RequestContext, body: MetadataPatch) -> Response:
-    """Change the metadata with a JSON patch. Raises EntityNotFound, Invalid, Conflict or WriteRefused."""
-    if request.media_type != PATCH_TYPE:
-        text = f"the body of a PATCH must be of the media type {PATCH_TYPE}"
-        return errors.reply(request.raw.scope["path"], 415, "UnsupportedMediaType", text, {"Accept-Patch": PATCH_TYPE})
-    name = queue_params.queue_name(request)
-    changed = request.app.store.write(lambda tx: request.app.messaging.patch_queue(tx, request.project, name, body))
-    return Response(200, metadata.visible_metadata(changed))
+@operation(300)
+def versions(request: RequestContext) -> dict[str, Any]:
+    """List the API versions with complete URLs, because clients that discover versions do not know a base path yet."""
+    version = {
+        "id": "2",
+        "status": "CURRENT",
+        "updated": "2014-9-24T04:06:47Z",
+        "media-types": [{"base": "application/json", "type": "application/vnd.openstack.messaging-v2+json"}],
+        "links": [{"rel": "self", "href": f"{request.app.settings.public_url}/messaging/v2/"}],
+    }
+    return {"versions": [version]}
 
 
 @operation(204)
-def delete(request: RequestContext) -> Response:
-    """Delete a queue with its messages, claims and subscriptions. Does nothing if the queue does not exist."""
-    name = queue_params.queue_name(request)
-    request.app.store.write(lambda tx: request.app.messaging.delete_queue(tx, request.project, name))
-    return Response(204)
+def ping(_request: RequestContext, tx: Tx) -> None:
+    """Return 204 if the database answers; otherwise the transaction raises Unavailable (503)."""
 
 
-@operation(200, {"messages": MessageCounts})
-def stats(request: RequestContext) -> Response:
+@operation(200)
+def health(_request: RequestContext, tx: Tx) -> dict[str, bool]:  # noqa: ARG001 — as for ping
+    """Return that the storage answers; otherwise the transaction raises Unavailable (503)."""
+    return {"catalog_reachable": True, "storage_reachable": True}
+
+
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the queues of the project."""
+    limit, detailed = params.page_size(request), params.flag(request, "detailed")
+    marker, part = request.query.get("marker", ""), request.query.get("name", "")
+    page = queues.page(tx, request.project, marker=marker, limit=limit, part=part)
+    content: dict[str, Any] = {"queues": [_serialize(queue, detailed=detailed) for queue in page], "links": []}
+    if params.flag(request, "with_count"):
+        content["count"] = queues.count(tx, request.project)
+    if page:
+        content["links"] = params.next_link(request, page[-1].name, ("limit", "detailed", "name", "with_count"))
+    return content
+
+
+@operation(201, body_optional=True)
+def put(request: RequestContext, tx: Tx, body: dict[str, Any]) -> Response:
+    """Create a queue with metadata (201), or return 204 if it exists."""
+    is_new = request.app.messaging.create_queue(tx, request.project, params.queue_name(request), body)
+    return Response(201 if is_new else 204, headers={"Location": params.path(request)})
+
+
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """
+    Return the queue's metadata. A queue that does not exist is shown with defaults, because its first use creates it.
+    """
+    queue = params.find_queue(request, tx)
+    return metadata.add_defaults(queue.metadata if queue else {})
+
+
+@operation(200)
+def patch(request: RequestContext, tx: Tx, body: list[MetadataChange]) -> dict[str, Any]:
+    """Set and remove metadata. Raises EntityNotFound, Invalid or WriteRefused."""
+    values = {
+        change.path.removeprefix("/metadata/").replace("~1", "/").replace("~0", "~"): UNSET
+        if change.op == "remove"
+        else change.value
+        for change in body
+    }
+    name = params.queue_name(request)
+    return metadata.add_defaults(request.app.messaging.update_metadata(tx, request.project, name, values))
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete a queue with its messages and subscriptions. Does nothing if the queue does not exist."""
+    request.app.messaging.delete_queue(tx, request.project, params.queue_name(request))
+
+
+@operation(200)
+def stats(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Count the queue's messages."""
-    base, counts = queue_params.base(request), MessageCounts(claimed=0, free=0, total=0)
-    with request.app.store.read() as tx:
-        queue = queue_params.queue(request, tx)
-        counted = messages.stats(tx, queue.id) if queue else None
+    queue, base = params.find_queue(request, tx), params.base(request)
+    counted = messages.stats(tx, queue.id) if queue else None
+    total = counted.total if counted else 0
+    counts: dict[str, Any] = {"claimed": 0, "free": total, "total": total}
 
-        def ref(message: model.Message | None) -> MessageRef | Absent:
-            if message is None:
-                return UNSET
-            created, href = rows.heat_time(message.created_at), f"{base}/messages/{message.id}"
-            return MessageRef(age=age(message, tx.now), created=created, href=href)
+    def describe(message: Message) -> dict[str, Any]:
+        created = rows.heat_time(message.created_at)
+        return {"age": params.age(message, tx.now), "created": created, "href": f"{base}/messages/{message.id}"}
 
-        if counted is not None:
-            counts = MessageCounts(
-                claimed=counted.claimed,
-                free=counted.total - counted.claimed,
-                total=counted.total,
-                oldest=ref(counted.oldest),
-                newest=ref(counted.newest),
-            )
-    return Response(200, {"messages": counts})
+    if counted and counted.oldest and counted.newest:
+        counts |= {"oldest": describe(counted.oldest), "newest": describe(counted.newest)}
+    return {"messages": counts}
 
 
 @operation(204, body_optional=True)
-def purge(request: RequestContext, body: Purge) -> Response:
+def purge(request: RequestContext, tx: Tx, body: Purge) -> None:
     """Delete the queue's messages, subscriptions or both: without a body both."""
     kinds = body.resource_types
     if kinds is None:
         if request.body.strip():
             raise Invalid("resource_types is required")
         kinds = ["messages", "subscriptions"]
-    name = queue_params.queue_name(request)
-    request.app.store.write(lambda tx: request.app.messaging.purge(tx, request.project, name, kinds))
-    return Response(204)
+    request.app.messaging.purge(tx, request.project, params.queue_name(request), kinds)
 
 
-def _serialize(queue: model.Queue, *, detailed: bool) -> QueueEntry:
-    entry = QueueEntry(name=queue.name, href=f"/v2/queues/{queue.name}")
+@operation(200)
+def share(request: RequestContext, tx: Tx, body: Share) -> dict[str, Any]:
+    """Return a signed URL for paths and methods of the queue, by default for GET of its messages for a day."""
+    base, expires = params.base(request), tx.now + timedelta(seconds=limits.SIGNED_URL_LIFE)
+    if body.expires is not None:
+        expires = _parse_future(body.expires, tx.now)
+    params.writable_queue(request, tx)  # raises WriteRefused for a queue for which a signed URL would be useless
+    paths = [f"{base}/{path}" for path in dict.fromkeys(body.paths or ("messages",))]
+    methods = list(dict.fromkeys(body.methods or ("GET",)))
+    return request.app.signed_urls.sign(request.project, paths, methods, expires).to_json()
+
+
+def _parse_future(text: str, now: datetime) -> datetime:
+    expires = signed_urls.moment(text)
+    if expires <= now:
+        raise Invalid(f"expires must be in the future, not {text!r:.100}")
+    return expires
+
+
+def _serialize(queue: Queue, *, detailed: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": queue.name, "href": f"/v2/queues/{queue.name}"}
     if detailed:
-        entry.metadata = metadata.visible_metadata(queue.metadata)
+        entry["metadata"] = metadata.add_defaults(queue.metadata)
     return entry

@@ -6,129 +6,91 @@ from datetime import datetime
 from typing import Any
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Id, Unchecked, fill
-from stoker.http.messaging import queue_params
-from stoker.http.messaging.types import PageLink, PageQuery
+from stoker.http.fields import Body
+from stoker.http.messaging import params
 from stoker.http.request_context import RequestContext, Response
-from stoker.messaging import limits, subscription_service
-from stoker.model import messaging as model
+from stoker.messaging import subscription_service
+from stoker.model.messaging import Subscription
 from stoker.store import subscriptions
 from stoker.store.tx import Tx
-
-
-class SubscriptionValues(Body):
-    """``subscriber`` is an http or https URL, and ``ttl`` in seconds. A new subscription needs a subscriber."""
-
-    subscriber: str | None = None
-    ttl: int | None = None
-    options: dict[str, Any] | None = None
-
-
-class SubscriptionBody(Unchecked):
-    schema = SubscriptionValues
 
 
 class Confirmation(Body):
     confirmed: bool
 
 
-class QueueSubscription(Answer):
-    id: Id
-    source: str
-    subscriber: str
-    ttl: Count
-    age: Count
-    options: dict[str, Any]
-    confirmed: bool
-
-
-class SubscriptionPage(Answer):
-    subscriptions: list[QueueSubscription]
-    links: list[PageLink]
-
-
-@operation(200, SubscriptionPage)
-def index(request: RequestContext, query: PageQuery) -> Response:
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the subscriptions of the queue."""
-    name, page = queue_params.queue_name(request), list[model.Subscription]()
-    with request.app.store.read() as tx:
-        queue = queue_params.queue(request, tx)
-        if queue is not None:
-            after = (subscriptions.seq(tx, queue.id, query.marker) or 0) if query.marker else 0
-            page = subscriptions.page(tx, queue.id, after=after, limit=query.limit or limits.PAGE)
-        entries = [_serialize(subscription, name, tx.now) for subscription in page]
-    links = queue_params.next_link(request, page[-1].id, ("limit",)) if page else []
-    return Response(200, SubscriptionPage(subscriptions=entries, links=links))
+    queue, marker, limit = params.find_queue(request, tx), request.query.get("marker"), params.page_size(request)
+    page: list[Subscription] = []
+    if queue is not None:
+        after = (subscriptions.seq(tx, queue.id, marker) or 0) if marker else 0
+        page = subscriptions.page(tx, queue.id, after=after, limit=limit)
+    return {
+        "subscriptions": [_serialize(subscription, params.queue_name(request), tx.now) for subscription in page],
+        "links": params.next_link(request, page[-1].id, ("limit",)) if page else [],
+    }
 
 
-@operation(201, {"subscription_id": Id}, headers=("Location",), errors=(409,), body_optional=True)
-def create(request: RequestContext, body: SubscriptionBody) -> Response:
+@operation(201, body_optional=True)
+def create(request: RequestContext, body: dict[str, Any]) -> Response:
     """Subscribe a URL to the queue, and create the queue if necessary. Raises Invalid, Conflict or WriteRefused."""
-    name = queue_params.queue_name(request)
-    _check(request, body)  # before the transaction creates a queue
+    name, service = params.queue_name(request), request.app.messaging
+    service.subscriptions.check(body)
 
     def do(tx: Tx) -> str:
-        queue = request.app.messaging.lock_or_create(tx, request.project, name)
-        return request.app.messaging.subscriptions.subscribe(tx, queue, body)
+        return service.subscriptions.subscribe(tx, service.lock_or_create(tx, request.project, name), body)
 
-    id = request.app.store.write(do)
-    return Response(201, {"subscription_id": id}, headers={"Location": queue_params.path(request)})
+    id = request.write(do)
+    return Response(201, {"subscription_id": id}, headers={"Location": params.path(request)})
 
 
-@operation(200, QueueSubscription)
-def show(request: RequestContext) -> Response:
+@operation(200)
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a subscription."""
-    with request.app.store.read() as tx:
-        queue = queue_params.needed_queue(request, tx)
-        subscription = subscription_service.find(tx, queue, request.path["subscription_id"])
-        return Response(200, _serialize(subscription, queue.name, tx.now))
+    queue = params.require(request, params.find_queue(request, tx))
+    return _serialize(subscription_service.find(tx, queue, request.path["subscription_id"]), queue.name, tx.now)
 
 
-@operation(204, headers=("Location",), errors=(409,), body_optional=True)
-def change(request: RequestContext, body: SubscriptionBody) -> Response:
+@operation(204, body_optional=True)
+def change(request: RequestContext, body: dict[str, Any]) -> Response:
     """Change a subscription. Raises EntityNotFound, Invalid or Conflict."""
-    id = request.path["subscription_id"]
-    _check(request, body)
+    service = request.app.messaging.subscriptions
+    service.check(body)
 
     def do(tx: Tx) -> None:
-        queue = queue_params.needed_queue(request, tx, for_update=True)
-        request.app.messaging.subscriptions.change(tx, queue, id, body)
+        queue = params.require(request, params.writable_queue(request, tx, for_update=True))
+        service.change(tx, queue, request.path["subscription_id"], body)
 
-    request.app.store.write(do)
-    return Response(204, headers={"Location": queue_params.path(request)})
-
-
-@operation(204, headers=("Location",))
-def confirm(request: RequestContext, body: Confirmation) -> Response:
-    """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound."""
-    id, service = request.path["subscription_id"], request.app.messaging.subscriptions
-
-    def do(tx: Tx) -> None:
-        queue = queue_params.needed_queue(request, tx, for_update=True)
-        service.confirm(tx, queue, id, confirmed=body.confirmed)
-
-    request.app.store.write(do)
-    return Response(204, headers={"Location": queue_params.path(request)})
+    request.write(do)
+    return Response(204, headers={"Location": params.path(request)})
 
 
 @operation(204)
-def delete(request: RequestContext) -> Response:
+def confirm(request: RequestContext, tx: Tx, body: Confirmation) -> Response:
+    """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound."""
+    id, service = request.path["subscription_id"], request.app.messaging.subscriptions
+    queue = params.require(request, params.writable_queue(request, tx, for_update=True))
+    service.confirm(tx, queue, id, confirmed=body.confirmed)
+    return Response(204, headers={"Location": params.path(request)})
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a subscription. Does nothing if the subscription does not exist."""
-
-    def do(tx: Tx) -> None:
-        queue = queue_params.queue(request, tx)
-        if queue is not None:
-            subscriptions.delete(tx, queue.id, request.path["subscription_id"])
-
-    request.app.store.write(do)
-    return Response(204)
+    queue = params.writable_queue(request, tx)
+    if queue is not None:
+        subscriptions.delete(tx, queue.id, request.path["subscription_id"])
 
 
-def _check(request: RequestContext, body: Any) -> None:
-    """Check the body outside a transaction, because the check may resolve a host name. Raises Invalid."""
-    subscription_service.check_body(body, request.app.messaging.subscriptions.targets, look_up=True)
-
-
-def _serialize(subscription: model.Subscription, queue_name: str, now: datetime) -> QueueSubscription:
-    age = subscription_service.age(subscription, now)
-    return fill(QueueSubscription, subscription, source=queue_name, age=age)
+def _serialize(subscription: Subscription, queue_name: str, now: datetime) -> dict[str, Any]:
+    return {
+        "id": subscription.id,
+        "source": queue_name,
+        "subscriber": subscription.subscriber,
+        "ttl": subscription.ttl,
+        "age": int((now - subscription.renewed_at).total_seconds()),
+        "options": subscription.options,
+        "confirmed": subscription.confirmed,
+    }

@@ -7,17 +7,17 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.requests import Request
 
-from stoker.http import errors
-from stoker.http.access import AuthResult, Token
+from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
 from stoker.http.app import App
+from stoker.http.client_address import client_host
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
 from stoker.objects import container_operations, tempurl
-from stoker.store import accounts, containers
+from stoker.store import containers
 
+#: Path prefix of the API.
+MOUNTED_AT = "/object-store"
 _PREFIX = "AUTH_"
-#: A signed URL must not give access to other objects.
-_FORBIDDEN = ("x-object-manifest", "x-symlink-target", "x-copy-from")
 
 
 def account_of(path: Mapping[str, str]) -> str:
@@ -28,44 +28,50 @@ def account_of(path: Mapping[str, str]) -> str:
     return account.removeprefix(_PREFIX)
 
 
-class OwnToken(Token):
-    """Requires a token of the account's project with one of these roles."""
+class InAccount(InProject):
+    """A predicate: the token is for the account's project, with the role."""
 
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        readable(request)
-        return await super().authenticate(request, {"project": account_of(path)}, app)
-
-
-class TokenOrSignature(OwnToken):
-    """Also admits a signed URL; the request then has no principal."""
-
-    async def authenticate(self, request: Request, path: Mapping[str, str], app: App) -> AuthResult:
-        readable(request)
-        query = request.query_params
-        if "temp_url_sig" not in query and "temp_url_expires" not in query:
-            return await super().authenticate(request, path, app)
-        signed = tempurl.read(query)
-        if signed is None or (signed.digest == "sha1" and not app.settings.tempurl_sha1):
-            raise _invalid()
-        address = request.client.host if request.client else None
-        account, container, name = account_of(path), path["container"], path["object"]
-        paths = [f"{root}{_PREFIX}{account}/{container}/" for root in _roots(app.settings.public_url)]
-
-        def by(keys: list[str]) -> bool:
-            return tempurl.allows(signed, request.method, name, paths, keys, now=app.store.clock.now().timestamp())
-
-        # Agents use URLs that Stoker signed with the site's key, which needs no database read.
-        by_site = by([app.site_key.of(account)])
-        allowed = by_site or by(await in_thread(_keys, app, account, container))
-        if not allowed or not tempurl.from_allowed_place(signed, address):
-            raise _invalid()
-        for header in _FORBIDDEN:
-            if request.method in ("PUT", "POST") and header in request.headers:
-                raise Invalid(f"The header {header!r} is not allowed in this tempurl")
-        return AuthResult(as_owner=by_site)
+    def __call__(self, caller: Caller, attempt: Attempt) -> bool:
+        """Return whether the caller has the role. Raises as ``check_text`` and ``account_of``."""
+        check_text(attempt.request)
+        return super().__call__(caller, attempt._replace(path={"project": account_of(attempt.path)}))
 
 
-def readable(request: Request) -> None:
+async def _by_signed_url(attempt: Attempt) -> Caller | None:
+    request, path, app = attempt
+    query = request.query_params
+    if "temp_url_sig" not in query and "temp_url_expires" not in query:
+        return None
+    check_text(request)
+    signed = tempurl.read(query)
+    if signed is None or (signed.digest == "sha1" and not app.settings.tempurl_sha1):
+        raise _invalid()
+    address = client_host(request, app.settings)
+    account, container, name = account_of(path), path["container"], path["object"]
+    paths = [f"{root}{_PREFIX}{account}/{container}/" for root in _roots(app.settings.public_url)]
+
+    def by(keys: list[str]) -> bool:
+        return tempurl.allows(signed, request.method, name, paths, keys, now=app.store.clock.now().timestamp())
+
+    # Agents use URLs that Stoker signed with the site's key, which needs no database read.
+    by_site = by([app.site_key.of(account)])
+    allowed = by_site or by(await in_thread(_keys, app, account, container))
+    if not allowed or not tempurl.is_address_allowed(signed, address):
+        raise _invalid()
+    return Caller(as_owner=by_site)
+
+
+def account_access(role: str) -> Access:
+    """Return the rule of a route that needs a token of the account's project with the role."""
+    return Access(TOKEN, allow=InAccount(role))
+
+
+def object_access(role: str) -> Access:
+    """Return the rule of a route that also admits a signed URL; the request then has no principal."""
+    return Access(Credential("tempUrl", _by_signed_url), TOKEN, allow=InAccount(role))
+
+
+def check_text(request: Request) -> None:
     """
     Check that the path and the query are valid UTF-8. Raises PreconditionFailed for the path, Invalid for the query.
     """
@@ -85,13 +91,13 @@ def _is_text(quoted: bytes) -> bool:
 
 def _roots(public_url: str) -> list[str]:
     """Return the path prefixes that a signature may cover: Swift's, Stoker's and that of the public URL."""
-    outside = f"{urlsplit(public_url).path}{errors.OBJECTS}/v1/"
-    return list(dict.fromkeys(["/v1/", f"{errors.OBJECTS}/v1/", outside]))
+    outside = f"{urlsplit(public_url).path}{MOUNTED_AT}/v1/"
+    return list(dict.fromkeys(["/v1/", f"{MOUNTED_AT}/v1/", outside]))
 
 
 def _keys(app: App, account: str, container: str) -> list[str]:
     with app.store.read() as tx:
-        return container_operations.keys(accounts.find(tx, account), containers.find(tx, account, container))
+        return container_operations.keys(containers.find_account(tx, account), containers.find(tx, account, container))
 
 
 def _invalid() -> Unauthorized:

@@ -1,94 +1,97 @@
-"""Containers: create, change, list, and delete when empty."""
+"""Accounts and containers. Every project has an account, even if it has no containers."""
 
 from __future__ import annotations
 
-from stoker.http.contracts import Success, operation
+from stoker.http.contracts import operation
 from stoker.http.objects import headers, listings
 from stoker.http.objects.access import account_of
-from stoker.http.objects.listings import ListingQuery, ObjectEntry
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.objects import Container, timestamp
 from stoker.objects import container_operations
-from stoker.store import objects
+from stoker.store import containers, objects
 from stoker.store.tx import Tx
 
 #: The name of Swift's first storage policy; Stoker has only one policy.
 _POLICY = "Policy-0"
-_LISTS = ("x-container-read", "x-container-write")
+#: Headers of features that Stoker does not have, and what to do instead.
+_UNSUPPORTED = {
+    **dict.fromkeys(("x-container-read", "x-container-write"), "access lists of containers: use signed URLs"),
+    **dict.fromkeys(
+        ("x-versions-enabled", "x-versions-location", "x-history-location"),
+        "versions of objects: store each version with a name of its own",
+    ),
+}
+#: Members of the entries of listings, with the names of the fields of an entry.
+_CONTAINER_NAMES = {"count": "objects", "bytes": "size"}
+_OBJECT_NAMES = {"hash": "etag", "bytes": "size", "content_type": "content_type"}
 
 
-_TOTALS = ("X-Container-Object-Count", "X-Container-Bytes-Used")
+@operation(204)
+def head_account(request: RequestContext, tx: Tx) -> Response:
+    """Return the totals and the metadata of an account, in headers."""
+    return Response(204, headers=_account_headers(request, tx))
 
 
-@operation(201, also={202: Success()})
-def put(request: RequestContext) -> Response:
+@operation(200)
+def list_account(request: RequestContext, tx: Tx) -> Response:
+    """List the containers of an account."""
+    entries = objects.list_containers(tx, account_of(request.path), listings.page_of(request))
+    return listings.reply(request, entries, _CONTAINER_NAMES, _account_headers(request, tx))
+
+
+@operation(204)
+def post_account(request: RequestContext, tx: Tx) -> None:
+    """Change the metadata of an account."""
+    container_operations.change_account(tx, account_of(request.path), headers.read_headers(request.raw))
+
+
+@operation(201)
+def put(request: RequestContext, tx: Tx) -> Response:
     """Create a container (201), or update the metadata of an existing one (202)."""
-    account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
-    is_new = request.app.store.write(lambda tx: container_operations.create_container(tx, account, name, changes))
+    is_new = container_operations.create_container(tx, *_place(request), _read_headers(request))
     return Response(201 if is_new else 202)
 
 
 @operation(204)
-def post(request: RequestContext) -> Response:
+def post(request: RequestContext, tx: Tx) -> None:
     """Change the metadata of a container."""
-    account, name, changes = account_of(request.path), request.path["container"], _read_headers(request)
-    request.app.store.write(lambda tx: container_operations.change_container(tx, account, name, changes))
-    return Response(204)
+    container_operations.change_container(tx, *_place(request), _read_headers(request))
 
 
-@operation(204, errors=(409,))
-def delete(request: RequestContext) -> Response:
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a container. Raises EntityNotFound, or Conflict if the container is not empty."""
-    account, name = account_of(request.path), request.path["container"]
-    request.app.store.write(lambda tx: container_operations.delete_container(tx, account, name))
-    return Response(204)
+    container_operations.delete_container(tx, *_place(request))
 
 
-@operation(204, headers=_TOTALS)
-def head(request: RequestContext) -> Response:
+@operation(204)
+def head(request: RequestContext, tx: Tx) -> Response:
     """Return the totals and the metadata of a container, in headers."""
-    with request.app.store.read() as tx:
-        return Response(204, headers=_headers(request, _find(request, tx)))
+    return Response(204, headers=_headers(request, container_operations.container(tx, *_place(request))))
 
 
-@operation(
-    200,
-    list[ObjectEntry],
-    headers=_TOTALS,
-    alternatives=("application/xml", "text/plain"),
-    also={204: Success()},
-    errors=(406, 412),
-)
-def index(request: RequestContext, query: ListingQuery) -> Response:
-    """List the objects of a container, or with `versions` all their versions."""
-    account, name = account_of(request.path), request.path["container"]
-    page, kind = query.to_page(), "container" if query.versions is None else "versions"
-    if kind == "versions" and (page.delimiter or page.path is not None):
-        raise Invalid("a list of versions supports neither delimiter nor path: use prefix")
-    with request.app.store.read() as tx:
-        container_headers = _headers(request, _find(request, tx))
-        listed = objects.versions if kind == "versions" else objects.page
-        entries = listed(tx, account, name, page)
-    return listings.reply(request, query, name, kind, entries, container_headers)
+@operation(200)
+def index(request: RequestContext, tx: Tx) -> Response:
+    """List the objects of a container."""
+    page, container = listings.page_of(request), container_operations.container(tx, *_place(request))
+    entries = objects.list_objects(tx, container.account, container.name, page)
+    return listings.reply(request, entries, _OBJECT_NAMES, _headers(request, container))
 
 
-def _find(request: RequestContext, tx: Tx) -> Container:
-    return container_operations.container(tx, account_of(request.path), request.path["container"])
+def _place(request: RequestContext) -> tuple[str, str]:
+    return account_of(request.path), request.path["container"]
 
 
 def _read_headers(request: RequestContext) -> dict[str, str]:
     fields = headers.read_headers(request.raw)
-    for name in _LISTS:
+    for name, feature in _UNSUPPORTED.items():
         if fields.get(name):
-            raise Invalid(f"access lists of containers ({name}) are not supported: use signed URLs")
+            raise Invalid(f"the header {name} is not supported. Stoker has no {feature}")
     return fields
 
 
 def _headers(request: RequestContext, container: Container) -> dict[str, str]:
-    stored = headers.owners(request, container.headers)
-    if "x-versions-enabled" in stored:
-        stored["x-versions-enabled"] = stored["x-versions-enabled"].title()
     return headers.wire(
         {
             "X-Container-Object-Count": str(container.objects),
@@ -98,6 +101,21 @@ def _headers(request: RequestContext, container: Container) -> dict[str, str]:
             "X-Storage-Policy": _POLICY,
             "Accept-Ranges": "bytes",
             "Content-Type": "text/plain; charset=utf-8",
-            **stored,
+            **headers.owners(request, container.headers),
+        }
+    )
+
+
+def _account_headers(request: RequestContext, tx: Tx) -> dict[str, str]:
+    account = container_operations.account(tx, account_of(request.path))
+    totals = containers.totals(tx, account.id)
+    return headers.wire(
+        {
+            "X-Account-Container-Count": str(totals.containers),
+            "X-Account-Object-Count": str(totals.objects),
+            "X-Account-Bytes-Used": str(totals.bytes),
+            "X-Timestamp": timestamp(account.created_at),
+            "Content-Type": "text/plain; charset=utf-8",
+            **headers.owners(request, account.headers),
         }
     )

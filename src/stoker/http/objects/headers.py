@@ -8,7 +8,6 @@ from email.utils import format_datetime
 
 from starlette.requests import Request
 
-from stoker.http.access import only_reads
 from stoker.http.request_context import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.objects import Stored, timestamp
@@ -16,8 +15,6 @@ from stoker.objects import limits, metadata
 from stoker.objects.tempurl import KEY_HEADERS
 
 _SECOND = 1_000_000
-#: The last time that Swift can represent: ten digits.
-_LAST_SECOND = 9_999_999_999
 #: Headers that are stored with an object, besides its metadata.
 STORED = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
 _SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONTAINER) for name in KEY_HEADERS)
@@ -43,7 +40,7 @@ def owners(request: RequestContext, stored: Mapping[str, str]) -> dict[str, str]
     """
     Return the headers; for callers without write access, without the keys of signed URLs, which grant write access.
     """
-    if not only_reads(request.principal):
+    if not request.caller.only_reads:
         return dict(stored)
     return {name: value for name, value in stored.items() if name not in _SECRET}
 
@@ -56,26 +53,9 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return stored
 
 
-def delete_at(headers: Mapping[str, str], now: float) -> int | None:
-    """
-    Return the time of deletion in microseconds, or None if the request sets none.
-
-    ``now`` is in seconds. Raises Invalid if the time is malformed or has passed.
-    """
-    if (after := headers.get("x-delete-after")) is not None:
-        seconds = int(now) + _whole("X-Delete-After", after)
-    elif (at := headers.get("x-delete-at")) is not None:
-        seconds = _whole("X-Delete-At", at)
-    else:
-        return None
-    if seconds <= now:
-        raise Invalid(f"{'X-Delete-After' if after is not None else 'X-Delete-At'} in past")
-    return min(seconds, _LAST_SECOND) * _SECOND
-
-
 def of_object(stored: Stored) -> dict[str, str]:
     """Return the response headers that describe an object."""
-    fields = {
+    return {
         "Content-Type": stored.content_type,
         "ETag": stored.etag,
         "Last-Modified": http_time(stored.modified_at),
@@ -83,11 +63,6 @@ def of_object(stored: Stored) -> dict[str, str]:
         "Accept-Ranges": "bytes",
         **stored.headers,
     }
-    if stored.delete_at is not None:
-        fields["X-Delete-At"] = str(stored.delete_at // _SECOND)
-    if stored.version is not None:
-        fields["X-Object-Version-Id"] = stored.version
-    return fields
 
 
 def http_time(moment: int) -> str:
@@ -100,10 +75,3 @@ def http_time(moment: int) -> str:
 def iso_time(moment: int) -> str:
     """Format microseconds by ISO 8601, as Swift's listings do."""
     return datetime.fromtimestamp(moment // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{moment % _SECOND:06}"
-
-
-def _whole(name: str, value: str) -> int:
-    text = value.strip()
-    if not (text.isascii() and text.isdigit()):
-        raise Invalid(f"Non-integer {name}: {value!r:.100}")
-    return int(text) if len(text) <= 10 else _LAST_SECOND

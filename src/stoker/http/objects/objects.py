@@ -3,151 +3,119 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Annotated
+import mimetypes
+from collections.abc import Mapping
 
-from msgspec import Meta, field
-
-from stoker.http import errors
-from stoker.http.contracts import Success, operation
-from stoker.http.fields import Query
-from stoker.http.objects import conditions, headers, object_copy, parts, uploads
+from stoker.http.contracts import operation
+from stoker.http.errors import Failure
+from stoker.http.objects import conditions, headers
 from stoker.http.objects.access import account_of
 from stoker.http.objects.disposition import for_signed_url, force_attachment
+from stoker.http.objects.errors import render
 from stoker.http.request_context import RequestContext, Response
-from stoker.model.errors import Unprocessable
-from stoker.model.objects import Stored
+from stoker.model.errors import Invalid, Unprocessable
+from stoker.model.objects import Stored, timestamp
 from stoker.model.ownership import check_read
-from stoker.objects import object_operations
-from stoker.objects.object_operations import New
+from stoker.objects import limits, object_operations
+from stoker.objects.object_operations import DEFAULT_TYPE, New
 from stoker.store.tx import Tx
 
-
-class ObjectQuery(Query):
-    version_id: Annotated[str | None, Meta(description="A version of the object; by default the current one")] = field(
-        name="version-id", default=None
-    )
-    filename: Annotated[str | None, Meta(description="The name with which browsers save the object")] = None
-    inline: Annotated[str | None, Meta(description="Browsers display the object")] = None
-    temp_url_sig: str | None = None
-    temp_url_expires: str | None = None
-    temp_url_prefix: str | None = None
-    temp_url_ip_range: str | None = None
+#: Headers of features that Stoker does not have. Without the feature, the object would have the wrong content, or stay
+#: longer than its owner wants.
+_UNSUPPORTED = ("x-object-manifest", "x-symlink-target", "x-copy-from", "x-delete-at", "x-delete-after")
 
 
-_ANY_TYPE = "*/*"
-
-
-@operation(
-    201,
-    headers=("ETag",),
-    errors=(409, 411, 412, 413, 422),
-    request_media_type="application/octet-stream",
-    query=ObjectQuery,
-)
+@operation(201)
 def put(request: RequestContext) -> Response:
-    """Store an object, restore a version, or copy another object, as the query and the headers request."""
-    fields = headers.read_headers(request.raw)
-    if version := uploads.version_of(request):
-        return _restore(request, version)
-    if "x-copy-from" in fields:
-        return object_copy.into(request, fields)
+    """Store an object. Raises EntityNotFound, Invalid, PreconditionFailed, Unprocessable or WriteRefused."""
+    fields = _read_headers(request)
     if "content-length" not in fields and "transfer-encoding" not in fields:
-        return errors.reply(errors.OBJECTS, 411, "LengthRequired", None)
-    uploads.refuse_segments(request, fields)
+        return render(Failure(411, "LengthRequired"))
     declared = fields.get("etag", "").strip('"').lower()
     if declared and declared != hashlib.md5(request.body, usedforsecurity=False).hexdigest():
         raise Unprocessable("the body's MD5 differs from the ETag")
+    account, container, name = _place(request)
     new = New(
-        account=account_of(request.path),
-        container=request.path["container"],
-        name=request.path["object"],
+        account=account,
+        container=container,
+        name=name,
         data=request.body,
-        content_type=uploads.content_type(fields, request.path["object"]),
+        content_type=_content_type(fields, name),
         headers=headers.object_headers(fields),
-        delete_at=headers.delete_at(fields, request.app.store.clock.now().timestamp()),
     )
-    return uploads.store_object(request, new, fields)
+    port = request.app.objects.port
+    stored = request.write(
+        lambda tx: object_operations.put(
+            tx, port, new, lambda old: conditions.for_put(fields, old), as_owner=request.caller.as_owner
+        )
+    )
+    reply_headers = {
+        "ETag": stored.etag,
+        "Last-Modified": headers.http_time(stored.modified_at),
+        "X-Timestamp": timestamp(stored.modified_at),
+        "Content-Type": "text/html; charset=UTF-8",
+    }
+    return Response(201, headers=reply_headers)
 
 
-@operation(
-    200,
-    bytes,
-    headers=("ETag",),
-    media_type=_ANY_TYPE,
-    also={206: Success(body=bytes, headers=("ETag",), media_type=_ANY_TYPE), 304: Success()},
-    errors=(412, 416),
-    query=ObjectQuery,
-)
-def get(request: RequestContext) -> Response:
-    """Return an object or ranges of it. Raises EntityNotFound, PreconditionFailed or Forbidden."""
-    fields, version = headers.read_headers(request.raw), uploads.version_of(request)
-    with request.app.store.read() as tx:
-        if "range" in fields:  # data that is not sent is not read either: an object may have millions of bytes
-            stored = object_operations.find(tx, *_place(request), version)
-            if conditions.ranges(stored, fields) == []:
-                return _answer(request, stored, b"")
-        stored, data = object_operations.read(tx, *_place(request), version)
-    check_read(stored, as_owner=request.as_owner)
+@operation(200)
+def get(request: RequestContext, tx: Tx) -> Response:
+    """Return an object or a range of it. Raises EntityNotFound, PreconditionFailed or Forbidden."""
+    stored, data = object_operations.read(tx, *_place(request))
+    check_read(stored, as_owner=request.caller.as_owner)
     return _answer(request, stored, data)
 
 
-@operation(200, headers=("ETag",), also={304: Success()}, errors=(412,), query=ObjectQuery)
-def head(request: RequestContext) -> Response:
+@operation(200)
+def head(request: RequestContext, tx: Tx) -> Response:
     """Return the headers of an object."""
-    with request.app.store.read() as tx:
-        stored = object_operations.find(tx, *_place(request), uploads.version_of(request))
-    return _answer(request, stored, None)
+    return _answer(request, object_operations.find(tx, *_place(request)), None)
 
 
-@operation(202, query=ObjectQuery)
-def post(request: RequestContext) -> Response:
+@operation(202)
+def post(request: RequestContext, tx: Tx) -> None:
     """Replace the metadata. Headers that the request omits are removed, except for the content type."""
-    fields, version = headers.read_headers(request.raw), uploads.version_of(request)
-    uploads.refuse_segments(request, fields)
+    fields, (account, container, name) = _read_headers(request), _place(request)
     stored = headers.object_headers(fields)
-    delete_at = headers.delete_at(fields, request.app.store.clock.now().timestamp())
-
-    def change(tx: Tx) -> Stored:
-        account, container, name = _place(request)
-        object_operations.lock(tx, account, container, as_owner=request.as_owner)
-        old = object_operations.find(tx, account, container, name, version)
-        kind = uploads.content_type(fields, name) if fields.get("content-type") else old.content_type
-        port = request.app.objects.port
-        object_operations.change(tx, port, old, headers=stored, content_type=kind, delete_at=delete_at)
-        return old
-
-    old = request.app.store.write(change)
-    return Response(202, headers={"X-Object-Version-Id": old.version} if old.version else {})
+    object_operations.lock(tx, account, container, as_owner=request.caller.as_owner)
+    old = object_operations.find(tx, account, container, name)
+    kind = _content_type(fields, name) if fields.get("content-type") else old.content_type
+    object_operations.change(tx, old, headers=stored, content_type=kind)
 
 
-@operation(204, errors=(412,), query=ObjectQuery)
-def delete(request: RequestContext) -> Response:
-    """Delete an object or, with `version-id`, one version of it."""
-    fields, version = headers.read_headers(request.raw), uploads.version_of(request)
-    deleted = request.app.store.write(
-        lambda tx: object_operations.delete(
-            tx,
-            *_place(request),
-            version=version,
-            check=lambda old: conditions.for_delete(fields, old),
-            as_owner=request.as_owner,
-        )
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> Response:
+    """Delete an object."""
+    fields = headers.read_headers(request.raw)
+    existed = object_operations.delete(
+        tx, *_place(request), check=lambda old: conditions.for_delete(fields, old), as_owner=request.caller.as_owner
     )
-    reply_headers = {"X-Object-Version-Id": deleted.version} if deleted.version else {}
-    if not deleted.existed:
-        return errors.reply(errors.OBJECTS, 404, "HTTPNotFound", None, reply_headers)
-    return Response(204, headers=reply_headers)
+    return Response(204) if existed else render(Failure(404, "HTTPNotFound"))
 
 
-def _restore(request: RequestContext, version: str) -> Response:
-    stored = request.app.store.write(lambda tx: object_operations.restore(tx, *_place(request), version))
-    return Response(201, headers={"ETag": stored.etag, "X-Object-Version-Id": version})
+def _read_headers(request: RequestContext) -> dict[str, str]:
+    """Return the headers of a write. Raises Invalid for headers and queries of features that Stoker does not have."""
+    fields = headers.read_headers(request.raw)
+    for name in _UNSUPPORTED:
+        if name in fields:
+            raise Invalid(f"the header {name} is not supported. Stoker has no segments, links, copies and expiry")
+    if request.query.get("multipart-manifest") == "put":
+        raise Invalid("segmented objects are not supported: send the object as a whole")
+    return fields
+
+
+def _content_type(fields: Mapping[str, str], name: str) -> str:
+    """Return the declared content type, or guess it from the name. Raises Invalid."""
+    declared = fields.get("content-type", "")
+    if declared and fields.get("x-detect-content-type", "").lower() not in ("true", "1", "yes", "on"):
+        return limits.header("content-type", declared)
+    return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
 def _answer(request: RequestContext, stored: Stored, data: bytes | None) -> Response:
-    """Return the object, requested ranges, or 304. ``data`` None: only the headers."""
+    """Return the object, the requested range, or 304. ``data`` None: only the headers."""
     reply_headers = headers.of_object(stored)
-    if request.principal is None:
+    if request.caller.principal is None:
         reply_headers = for_signed_url(request.query, stored, reply_headers)
     reply_headers = force_attachment(stored, reply_headers)
     fields = headers.read_headers(request.raw)
@@ -157,13 +125,15 @@ def _answer(request: RequestContext, stored: Stored, data: bytes | None) -> Resp
         )
     if data is None:
         return Response(200, None, headers.wire({**reply_headers, "Content-Length": str(stored.size)}))
-    ranges = conditions.ranges(stored, fields)
-    if ranges is None:
+    part = conditions.byte_range(stored, fields)
+    if part is None:
         return Response(200, data, headers.wire(reply_headers))
-    if not ranges:
+    start, end = part
+    if start >= end:
         whole = {"Content-Range": f"bytes */{stored.size}"}
-        return errors.reply(errors.OBJECTS, 416, "RangeNotSatisfiable", None, whole)
-    return parts.reply(stored, data, ranges, reply_headers)
+        return render(Failure(416, "RangeNotSatisfiable", headers=whole))
+    reply_headers["Content-Range"] = f"bytes {start}-{end - 1}/{stored.size}"
+    return Response(206, data[start:end], headers.wire(reply_headers))
 
 
 def _place(request: RequestContext) -> tuple[str, str, str]:

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from stoker.http.contracts import Contract, Success, contract_of
-from stoker.http.openapi import parameters, security
+from stoker.http.openapi import parameters
 from stoker.http.openapi.errors import ErrorResponses
 from stoker.http.openapi.types import TypeSchemas
 from stoker.http.request_context import Handler, Route
@@ -17,6 +17,13 @@ from stoker.version import VERSION
 
 _NAMES = re.compile(r"{(\w+)}")
 _TEXT = {"type": "string"}
+#: The ways in which callers authenticate (``http.access.Credential.scheme``).
+_SCHEMES: Mapping[str, Mapping[str, Any]] = {
+    "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
+    "agentKey": {"type": "http", "scheme": "bearer", "description": "The key of an enrolled server"},
+    "relayKey": {"type": "http", "scheme": "bearer", "description": "The key of a relay"},
+    "metricsToken": {"type": "http", "scheme": "bearer", "description": "The site's metrics_token"},
+}
 
 
 def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
@@ -34,13 +41,13 @@ def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
         "info": {
             "title": "Stoker",
             "version": VERSION,
-            "summary": "Software configuration for fleets of servers, with the APIs of Heat, Keystone, Swift and Zaqar",
+            "summary": "Software configuration for fleets of servers, with the API of Heat",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": public_url}],
         "paths": dict(sorted(paths.items())),
         "components": {
-            "securitySchemes": security.SCHEMES,
+            "securitySchemes": _SCHEMES,
             "schemas": types.components,
             "responses": errors.components,
         },
@@ -69,11 +76,11 @@ def _operation(route: Route, types: TypeSchemas, errors: ErrorResponses) -> dict
     if description:
         operation["description"] = description
     query = types.of_query(contract.query.kind) if contract.query is not None else {}
-    if items := [*map(_parameter, query.items()), *map(_header, contract.headers)]:
+    if items := list(map(_parameter, query.items())):
         operation["parameters"] = items
     if route.verb not in ("GET", "HEAD", "DELETE") and (body := _body(contract, types)):
         operation["requestBody"] = body
-    if schemes := security.schemes_of(route.access):
+    if schemes := dict.fromkeys(credential.scheme for credential in route.access.credentials if credential.scheme):
         operation["security"] = [{name: []} for name in schemes]
     return operation
 
@@ -111,9 +118,7 @@ def _tag(handler: Handler) -> str:
 def _response(route: Route, answer: Success, types: TypeSchemas, status: int) -> Mapping[str, Any]:
     response: dict[str, Any] = {"description": HTTPStatus(status).phrase}
     if answer.body is not None and route.verb != "HEAD":
-        response["content"] = {answer.media_type: {"schema": types.of(answer.body)}} | {
-            media_type: {"schema": {}} for media_type in answer.alternatives
-        }
+        response["content"] = {answer.media_type: {"schema": types.of(answer.body)}}
     if answer.headers:
         response["headers"] = {name: {"required": True, "schema": _TEXT} for name in answer.headers}
     return response
@@ -126,15 +131,11 @@ def _parameter(named: tuple[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {"name": name, "in": "query", "description": description, "schema": bare}
 
 
-def _header(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "header", "required": True, "schema": {**_TEXT, "minLength": 1}}
-
-
 def _id(route: Route) -> str:
     """Return the operationId, which is unique for each route."""
     return f"{route.verb.lower()}_{re.sub(r'[^a-zA-Z0-9]+', '_', route.path).strip('_') or 'root'}"
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    schema = {"type": "string", "minLength": 1, "pattern": parameters.PATTERNS.get(name, r"^[^/\u0000]+$")}
+    schema = {"type": "string", "minLength": 1, "pattern": r"^[^/\u0000]+$"}
     return {"name": name, "in": "path", "required": True, "description": parameters.PATH[name], "schema": schema}

@@ -15,7 +15,7 @@ PATH: dict[str, str] = {
     "type_name": "The name of a resource type, such as OS::Heat::SoftwareDeployment",
     "version": "A template version, such as heat_template_version.2018-08-31",
     "hook_name": "The name of a stored hook",
-    "entry_name": "The name of a catalogue entry",
+    "entry_name": "The name of a catalog entry",
     "number": "The version, a number from 1",
     "sha256": "The SHA-256 of a stored hook, as hexadecimal digits",
     "stack_name": "The name of a stack, or its id if the path contains no id",
@@ -24,23 +24,7 @@ PATH: dict[str, str] = {
     "resource_name": "The name of a resource in the stack's template",
     "event_id": "The id of an event",
     "output_key": "The name of an output in the stack's template",
-    "project_id": "The id of a project",
-    "user_id": "The id of a user",
-    "role_id": "The name of a role, which is its id",
-    "credential_id": "The id of an application credential",
-    "access": "The access key of an EC2 credential",
-    "domain_id": "The id of a domain",
-    "account": "AUTH_ and the id of a project",
-    "container": "The name of a container",
-    "object": "The name of an object, which may contain slashes",
-    "arn": "The beginning of a resource's ARN: arn:openstack:heat::<project>:stacks",
-    "queue": "The name of a queue",
-    "message_id": "The id of a message",
-    "claim_id": "The id of a claim",
-    "subscription_id": "The id of a subscription",
 }
-#: Patterns of names that may contain slashes.
-PATTERNS: dict[str, str] = {"object": r"^[^\u0000]+$"}
 
 QUERY: dict[str, str] = {
     "limit": "The maximum number of entries",

@@ -1,1 +1,1 @@
-"""The API for relays: polls of many agents in one request, and the install script of a relay's site."""
+"""The API for relays: a stream of changed documents, and the install script of a relay's site."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from stoker.http.access import RelayKey
-from stoker.http.relay import install, polls, results
+from stoker.http.access import RELAY_KEY, Access
+from stoker.http.relay import changes, install
 from stoker.http.request_context import Route
 
-_KEY = RelayKey()
+_KEY = Access(RELAY_KEY)
 
 ROUTES = [
-    Route("POST", "/relay/v1/polls", _KEY, polls.poll, polls.BODY_BYTES),
-    Route("POST", "/relay/v1/results", _KEY, results.post, results.BODY_BYTES),
+    Route("POST", "/relay/v1/changes", _KEY, changes.follow, changes.BODY_BYTES),
     Route("GET", "/relay/v1/install", _KEY, install.script),
 ]

@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 from keystoneauth1.session import Session
 
 from stoker.circuit_breaker import ServiceRejected
-from stoker.identity.keystone.session import GuardedSession
+from stoker.identity.keystone.client import GuardedSession
 from stoker.identity.stack_users import ROLE
 
 _SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"

@@ -14,6 +14,7 @@ from datetime import datetime
 from stoker.identity import stack_users
 from stoker.identity.keystone.client import Body, Client
 from stoker.identity.tokens import ADMIN
+from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized, Unavailable
 from stoker.model.principal import Principal
 from stoker.store import stack_users as known_users
@@ -34,18 +35,14 @@ class KeystoneTokens:
         self._store = store
         self._client = client
         self._seconds = float(seconds)
-        self._lock = threading.Lock()
         self._lanes = [threading.Lock() for _ in range(_LANES)]
-        #: Hash → (end of validity by the monotonic clock, principal).
-        self._seen: dict[bytes, tuple[float, Principal]] = {}
-        self._refused: dict[bytes, float] = {}
+        self._seen: LruCache[bytes, Principal] = LruCache(_REMEMBERED)
+        self._refused: LruCache[bytes, bool] = LruCache(_REMEMBERED)
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        entry = self._seen.get(_hash(token))
-        if entry is None or entry[0] < time.monotonic() or entry[1].expires_at <= self._store.clock.now():
-            return None
-        return entry[1]
+        principal = self._seen.get(_hash(token))
+        return None if principal is None or principal.expires_at <= self._store.clock.now() else principal
 
     def validate(self, token: str) -> Principal:
         """
@@ -56,15 +53,16 @@ class KeystoneTokens:
             principal = self.get_cached(token)
             if principal is not None:
                 return principal
-            if self._refused.get(key, 0.0) > time.monotonic():
+            if self._refused.get(key):
                 raise Unauthorized(_WRONG)
             asked_at = time.monotonic()
             body = self._client.token(token)
             if body is None:
-                self._remember_refused(key, asked_at)
+                self._seen.drop(key)
+                self._refused.put(key, True, asked_at + _REFUSED_SECONDS)
                 raise Unauthorized(_WRONG)
             principal = self.principal(body)
-            self._remember(key, asked_at, principal)
+            self._seen.put(key, principal, asked_at + self._seconds)
             return principal
 
     def principal(self, body: Body) -> Principal:
@@ -104,19 +102,6 @@ class KeystoneTokens:
             resource_id=login.resource_id,
             login_project_id=principal.project_id,
         )
-
-    def _remember(self, key: bytes, asked_at: float, principal: Principal) -> None:
-        with self._lock:
-            if len(self._seen) >= _REMEMBERED:
-                self._seen.clear()
-            self._seen[key] = (asked_at + self._seconds, principal)
-
-    def _remember_refused(self, key: bytes, asked_at: float) -> None:
-        with self._lock:
-            self._seen.pop(key, None)
-            if len(self._refused) >= _REMEMBERED:
-                self._refused.clear()
-            self._refused[key] = asked_at + _REFUSED_SECONDS
 
 
 def _is_for_the_site(body: Body) -> bool:

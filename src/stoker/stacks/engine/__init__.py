@@ -24,6 +24,8 @@ class Limits:
 
     resources_per_stack: int = -1
     stacks_per_project: int = -1
+    #: Depth of nested stacks, including the outermost.
+    nested_depth: int = 5
     deployments_per_project: int = -1
     #: Seconds that an operation may take if its request has no timeout.
     action_timeout: int = 3600

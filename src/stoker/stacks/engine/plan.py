@@ -1,8 +1,12 @@
 """
 The plan of a phase: the steps and the order between them.
 
-A plan made in this transaction is in memory, and only its remaining steps are stored. Later transactions work on the
-stored rows and read only the step that ended and the steps that waited for it.
+The key of a step is the name of a resource in the apply phase, which brings a definition to the resource of this name.
+All other steps have the id of a resource as their key, also those that an apply step inserts before itself.
+
+A plan made in this transaction is in memory, and only the steps that have not started are stored. A started step is
+in the row of its resource (``Resource.operation``). Later transactions work on the stored rows and read only the steps
+that waited for the one that ended.
 """
 
 from __future__ import annotations
@@ -22,13 +26,22 @@ class Plan(Protocol):
         """Return up to ``limit`` keys of steps that wait for nothing and have not started."""
 
     def definition(self, key: str) -> Mapping[str, Any] | None:
-        """Return the definition to apply, in JSON form, or None if there is no such step or the step has none."""
+        """Return the definition that a step is to apply, in JSON form; None if it has started, or has none."""
 
-    def is_running(self, key: str) -> bool:
-        """Return whether the step has started, so that a report can end it."""
+    def is_pending(self, key: str) -> bool:
+        """Return whether the step has not started."""
+
+    def is_paused(self, key: str) -> bool:
+        """Return whether a breakpoint has paused the step before its start."""
+
+    def insert(self, key: str, before: str, *, is_started: bool) -> bool:
+        """Let the step ``before`` wait for the step ``key``. Return True if ``key`` is new to the plan."""
 
     def start(self, key: str) -> None:
-        """Mark a step as started. A report ends the step."""
+        """Remove a step that waits for a report, which its resource remembers."""
+
+    def pause(self, key: str) -> None:
+        """Pause a step before its start."""
 
     def end(self, key: str) -> list[str]:
         """End a step. Return the keys of steps that waited only for this one."""
@@ -73,7 +86,8 @@ class NewPlan:
         self._stack_id = stack_id
         self._definitions = definitions
         self._waiting = {key: len(set(needed)) for key, needed in needs.items()}
-        self._running: set[str] = set()
+        self._started: set[str] = set()
+        self._paused: set[str] = set()
         self._dependents: dict[str, list[str]] = {}
         for key, needed in needs.items():
             for need in set(needed):
@@ -87,21 +101,37 @@ class NewPlan:
         return {key: definition for key, definition in self._definitions.items() if key in self._waiting}
 
     def ready(self, limit: int) -> list[str]:
-        keys = [key for key, waiting in self._waiting.items() if waiting == 0 and key not in self._running]
-        return keys[:limit]
+        return [key for key, waiting in self._waiting.items() if waiting == 0 and self.is_pending(key)][:limit]
 
     def definition(self, key: str) -> Mapping[str, Any] | None:
         return self._definitions.get(key)
 
-    def is_running(self, key: str) -> bool:
-        return key in self._running
+    def is_pending(self, key: str) -> bool:
+        return key in self._waiting and key not in self._started and key not in self._paused
+
+    def is_paused(self, key: str) -> bool:
+        return key in self._paused
+
+    def insert(self, key: str, before: str, *, is_started: bool) -> bool:
+        is_new = key not in self._waiting
+        if is_new:
+            self._waiting[key] = 0
+            self._dependents[key] = []
+        if before not in self._dependents[key]:
+            self._dependents[key].append(before)
+            self._waiting[before] += 1
+        return is_new
 
     def start(self, key: str) -> None:
-        self._running.add(key)
+        self._started.add(key)
+
+    def pause(self, key: str) -> None:
+        self._paused.add(key)
 
     def end(self, key: str) -> list[str]:
         del self._waiting[key]
-        self._running.discard(key)
+        self._started.discard(key)
+        self._paused.discard(key)
         freed = []
         for dependent in self._dependents.get(key, ()):
             self._waiting[dependent] -= 1
@@ -110,16 +140,17 @@ class NewPlan:
         return freed
 
     def save(self) -> None:
-        """Write the remaining steps. Call this only once: later transactions work on the stored rows."""
+        """Write the steps that have not started. Call this only once: later transactions work on the stored rows."""
         left = [
             Step(
                 stack_id=self._stack_id,
                 key=key,
                 waiting=waiting,
-                state=StepState.RUNNING if key in self._running else StepState.WAITING,
+                state=StepState.PAUSED if key in self._paused else StepState.WAITING,
                 definition=self._definitions.get(key),
             )
             for key, waiting in self._waiting.items()
+            if key not in self._started
         ]
         needs = [
             (self._stack_id, need, key)
@@ -137,29 +168,53 @@ class StoredPlan:
         self._tx = tx
         self._stack_id = stack_id
         self._read: dict[str, Step | None] = {}
+        #: Steps with rows that have started or ended.
         self._started: list[str] = []
 
     def ready(self, limit: int) -> list[str]:
-        return steps.ready(self._tx, self._stack_id, limit)
+        return self._remember(steps.ready(self._tx, self._stack_id, limit))
 
     def definition(self, key: str) -> Mapping[str, Any] | None:
         step = self._step(key)
-        return step.definition if step else None
+        return step.definition if step is not None else None
 
-    def is_running(self, key: str) -> bool:
+    def is_pending(self, key: str) -> bool:
         step = self._step(key)
-        return key in self._started or (step is not None and step.state is StepState.RUNNING)
+        return step is not None and step.state is StepState.WAITING
+
+    def is_paused(self, key: str) -> bool:
+        step = self._step(key)
+        return step is not None and step.state is StepState.PAUSED
+
+    def insert(self, key: str, before: str, *, is_started: bool) -> bool:
+        is_new = not is_started and self._step(key) is None
+        if is_new:
+            self.save()  # an earlier step of the same key may still have its row
+            self._read[key] = steps.add(self._tx, self._stack_id, key)
+        steps.hold(self._tx, self._stack_id, key, before)
+        return is_new
 
     def start(self, key: str) -> None:
-        self._started.append(key)
+        if self._read.get(key) is not None:  # a row that was not read belongs to no step that can start
+            self._started.append(key)
+        self._read[key] = None
+
+    def pause(self, key: str) -> None:
+        step = self._step(key)
+        assert step is not None, key
+        self._read[key] = steps.pause(self._tx, step)
 
     def end(self, key: str) -> list[str]:
-        self._read[key] = None
-        return steps.end(self._tx, self._stack_id, key)
+        self.start(key)
+        return self._remember(steps.release(self._tx, self._stack_id, key))
 
     def save(self) -> None:
-        steps.set_running(self._tx, self._stack_id, self._started)
+        steps.delete_all(self._tx, self._stack_id, self._started)
         self._started = []
+
+    def _remember(self, ready: list[Step]) -> list[str]:
+        self._read |= {step.key: step for step in ready}
+        return [step.key for step in ready]
 
     def _step(self, key: str) -> Step | None:
         if key not in self._read:

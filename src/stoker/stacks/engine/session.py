@@ -1,23 +1,224 @@
-"""The unit of work on one stack in one transaction: collects reads and changes, and writes them once."""
+"""The unit of work on one stack in one transaction: its resources, events and plan, read once and written together."""
 
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import replace
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
+from msgspec.structs import replace
+
 from stoker import hot
-from stoker.model.stack import Resource, Stack
+from stoker.model.errors import Conflict
+from stoker.model.stack import Event, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, ResourceType
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.event_log import EventLog
 from stoker.stacks.engine.plan import NewPlan, Plan, StoredPlan
-from stoker.stacks.engine.resource_set import ResourceSet
-from stoker.store import resources, stacks
+from stoker.store import events, resources, rows, stacks
 from stoker.store.tx import Tx
+
+
+class ResourceSet:
+    """The resources of a stack, by name (the current ones) and by id, with changes that are not yet written."""
+
+    def __init__(self, tx: Tx, stack_id: str) -> None:
+        self._tx = tx
+        self._stack_id = stack_id
+        self._by_name: dict[str, Resource | None] = {}
+        self._by_id: dict[str, Resource] = {}
+        #: Ids of resources that are or were no longer current.
+        self._retired: dict[str, list[str]] = {}
+        self._is_complete = False
+        self._new: dict[str, Resource] = {}
+        self._changed: dict[str, Resource] = {}
+        self._dropped: list[str] = []
+
+    def find(self, name: str) -> Resource | None:
+        """Return the current incarnation of the resource called ``name``, or None."""
+        if name not in self._by_name:
+            stored = None if self._is_complete else resources.find_by_name(self._tx, self._stack_id, name)
+            self._by_name[name] = stored
+        return self._by_name[name]
+
+    def load(self, names: Iterable[str]) -> None:
+        """Read the current incarnations of several resources at once, which ``find`` then returns."""
+        unread = [name for name in names if name not in self._by_name]
+        if len(unread) > 1 and not self._is_complete:
+            self._by_name |= dict.fromkeys(unread)
+            for resource in resources.of_names(self._tx, self._stack_id, unread):
+                if resource.id not in self._by_id:
+                    self._remember(resource)
+
+    def find_by_id(self, id: str) -> Resource | None:
+        """Return the resource with the id, current or not, or None."""
+        if id not in self._by_id and id not in self._dropped and not self._is_complete:
+            stored = resources.find(self._tx, id)
+            if stored is not None:
+                self._remember(stored)
+        return self._by_id.get(id)
+
+    def requirements(self, definition: hot.Definition) -> dict[str, str | None]:
+        """Return the ids of the resources that ``definition`` requires, by name. The clean-up deletes them after it."""
+        required = {name: self.find(name) for name in sorted(definition.requires)}
+        return {name: resource.id if resource else None for name, resource in required.items()}
+
+    def preload(self, everything: Iterable[Resource]) -> None:
+        """Take ``everything`` as all resources of the stack, so that no later lookup reads the database."""
+        for resource in everything:
+            if resource.id not in self._by_id:
+                self._remember(resource)
+        self._is_complete = True
+
+    def names(self) -> list[str]:
+        """Return the names of all current resources. Requires ``preload``."""
+        assert self._is_complete
+        return [name for name, resource in self._by_name.items() if resource is not None]
+
+    def add(self, resource: Resource) -> None:
+        """Add a new resource."""
+        self._new[resource.id] = resource
+        self._remember(resource)
+
+    def change(self, resource: Resource) -> Resource:
+        """Replace a resource by its changed copy, and return it. A retired one becomes current if its name is free."""
+        (self._new if resource.id in self._new else self._changed)[resource.id] = resource
+        self._remember(resource)
+        return resource
+
+    def retire(self, resource: Resource) -> None:
+        """Free the name of a resource for a replacement. The resource itself stays until the clean-up."""
+        self._by_name[resource.name] = None
+        self.change(replace(resource, current=False))
+
+    def find_retired(self, name: str) -> list[Resource]:
+        """Return the incarnations of the resource called ``name`` that are no longer current, the latest first."""
+        if not self._is_complete:
+            for resource in resources.retired(self._tx, self._stack_id, name):
+                if resource.id not in self._by_id and resource.id not in self._dropped:
+                    self._remember(resource)
+        incarnations = [self._by_id[id] for id in self._retired.get(name, ()) if id in self._by_id]
+        retired = [resource for resource in incarnations if not resource.current]
+        return sorted(retired, key=lambda resource: resource.created_at, reverse=True)
+
+    def drop(self, resource: Resource) -> None:
+        """Remove a resource."""
+        self._changed.pop(resource.id, None)
+        self._by_id.pop(resource.id, None)
+        if self._new.pop(resource.id, None) is None:
+            self._dropped.append(resource.id)
+        if resource.current:
+            self._by_name[resource.name] = None
+
+    def unsaved(self) -> list[Resource]:
+        """Return the resources that are new or changed since the last ``save``."""
+        return [*self._new.values(), *self._changed.values()]
+
+    def save(self) -> None:
+        """Write all changes."""
+        resources.delete_all(self._tx, self._dropped)
+        resources.save_all(self._tx, self.unsaved())
+        self._dropped, self._new, self._changed = [], {}, {}
+
+    def _remember(self, resource: Resource) -> None:
+        self._by_id[resource.id] = resource
+        if resource.current:
+            self._by_name[resource.name] = resource
+        elif resource.id not in self._retired.setdefault(resource.name, []):
+            self._retired[resource.name].append(resource.id)
+
+
+#: Resource type of a stack's own events.
+STACK_TYPE = "OS::Heat::Stack"
+
+
+class EventLog:
+    """Records events, and posts them to the stack's sinks."""
+
+    def __init__(self, tx: Tx, engine: Engine) -> None:
+        self._tx = tx
+        self._engine = engine
+        #: Events not yet posted to the stack's sinks.
+        self._unposted: list[Event] = []
+
+    def record(self, stack: Stack, resource: Resource) -> None:
+        """Record an event with the resource's present state."""
+        kind, id = resource.declared_type, resource.physical_id
+        self._add(stack, resource.name, kind, id, resource.action, resource.status, resource.reason)
+
+    def record_signal(self, stack: Stack, resource: Resource, words: str) -> None:
+        """Record an event for a signal to the resource."""
+        kind, id = resource.declared_type, resource.physical_id
+        self._add(stack, resource.name, kind, id, "SIGNAL", Status.COMPLETE, f"Signal: {words}")
+
+    def record_begin(self, stack: Stack) -> None:
+        """Record the event with which an operation begins. Its id is that of the operation."""
+        self.record_stack(stack, id=stack.traversal)
+
+    def record_stack(self, stack: Stack, *, id: str | None = None) -> None:
+        """Record an event with the stack's own state."""
+        self._add(stack, stack.name, STACK_TYPE, stack.id, stack.action, stack.status, stack.reason, id=id)
+
+    def post(self, stack: Stack) -> None:
+        """Post the events since the last call to the stack's sinks."""
+        payload, self._unposted = [_format_event(event) for event in self._unposted], []
+        messaging = self._engine.env.platform.messaging
+        if not payload or messaging is None:
+            return
+        for sink in stack.event_sinks:
+            with suppress(Conflict):  # Audited. An event must not enter a server's queue, and the operation continues.
+                messaging.post(self._tx, stack.project_id, sink["target"], payload, sink["ttl"])
+
+    def _add(
+        self,
+        stack: Stack,
+        name: str,
+        kind: str,
+        physical_id: str | None,
+        action: str,
+        status: str,
+        reason: str,
+        *,
+        id: str | None = None,
+    ) -> None:
+        event = Event(
+            id=id or str(uuid4()),
+            stack_id=stack.id,
+            resource_name=name,
+            resource_type=kind,
+            physical_id=physical_id,
+            action=str(action),
+            status=str(status),
+            reason=self._tx.secrets.redact_text(reason),
+            at=self._tx.now,
+        )
+        events.add(self._tx, event)
+        if stack.event_sinks:
+            self._unposted.append(event)
+
+
+def _format_event(event: Event) -> dict[str, Any]:
+    """Return an event in Heat's form for sinks."""
+    return {
+        "timestamp": rows.heat_time(event.at),
+        "version": "0.1",
+        "type": "os.heat.event",
+        "id": event.id,
+        "payload": {
+            "resource_name": event.resource_name,
+            "physical_resource_id": event.physical_id,
+            "stack_id": event.stack_id,
+            "resource_action": event.action,
+            "resource_status": event.status,
+            "resource_status_reason": event.reason,
+            "resource_type": event.resource_type,
+            "resource_properties": dict(event.properties),
+            "version": "0.1",
+        },
+    }
 
 
 class StackSession:
@@ -86,6 +287,15 @@ class StackSession:
         self.resources.change(failed)
         self.events.record(self.stack, failed)
         return failed
+
+    def wait_for(self, resource: Resource, key: str) -> None:
+        """Let the step ``key`` end with the action in progress on the resource, which is written."""
+        self.resources.change(replace(resource, operation=self.stack.traversal))
+        self.plan.start(key)
+
+    def awaits(self, resource: Resource) -> bool:
+        """Return whether a step of the present operation has started and ends with the resource's action."""
+        return resource.operation == self.stack.traversal
 
     def save(self) -> None:
         """Write all changes. May be called repeatedly, where a query needs the changes."""

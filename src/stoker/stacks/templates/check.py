@@ -1,36 +1,120 @@
-"""Checks of a template before any resource exists: types, properties, references, and nested templates at any depth."""
+"""Checks of templates before any resource exists: types, properties, references, nested and remote templates."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
+from msgspec.structs import replace
+
 from stoker import hot
-from stoker.hot import UNKNOWN, Budget, Definition, Environment, Flaw, Flaws, ParameterSchema, Template, Values
-from stoker.hot.paths import Path, heat_path
-from stoker.hot.words import clip
-from stoker.model.errors import (
-    InvalidTemplateVersion,
-    RequestLimitExceeded,
-    StokerError,
+from stoker.hot import (
+    UNKNOWN,
+    Budget,
+    Definition,
+    Environment,
+    Flaw,
+    Flaws,
+    ParameterSchema,
+    Template,
+    Values,
+    syntaxes,
 )
+from stoker.hot.bounds import MAX_TEMPLATE
+from stoker.hot.paths import Path, heat_path
+from stoker.hot.text import read
+from stoker.hot.versions import VERSION_KEY
+from stoker.hot.words import clip
+from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.cloud import Constraints
+from stoker.resources.constraints import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested_base import is_template_name
+from stoker.resources.remote_stack import TYPE
 from stoker.stacks.engine import Engine
-from stoker.stacks.policy_precheck import STANDS_FOR, PlannedDeployment, plan_deployments
-from stoker.stacks.templates import remote_templates
-from stoker.stacks.templates.flaw_report import FlawReport
-from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
-from stoker.stacks.templates.property_check import PropertyChecker
-from stoker.stacks.templates.scope import StaticScope
-from stoker.stacks.templates.template_types import TemplateTypes
+from stoker.stacks.prechecks import STANDS_FOR, InnerOutline, OutlinedResource, PlannedDeployment, plan_deployments
+from stoker.stacks.templates.lookup import TemplateTypes
+from stoker.stacks.templates.report import FlawReport, PropertyChecker
+from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
 
-#: Maximum depth of nested stacks, including the outermost.
-MAX_DEPTH = 5
+__all__ = ["TYPE", "Around", "check"]
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """The template with the OS::Heat::Stack, whose files and environment the remote stack gets."""
+
+    engine: Engine
+    files: Mapping[str, str]
+    environment: Environment
+    budget: Budget
+    remote_depth: int
+
+
+def check(around: Around, properties: Properties) -> None:
+    """
+    Check the properties of an OS::Heat::Stack.
+
+    A template for another Heat is only parsed, because that Heat may have more types and functions. Raises
+    StackValidationFailed in Heat's wording.
+    """
+    context = properties["context"]
+    region = context.get("region_name") if isinstance(context, Mapping) else context
+    if region is UNKNOWN:
+        return
+    engine = around.engine
+    if (problem := engine.env.remote_heats.problem(region)) is not None:
+        raise StackValidationFailed(
+            f'Cannot establish connection to Heat endpoint at region "{region}" due to "{problem}".'
+            f" {engine.env.remote_heats.remedy()}"
+        )
+    text = properties["template"]
+    if text is UNKNOWN:
+        return
+    try:
+        if engine.env.remote_heats.is_local(region):
+            _check(around, text, properties["parameters"])
+        else:
+            _read(text)
+    except RequestLimitExceeded:
+        raise
+    except StokerError as error:
+        raise StackValidationFailed(
+            f'Failed validating stack template using Heat endpoint at region "{region}"'
+            f' due to "ERROR: {clip(error.message)}"'
+        ) from None
+
+
+def _read(text: str) -> None:
+    document = read(text, "Template", MAX_TEMPLATE)
+    if VERSION_KEY not in document and syntaxes.declared_by(document) is None:
+        raise StackValidationFailed("Template format version not found.")
+
+
+def _check(around: Around, text: str, parameters: Any) -> None:
+    flaws = Flaws(text)
+    environment = replace(around.environment, parameters={})
+    template = hot.parse(text, around.files, flaws)
+    supplied = parameters if isinstance(parameters, Mapping) else {}
+    resolved = {name: value for name, value in supplied.items() if not hot.weigh(value)[1]}
+    own = Flaws()
+    bound = hot.bind(template, environment, supplied=resolved, pseudo={}, flaws=own)
+    for flaw in own:
+        # A value that is not yet known counts as missing in ``bind``.
+        is_unknown = parameters is UNKNOWN or (
+            flaw.path and flaw.path[-1] in supplied and flaw.path[-1] not in resolved
+        )
+        if not is_unknown:
+            flaws.add(flaw)
+    values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}
+    decided = hot.decide(template, values, around.files, around.budget, flaws)
+    checker = Checker(around.engine, around.files, around.budget, flaws, remote_depth=around.remote_depth + 1)
+    checker.check(decided, values, environment)
+    flaws.raise_any()
+
+
 #: Maximum number of resources in a preview, including all members of groups.
 MOST_OUTLINED = 10_000
 #: Heat's name for the template that a group generates.
@@ -64,7 +148,7 @@ class Checker:
         self._budget = budget
         self._report = FlawReport(flaws)
         self._properties = PropertyChecker(self._report, constraints)
-        self._types = TemplateTypes(engine.types, files, self._report, has_cloud=_has_cloud(engine))
+        self._types = TemplateTypes(engine.types, files, self._report, has_provider=engine.env.has_provider)
         self._every_member = every_member
         self._remote_depth = remote_depth
         #: The checked resources of the outermost template.
@@ -107,8 +191,9 @@ class Checker:
         self, template: Template, parameters: Values, environment: Environment, depth: int
     ) -> dict[str, OutlinedResource]:
         """Check a template at any depth. ``parameters`` may be UNKNOWN in nested templates."""
-        if depth > MAX_DEPTH:
-            raise RequestLimitExceeded(f"Recursion depth exceeds {MAX_DEPTH}.")
+        deepest = self._engine.limits.nested_depth
+        if depth > deepest:
+            raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
         self._count += len(template.resources)
         limit = self._engine.limits.resources_per_stack
         if self._every_member and self._count > MOST_OUTLINED:
@@ -122,7 +207,7 @@ class Checker:
         outline = {}
         for name, resource in template.resources.items():
             final = replace(
-                resource,
+                self._with_settings(resource, scope),
                 type=types[name].name,
                 mapped_from=resource.type if resource.type != types[name].name else None,
                 hooks=environment.registry.hooks(name),
@@ -130,7 +215,7 @@ class Checker:
             )
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties.check(types[name], definition, scope, flawed)
-            if types[name].name == remote_templates.TYPE.name:
+            if types[name].name == TYPE.name:
                 self._check_remote(name, values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
             outline[name] = OutlinedResource(
@@ -144,22 +229,24 @@ class Checker:
         self._outputs(template, scope, depth)
         return outline
 
+    def _with_settings(self, definition: Definition, scope: StaticScope) -> Definition:
+        """Return the definition with the values of settings that depend on parameters, or None for unknown values."""
+        for name, call in hot.settings_of(definition).items():
+            with self._report.collect(("resources", definition.name, name)):
+                value = hot.evaluate(call, scope)
+                try:
+                    definition = hot.with_setting(definition, name, None if value is UNKNOWN else value, scope.version)
+                except Flaw as problem:
+                    self._report.add(problem)
+        return definition
+
     def _outputs(self, template: Template, scope: StaticScope, depth: int) -> None:
-        """Check the outputs. An error in an output is only a warning: the stack is created nevertheless."""
+        """Check the outputs. An error that depends on values is only a warning: the stack is created nevertheless."""
         for flaw in template.warnings:
             self._report.warn(flaw)
         for name, output in template.outputs.items():
             path: Path = ("outputs", name, "value")
-            wrong, value = output.flaw, None
-            if wrong is None:
-                try:
-                    value = hot.evaluate(output.value, scope)
-                except RequestLimitExceeded as error:
-                    raise self._report.with_place(error, path) from None
-                except InvalidTemplateVersion as error:
-                    self._report.add(Flaw(error.message, path, type(error), place=heat_path(path)))
-                except StokerError as error:
-                    wrong = Flaw(error.message, path)
+            value, wrong = (None, output.flaw) if output.flaw else self._output(output.value, path, scope)
             if wrong is not None:
                 self._report.warn(Flaw(f"outputs.{name}: {wrong.sentence}", wrong.path))
             if depth == 1:
@@ -167,13 +254,28 @@ class Checker:
                 if wrong is not None:
                     self.output_errors[name] = wrong.sentence
 
+    def _output(self, source: Any, path: Path, scope: StaticScope) -> tuple[Any, Flaw | None]:
+        """Return the value of an output, or the error that it would have in the stack."""
+        try:
+            return hot.evaluate(source, scope), None
+        except RequestLimitExceeded as error:
+            raise self._report.with_place(error, path) from None
+        except InvalidTemplateVersion as error:
+            self._report.add(Flaw(error.message, path, type(error), place=heat_path(path)))
+        except IncorrectAttribute as error:
+            self._report.add(Flaw(error.with_hint(), path, place=heat_path(path)))
+        except StokerError as error:
+            return None, Flaw(error.message, path)
+        return None, None
+
     def _check_remote(self, name: str, properties: Properties, environment: Environment) -> None:
         """Check the template of an OS::Heat::Stack."""
-        if self._remote_depth >= MAX_DEPTH:
-            raise RequestLimitExceeded(f"Recursion depth of OS::Heat::Stack exceeds {MAX_DEPTH}.")
-        around = remote_templates.Around(self._engine, self._files, environment, self._budget, self._remote_depth)
+        deepest = self._engine.limits.nested_depth
+        if self._remote_depth >= deepest:
+            raise RequestLimitExceeded(f"Recursion depth of OS::Heat::Stack exceeds {deepest}.")
+        around = Around(self._engine, self._files, environment, self._budget, self._remote_depth)
         with self._report.collect(("resources", name, "properties"), named_already=True):
-            remote_templates.check(around, properties)
+            check(around, properties)
 
     def _inside(
         self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
@@ -236,13 +338,14 @@ class Checker:
 
 
 def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[str, OutlinedResource]:
-    """Add the dependencies between resources of a cloud that no function states."""
+    """Add the dependencies that no function states."""
     planned = {
         name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
         for name, resource in outline.items()
-        if resource.type.needs_cloud
+        if resource.type.needs_provider
     }
-    implied = implicit_dependencies.find(planned) if len(planned) > 1 else {}
+    rules = {resource.type.name: resource.type.implied for resource in outline.values() if resource.type.implied}
+    implied = implicit_dependencies.find(planned, rules) if len(planned) > 1 else {}
     if not implied:
         return outline
     stated = {name: resource.definition.requires for name, resource in outline.items()}
@@ -252,10 +355,6 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
         depends_on = (*definition.depends_on, *sorted(others))
         changed[name] = replace(outline[name], definition=replace(definition, depends_on=depends_on))
     return changed
-
-
-def _has_cloud(engine: Engine) -> bool:
-    return engine.env.cloud is not None or engine.env.compute is not None
 
 
 def _is_unknown(value: Any) -> bool:

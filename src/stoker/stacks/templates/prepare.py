@@ -1,32 +1,38 @@
-"""Prepares a request's template for an operation. All errors are found here, before any resource exists."""
+"""
+Prepares a request's template for an operation. All errors are found here, before any resource exists.
+
+The files of the request include the catalog entries that it names: Heat's clients do not know the catalog.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct, field
+from msgspec.structs import replace
+
 from stoker import hot
+from stoker.catalog.entry import REFERENCE, SCHEME
 from stoker.hot import Budget, Environment, Flaws, OutputDefinition, Parameters, Template
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
 from stoker.model.stack import Source
-from stoker.resources.cloud import Constraints
+from stoker.resources.constraints import Constraints
 from stoker.resources.env import NestedSpec
 from stoker.stacks.engine import Engine
-from stoker.stacks.policy_precheck import PlannedDeployment
+from stoker.stacks.prechecks import OutlinedResource, PlannedDeployment
 from stoker.stacks.templates.check import Checker
-from stoker.stacks.templates.outline import OutlinedResource
-from stoker.stacks.templates.template_types import parse_once
+from stoker.stacks.templates.lookup import parse_once
 
 #: Heat's value for AWS::Region. Templates may contain mappings for this name.
 _AWS_REGION = "ap-southeast-1"
 
 
-@dataclass(frozen=True, slots=True)
-class StackRequest:
+class StackRequest(Struct, frozen=True):
     """The unparsed parts of a request. A ``template`` in text form keeps line numbers for errors."""
 
     template: Any = None
@@ -36,8 +42,7 @@ class StackRequest:
     parameters: Any = None
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedStack:
+class ResolvedStack(Struct, frozen=True):
     """A checked template with its parameters, ready to be applied."""
 
     source: Source
@@ -267,3 +272,38 @@ def mapping(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise Invalid(f"{what} must be a map, not {type(value).__name__}")
     return dict(value)
+
+
+#: Returns the text of the entry with this name and version, or None.
+FindEntry = Callable[[str, int], str | None]
+
+
+def add_entries(request: StackRequest, find: FindEntry) -> StackRequest:
+    """
+    Return the request with each named entry among its files, under its name in the template.
+
+    Files of the request take precedence. Unknown entries are left to the checks of the template.
+    """
+    texts = [request.template, request.environment, request.files]
+    entries = {}
+    for reference, name, version in _references(texts):
+        if reference not in entries and not (isinstance(request.files, Mapping) and reference in request.files):
+            entries[reference] = find(name, version)
+    present = {reference: text for reference, text in entries.items() if text is not None}
+    return replace(request, files={**present, **(request.files or {})}) if present else request
+
+
+def _references(value: Any) -> Iterator[tuple[str, str, int]]:
+    """Yield the references in all texts of a value, which may be nested, with their names and versions."""
+    pending = [value]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, str):
+            if SCHEME in item:
+                for match in REFERENCE.finditer(item):
+                    yield match[0], match[1], int(match[2])
+        elif isinstance(item, Mapping):
+            pending.extend(item.keys())
+            pending.extend(item.values())
+        elif isinstance(item, list | tuple):
+            pending.extend(item)

@@ -1,4 +1,4 @@
-"""Scopes: the values that functions of a template can read during evaluation."""
+"""The values of references: of the present resources of a stack, and as far as a template alone tells."""
 
 from __future__ import annotations
 
@@ -7,12 +7,42 @@ from typing import Any
 
 from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Budget, Values, select
 from stoker.hot.words import did_you_mean
-from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, UserParameterMissing
+from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
+from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import NoSuchAttribute, ResourceType
+from stoker.resources.deployment_base import ATTRIBUTES as DEPLOYMENT_ATTRIBUTES
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.queries.attributes import all_attributes
-from stoker.store import stacks
+from stoker.store import configs, deployments, stacks
+
+
+def all_attributes(session: StackSession, resource: Resource) -> dict[str, Any]:
+    """Return all attributes by name. An unavailable attribute is null."""
+    if resource.action in (Action.INIT, Action.DELETE):
+        return {}
+    kind = session.type_of(resource)
+    names: Iterable[str] = kind.attributes if kind.attributes is not None else _reported(session, resource)
+    shown = {}
+    for name in names:
+        try:
+            if kind.attribute_at is not None:
+                shown[name] = kind.attribute_at(session.context, resource, name, ())
+            else:
+                shown[name] = kind.attribute(session.context, resource, name)
+        except (NoSuchAttribute, StokerError):
+            shown[name] = None
+    return shown
+
+
+def _reported(session: StackSession, resource: Resource) -> Iterable[str]:
+    """Return the names of a deployment's attributes: also outputs without a value, and values that are no outputs."""
+    deployment = deployments.find(session.tx, resource.physical_id) if resource.physical_id else None
+    if deployment is None:
+        return ()
+    config = configs.find(session.tx, deployment.config_id)
+    declared = [output["name"] for output in config.outputs] if config else []
+    return {**DEPLOYMENT_ATTRIBUTES, **dict.fromkeys(declared), **deployment.output_values}
+
 
 #: Every resource has this attribute: its representation in its own API, null for types without one.
 SHOW = "show"

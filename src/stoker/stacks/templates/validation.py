@@ -9,11 +9,11 @@ from stoker import hot
 from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
-from stoker.resources.cloud import Constraints
+from stoker.resources.constraints import Constraints
 from stoker.resources.nested_base import is_template_name
 from stoker.stacks.engine import Engine
+from stoker.stacks.prechecks import InnerOutline, OutlinedResource
 from stoker.stacks.templates.check import Checker
-from stoker.stacks.templates.outline import InnerOutline, OutlinedResource
 from stoker.stacks.templates.prepare import StackRequest, mapping, read
 
 _TYPES = {
@@ -36,6 +36,7 @@ def describe_template(
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
     parameters = {**environment.parameters, **mapping(request.parameters, "parameters")}
+    hot.check_names(parameters, template, flaws)
     defaults = environment.parameter_defaults
     values = {schema.name: _value(schema, parameters, defaults, flaws) for schema in template.parameters.values()}
     bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}

@@ -1,1 +1,1 @@
-"""The audit log: who wanted what on which server, and what was decided."""
+"""The audit log: who requested what, and what was decided."""

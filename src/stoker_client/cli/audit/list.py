@@ -1,19 +1,39 @@
-"""List the audit log, newest first."""
+"""List the audit log, newest first: what users did, what ran on servers, and what was refused."""
 
 import click
 
 from stoker_client.cli._output import Output, emit_list, list_options
-from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
 
-COLUMNS = ("time", "actor", "action", "outcome", "server_id", "reason")
+COLUMNS = ("time", "actor", "action", "outcome", "server", "stack", "config", "reason")
+WIDE = ("resource_name", "server_id", "stack_id", "deployment_id")
 
 
 @click.command()
-@click.option("--server", metavar="SERVER", help="Only entries of this server: name or id.")
+@click.option("--server", metavar="SERVER", help="Only entries of this server: name or id, also of a deleted one.")
+@click.option("--stack", metavar="STACK", help="Only entries of this stack: name or id, also of a deleted one.")
+@click.option("--user", metavar="NAME", help="Only what this user did.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
+@click.option("--site", is_flag=True, help="The entries of no project: users, projects and failed logins.")
 @list_options(limit=100)
 @click.pass_obj
-def command(session: Session, server: str | None, output: Output) -> None:
-    client = session.client
-    id_ = server_id(client, server) if server is not None else None
-    emit_list(output, client.audit.all(server=id_, limit=output.first), COLUMNS)
+def command(
+    session: Session, server: str | None, stack: str | None, user: str | None, refused: bool, site: bool, output: Output
+) -> None:
+    entries = session.client.audit.all(
+        server=server,
+        stack=stack,
+        actor=user,
+        outcome="REFUSED" if refused else None,
+        site=site,
+        limit=output.first,
+    )
+    emit_list(
+        output,
+        entries,
+        COLUMNS,
+        wide=WIDE,
+        cells=lambda entry: {
+            name: entry.get(f"{name}_name") or entry.get(f"{name}_id") for name in ("server", "stack", "config")
+        },
+    )

@@ -1,1 +1,1 @@
-"""The catalogue: typed, versioned configs, such as nginx/1."""
+"""The catalog: typed, versioned configs, such as nginx/1."""

@@ -1,4 +1,4 @@
-"""Add entries to the catalogue, for the project or, with --public, for every project.
+"""Add entries to the catalog, for the project or, with --public, for every project.
 
 A version of an entry never changes. docs/catalog.md describes the file.
 """

@@ -1,4 +1,4 @@
-"""Delete entries from the catalogue. Stacks that use them keep their copies."""
+"""Delete entries from the catalog. Stacks that use them keep their copies."""
 
 from collections.abc import Sequence
 
@@ -14,4 +14,4 @@ from stoker_client.cli._versions import delete_versions, versioned_name
 @yes_option
 @click.pass_obj
 def command(session: Session, entries: Sequence[tuple[str, int]], yes: bool) -> None:
-    delete_versions(entries, "catalogue entry", session.client.catalog.delete, yes=yes)
+    delete_versions(entries, "catalog entry", session.client.catalog.delete, yes=yes)

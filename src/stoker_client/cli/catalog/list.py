@@ -1,4 +1,4 @@
-"""List the entries of the catalogue: those that Stoker ships, and those of the site and of the project."""
+"""List the entries of the catalog: those that Stoker ships, and those of the site and of the project."""
 
 import click
 

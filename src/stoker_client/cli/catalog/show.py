@@ -1,4 +1,4 @@
-"""Show an entry of the catalogue: its inputs, its outputs, and with --text the entry itself.
+"""Show an entry of the catalog: its inputs, its outputs, and with --text the entry itself.
 
 \b
   stoker catalog show nginx/1

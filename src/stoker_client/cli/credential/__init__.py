@@ -1,1 +1,1 @@
-"""Application credentials: secrets of programs, that do what you let them."""
+"""Application credentials: logins of programs, limited to the roles that you choose."""

@@ -6,6 +6,7 @@ import click
 
 from stoker_client.cli._batch import Batch
 from stoker_client.cli._deployment_wait import wait_for_end
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 
 
@@ -19,7 +20,7 @@ def command(session: Session, deployments: Sequence[str], force: bool, wait: boo
 
     def cancel(deployment: str) -> str:
         id_ = client.deployments.cancel(client.deployments.find_id(deployment), force=force)["id"]
-        click.echo(f"deployment {deployment} cancelled")
+        echo(f"deployment {deployment} cancelled")
         return id_
 
     batch = Batch()

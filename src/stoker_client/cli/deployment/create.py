@@ -18,6 +18,7 @@ FIELDS = ("id", "server_id", "config_id", "action", "status", "status_reason", "
 @click.option("--config", "config", required=True, metavar="CONFIG", help="The config: id, or a name that is unique.")
 @click.option("--server", "server", required=True, metavar="SERVER", help="The server: name or id.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="The value of one input.")
+@click.option("--allow-undeclared", is_flag=True, help="Pass inputs that the config does not declare.")
 @click.option("--action", default="CREATE", show_default=True, help="The action that the config receives.")
 @click.option("--signal-transport", default="STOKER_SIGNAL", show_default=True, help="The signal transport.")
 @click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of the run.")
@@ -32,6 +33,7 @@ def command(
     config: str,
     server: str,
     inputs: Sequence[tuple[str, str]],
+    allow_undeclared: bool,
     wait: bool,
     output: Output,
     **more: Any,
@@ -41,6 +43,7 @@ def command(
         "config_id": client.configs.find_id(config),
         "server_id": server_id(client, server),
         "input_values": dict(inputs),
+        **({"allow_undeclared": True} if allow_undeclared else {}),
     }
     deployment = client.deployments.create(body | given_options(more))
     if wait:

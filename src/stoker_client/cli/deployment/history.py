@@ -1,4 +1,7 @@
-"""Show every run of a deployment, newest first; with NUMBER, one of them with its inputs and outputs."""
+"""Show every run of a deployment with its action, newest first.
+
+With NUMBER, show one run with its inputs and outputs.
+"""
 
 import click
 

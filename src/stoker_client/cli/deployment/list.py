@@ -1,11 +1,9 @@
 """List the deployments of the project, or of one server."""
 
-from collections.abc import Mapping
-
 import click
 
 from stoker_client.cli._output import Output, emit_list, list_options
-from stoker_client.cli._servers import server_id, server_names
+from stoker_client.cli._servers import cell_names, server_id
 from stoker_client.cli._session import Session
 
 COLUMNS = ("id", "server", "action", "status", "changed", "creation_time")
@@ -22,9 +20,7 @@ def command(session: Session, server: str | None, status: str | None, output: Ou
     client = session.client
     id_ = server_id(client, server) if server is not None else None
     deployments = [deployment for deployment in client.deployments.all(id_) if status in (None, deployment["status"])]
-    names: Mapping[str, str] = {}
-    if not output.is_data and (not output.columns or "server" in output.columns):
-        names = server_names(client)
+    names = cell_names(client, output)
     emit_list(
         output,
         deployments,

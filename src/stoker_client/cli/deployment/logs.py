@@ -18,7 +18,7 @@ import click
 
 from stoker_client.cli._log_output import LogPrinter, stream_option
 from stoker_client.cli._log_selection import Since, is_since, of_runs
-from stoker_client.cli._output import data_option, emit_data, raw_option
+from stoker_client.cli._output import data_option, echo, emit_data, raw_option
 from stoker_client.cli._session import Session
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
@@ -68,7 +68,7 @@ def command(
     runs = deployments.runs(id_)
     if all_ and form == "table":
         for run in reversed(runs):
-            click.echo(_separator(run))
+            echo(_separator(run))
             printer.all(log.written([run]))
     elif follow:
         printer.all(log.follow(_chosen(runs, number, deployment)))

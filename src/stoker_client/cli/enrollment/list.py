@@ -9,7 +9,7 @@ from stoker_client.cli._output import Output, emit_list, list_options
 from stoker_client.cli._session import Session
 
 COLUMNS = ("id", "status", "uses", "limit", "labels", "expires_at")
-WIDE = ("server_id", "name_from", "approval", "rerun", "created_by", "created_at")
+WIDE = ("server_id", "name_from", "names", "approval", "rerun", "created_by", "created_at")
 
 
 @click.command()

@@ -1,1 +1,1 @@
-"""Schedules: triggers that come by themselves, at a time or by a cron expression."""
+"""Schedules: run triggers once or repeatedly at set times."""

@@ -17,7 +17,7 @@ from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
 from stoker_client.cli._values import given_options, one_of
 
-PLAN = ("name", "cron", "at", "timezone", "require_window", "misfire_policy")
+PLAN = ("name", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy")
 
 
 @click.command()

@@ -3,6 +3,8 @@
 \b
   stoker server approve web1 web2
   stoker server approve --all
+
+Approval by name also lets stacks use a name that the machine chose itself.
 """
 
 from collections.abc import Sequence
@@ -10,6 +12,7 @@ from collections.abc import Sequence
 import click
 
 from stoker_client.cli._batch import Batch
+from stoker_client.cli._output import echo
 from stoker_client.cli._pending_servers import all_option, choose_pending
 from stoker_client.cli._session import Session
 
@@ -20,7 +23,8 @@ from stoker_client.cli._session import Session
 @click.pass_obj
 def command(session: Session, servers: Sequence[str], every: bool) -> None:
     batch = Batch()
-    chosen = choose_pending(session, servers, every=every)
+    # By id, because approval by name also confirms the name.
+    chosen = choose_pending(session, servers, every=every, key="id")
     for name in batch.each(chosen, lambda ref: session.client.servers.approve(ref)["name"]):
-        click.echo(f"server {name} approved")
+        echo(f"server {name} approved")
     batch.exit()

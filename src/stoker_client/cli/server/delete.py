@@ -12,6 +12,7 @@ import click
 from stoker_client.cli._batch import delete_each
 from stoker_client.cli._chosen_servers import chosen_servers, label_option
 from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 
 
@@ -23,4 +24,4 @@ from stoker_client.cli._session import Session
 def command(session: Session, servers: Sequence[str], selectors: Sequence[str], yes: bool) -> None:
     chosen = chosen_servers(session, servers, selectors)
     delete_each(chosen, "server", session.client.servers.delete, yes=yes)
-    click.echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)
+    echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)

@@ -17,12 +17,12 @@ from typing import Any
 import click
 
 from stoker_client.cli._durations import Duration
-from stoker_client.cli._output import Output, emit_data, emit_one, output_option
+from stoker_client.cli._output import Output, echo, emit_data, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import given_options, pair
 
-_MANY = ("machines", "name_from", "approve")
-_ONE = ("name", "again", "rerun")
+_MANY: Sequence[str] = ("machines", "name_from", "names", "approve")
+_ONE: Sequence[str] = ("name", "again", "rerun")
 
 
 @click.command()
@@ -33,6 +33,10 @@ _ONE = ("name", "again", "rerun")
 @click.option(
     "--name-from", type=click.Choice(("hostname", "cloud-id")),
     help="With --many: where names come from (default: hostname).",
+)  # fmt: skip
+@click.option(
+    "--names", metavar="PATTERN",
+    help="With --many: stacks may use names that match, such as 'web*'. Others wait for `stoker server approve NAME`.",
 )  # fmt: skip
 @click.option("--approve", is_flag=True, help="With --many: servers wait for `stoker server approve`.")
 @click.option("--again", is_flag=True, help="For another machine in the place of an enrolled server.")
@@ -72,10 +76,10 @@ def command(
     elif output.is_data:
         emit_data(output.form, answer)
     else:
-        click.echo(enrollment["command"])
-        click.echo(f"{_hint(choice)}, until {enrollment['expires_at']}.", err=True)
+        echo(enrollment["command"])
+        echo(f"{_hint(choice)}, until {enrollment['expires_at']}.", err=True)
     if warning := enrollment.get("warning"):
-        click.secho(f"Warning: {warning}.", err=True, fg="yellow")
+        echo(f"Warning: {warning}.", err=True)
 
 
 def _check(choice: Mapping[str, Any]) -> None:
@@ -99,7 +103,11 @@ def _check(choice: Mapping[str, Any]) -> None:
 def _enroll_many(
     session: Session, choice: Mapping[str, Any], labels: Mapping[str, str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    values = {**options, **given_options({"name_from": choice["name_from"]}), "approval": choice["approve"]}
+    values = {
+        **options,
+        **given_options({name: choice[name] for name in ("name_from", "names")}),
+        "approval": choice["approve"],
+    }
     return {"enrollment": session.client.enrollments.create(choice["machines"], labels=labels, **values)}
 
 

@@ -12,7 +12,7 @@ import click
 
 from stoker_client.cli._batch import Batch
 from stoker_client.cli._chosen_servers import chosen_servers, label_option
-from stoker_client.cli._output import Output, emit_data, emit_list, list_options
+from stoker_client.cli._output import Output, echo, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
 
 Change = tuple[str, str | None]
@@ -26,16 +26,16 @@ Change = tuple[str, str | None]
 def command(session: Session, words: Sequence[str], selectors: Sequence[str], output: Output) -> None:
     refs, changes = _split(words, named=not selectors)
     servers = session.client.servers
-    if selectors or len(refs) > 1:
+    chosen = chosen_servers(session, refs, selectors)
+    if chosen != refs or len(chosen) > 1:
         if not changes:
             raise click.UsageError("say what to change: NAME=VALUE or NAME-")
         batch = Batch()
-        chosen = chosen_servers(session, refs, selectors)
         for name in batch.each(chosen, lambda ref: servers.label(ref, changes)["name"]):
-            click.echo(f"server {name} labelled")
+            echo(f"server {name} labeled")
         batch.exit()
         return
-    [ref] = chosen_servers(session, refs, selectors)
+    [ref] = chosen
     has = (servers.label(ref, changes) if changes else servers.show(ref)).get("labels") or {}
     if output.is_data:
         emit_data(output.form, has)

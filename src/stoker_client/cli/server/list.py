@@ -15,7 +15,7 @@ from stoker_client.cli._session import Session
 from stoker_client.selectors import join
 
 COLUMNS = ("id", "name", "status", "agent_version", "last_seen", "labels")
-WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "hooks", "policy_source", "created_at")
+WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "problem", "hooks", "policy_source", "created_at")
 STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 
 
@@ -32,7 +32,13 @@ def command(session: Session, selectors: Sequence[str], status: str | None, outp
 
 
 def _cells(server: Mapping[str, Any]) -> dict[str, str]:
-    return {"labels": _labels(server), "agent_version": version_text(server), "agent_upgrade": upgrade_text(server)}
+    status = f"{server.get('status')} (cannot run)" if server.get("problem") else str(server.get("status"))
+    return {
+        "status": status,
+        "labels": _labels(server),
+        "agent_version": version_text(server),
+        "agent_upgrade": upgrade_text(server),
+    }
 
 
 def _labels(server: Mapping[str, Any]) -> str:

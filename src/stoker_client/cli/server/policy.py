@@ -17,7 +17,7 @@ import click
 
 from stoker_client.cli._batch import Batch
 from stoker_client.cli._chosen_servers import chosen_servers, label_option
-from stoker_client.cli._output import Output, emit_list, emit_one, output_option
+from stoker_client.cli._output import Output, echo, emit_list, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import one_of, read_text
 from stoker_client.errors import BadInput
@@ -87,11 +87,11 @@ def command(
     policy = None if clear else options or (_read(files[0]) if files else None)
     servers, batch = session.client.servers, Batch()
     results = batch.each(chosen, lambda ref: servers.set_policy(ref, policy) if changes else servers.show(ref))
-    if not selectors and results:
+    if chosen == refs and results:
         emit_one(output, {name: results[0].get(name) for name in FIELDS})
     elif changes:
         for server in results:
-            click.echo(f"policy of server {server['name']} set")
+            echo(f"policy of server {server['name']} set")
     else:
         emit_list(output, results, ("name", *FIELDS), order="name")
     batch.exit()

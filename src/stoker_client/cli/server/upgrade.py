@@ -17,7 +17,7 @@ import click
 
 from stoker_client.cli._batch import Batch
 from stoker_client.cli._chosen_servers import chosen_servers, label_option
-from stoker_client.cli._output import Output, emit_list, list_options
+from stoker_client.cli._output import Output, echo, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.shapes import AgentUpgrade
 
@@ -65,7 +65,7 @@ def command(
 
 def _cancel(session: Session, ref: str) -> None:
     session.client.servers.cancel_upgrade(ref)
-    click.echo(f"upgrade of server {ref} cancelled")
+    echo(f"upgrade of server {ref} cancelled")
 
 
 def _list(session: Session, servers: Sequence[str], selectors: Sequence[str]) -> list[AgentUpgrade]:
@@ -79,7 +79,7 @@ def _list(session: Session, servers: Sequence[str], selectors: Sequence[str]) ->
 
 def _ids(session: Session, refs: Sequence[str]) -> list[str]:
     """Return the ids of servers, which may be named by the beginnings of their ids. Raises NotFound."""
-    return [session.client.servers.show(ref)["id"] for ref in refs]
+    return [server["id"] for server in session.client.servers.find(refs)]
 
 
 def _parse_canary(text: str, total: int) -> int:

@@ -9,6 +9,7 @@ import json
 
 import click
 
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import given_options
 
@@ -20,9 +21,7 @@ from stoker_client.cli._values import given_options
 def command(session: Session, name: str, proxy: str | None) -> None:
     enrollment = session.client.servers.enroll(name, **given_options({"proxy": proxy}))["enrollment"]
     # JSON is YAML, so the quoting is always right.
-    click.echo(f"#cloud-config\nruncmd:\n  - {json.dumps(['/bin/sh', '-c', enrollment['command']])}")
-    click.echo(
-        f"The user data holds a token, which is good for one machine until {enrollment['expires_at']}.", err=True
-    )
+    echo(f"#cloud-config\nruncmd:\n  - {json.dumps(['/bin/sh', '-c', enrollment['command']])}")
+    echo(f"The user data holds a token, which is good for one machine until {enrollment['expires_at']}.", err=True)
     if warning := enrollment.get("warning"):
-        click.secho(f"Warning: {warning}.", err=True, fg="yellow")
+        echo(f"Warning: {warning}.", err=True)

@@ -3,6 +3,7 @@
 import click
 
 from stoker_client.cli._confirm import confirm_deletion, yes_option
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 
 
@@ -16,4 +17,4 @@ def command(session: Session, stack: str, snapshot: str, yes: bool) -> None:
     stacks = session.client.stacks
     ref = stacks.canonical(stack)
     stacks.delete_snapshot(ref, stacks.snapshot_id(ref, snapshot))
-    click.echo(f"snapshot {snapshot} deleted")
+    echo(f"snapshot {snapshot} deleted")

@@ -5,7 +5,9 @@ from collections.abc import Sequence
 import click
 
 from stoker_client.cli._batch import Batch
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
+from stoker_client.stacks import Operation
 
 
 def action_command(action: str, ends_as: str) -> click.Command:
@@ -18,21 +20,20 @@ def action_command(action: str, ends_as: str) -> click.Command:
     def command(session: Session, stacks: Sequence[str], wait: bool) -> None:
         batch = Batch()
 
-        def start(stack: str) -> str:
-            ref = session.client.stacks.canonical(stack)
-            session.client.stacks.act(ref, action)
+        def start(stack: str) -> Operation:
+            operation = session.client.stacks.act(stack, action)
             if not wait:
-                click.echo(f"stack {stack}: {action} begun")
-            return ref
+                echo(f"stack {stack}: {action} begun")
+            return operation
 
         started = batch.each(stacks, start)
         if wait:
             # imported here because rich is slow, and only watching needs it
             from stoker_client.cli._stack_wait import wait_for
 
-            def finish(ref: str) -> None:
-                wait_for(session.client, ref, ends_as)
-                click.echo(f"stack {ref.partition('/')[0]} is {ends_as}_COMPLETE")
+            def finish(operation: Operation) -> None:
+                wait_for(session.client, operation, f"{ends_as}_COMPLETE")
+                echo(f"stack {operation.ref.partition('/')[0]} is {ends_as}_COMPLETE")
 
             batch.each(started, finish)
         batch.exit()

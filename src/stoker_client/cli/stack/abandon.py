@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.terminal import escape_controls
 
@@ -23,6 +24,6 @@ def command(session: Session, stack: str, output_file: Path | None) -> None:
         output_file.touch(mode=0o600)  # fail before the stack is abandoned if the file cannot be written
     text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
     if output_file is None:
-        click.echo(escape_controls(text))
+        echo(escape_controls(text))
     else:
         output_file.write_text(text + "\n")

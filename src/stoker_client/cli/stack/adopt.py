@@ -18,7 +18,7 @@ def command(session: Session, name: str, data: Path, wait: bool, output: Output)
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
-    ref = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
+    operation = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
     if wait:
-        wait_for(session.client, ref, "ADOPT")
-    emit_result(output, session.client.stacks.show(ref), outputs=wait)
+        wait_for(session.client, operation, "ADOPT_COMPLETE")
+    emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)

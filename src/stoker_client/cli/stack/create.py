@@ -17,8 +17,8 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.command()
 @click.argument("name")
 @stack_options
-@click.option("--enable-rollback", is_flag=True, help="Roll back if the operation fails.")
-@click.option("--dry-run", is_flag=True, help="Only show what the stack would contain.")
+@click.option("--enable-rollback", is_flag=True, help="Roll back failures; a failed creation is deleted.")
+@click.option("--dry-run", is_flag=True, help="Only show the resources, and in which order actions would run.")
 @click.option(
     "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
 )
@@ -45,11 +45,12 @@ def command(
 
     body = StackInput(**options).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
     if dry_run:
-        added = list(flatten_resources(cast(Any, session.client.stacks.preview(body))["resources"]))
+        stack, runs = session.client.stacks.preview(body)
+        added = list(flatten_resources(cast(Any, stack)["resources"]))
         previews = session.client.stacks.preview_on_servers(body) if on_servers else None
-        emit_plan(session.client, output, {"added": added}, previews)
+        emit_plan(session.client, output, {"added": added}, runs, previews)
         return
-    ref = session.client.stacks.create(body)
+    operation = session.client.stacks.create(body)
     if wait:
-        wait_for(session.client, ref, "CREATE")
-    emit_result(output, session.client.stacks.show(ref), outputs=wait)
+        wait_for(session.client, operation, "CREATE_COMPLETE")
+    emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 
 import click
 
-from stoker_client.cli._output import Output, emit_data, emit_list, list_options, printable
+from stoker_client.cli._output import Output, echo, emit_data, emit_list, list_options, printable
 from stoker_client.cli._session import Session
 from stoker_client.errors import NotFound
 from stoker_client.shapes import Event
-from stoker_client.stacks import Stacks
+from stoker_client.stacks import Stacks, is_of_stack
 
 COLUMNS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
 PAUSE = 1.0
@@ -27,14 +27,13 @@ def command(session: Session, stack: str, follow: bool, output: Output) -> None:
         return
     for event in _follow(session.client.stacks, ref):
         if not output.is_data:
-            click.echo(printable("  ".join(str(event.get(column) or "") for column in COLUMNS)))
+            echo(printable("  ".join(str(event.get(column) or "") for column in COLUMNS)))
         else:
             emit_data(output.form, event, stream=True)
 
 
 def _follow(stacks: Stacks, ref: str) -> Iterator[Event]:
     last: str | None = None
-    id_ = ref.partition("/")[2]
     while True:
         try:
             events = stacks.events(ref, after=last, patient=True)
@@ -43,6 +42,6 @@ def _follow(stacks: Stacks, ref: str) -> Iterator[Event]:
         for event in events:
             last = event["id"]
             yield event
-            if event["resource_status"] == "DELETE_COMPLETE" and event.get("physical_resource_id") == id_:
+            if event["resource_status"] == "DELETE_COMPLETE" and is_of_stack(event, ref):
                 return
         time.sleep(PAUSE)

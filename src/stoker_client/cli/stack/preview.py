@@ -20,7 +20,8 @@ def command(session: Session, /, *, name: str, wait: bool, output: Output, **opt
         raise click.UsageError("--template is missing")
     if wait:
         raise click.UsageError("there is nothing to wait for")
-    preview: Any = session.client.stacks.preview(StackInput(**options).body() | {"stack_name": name})
+    body = StackInput(**options).body() | {"stack_name": name}
+    preview: Any = session.client.stacks.preview(body)[0]
     if output.is_data:
         emit_data(output.form, preview)
         return

@@ -2,6 +2,8 @@
 
 Without --existing, the options describe the whole stack: omitted parameters get their defaults. With --existing, the
 stack keeps its template, environment and parameters except for those in the options.
+
+An update also repeats what failed before, each deployment with the action that failed.
 """
 
 from collections.abc import Sequence
@@ -25,10 +27,10 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 )  # fmt: skip
 @click.option(
     "--rollback", type=click.Choice(["enabled", "disabled", "keep"]), default="keep", show_default=True,
-    help="Whether a failed update is rolled back.",
+    help="Whether this and later updates are rolled back when they fail.",
 )  # fmt: skip
 @click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
-@click.option("--dry-run", is_flag=True, help="Only show what the update would do.")
+@click.option("--dry-run", is_flag=True, help="Only show the changes, and in which order actions would run.")
 @click.option(
     "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
 )
@@ -62,11 +64,12 @@ def command(
     ref = session.client.stacks.canonical(stack)
     if dry_run:
         answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
-        emit_plan(session.client, output, answer["resource_changes"], answer.get("server_previews"))
+        changes, runs = answer["resource_changes"], answer.get("planned_runs") or []
+        emit_plan(session.client, output, changes, runs, answer.get("server_previews"))
         return
-    session.client.stacks.update(ref, body, existing=existing)
+    operation = session.client.stacks.update(ref, body, existing=existing)
     if wait:
-        wait_for(session.client, ref, "UPDATE")
+        wait_for(session.client, operation, "UPDATE_COMPLETE")
     emit_result(output, session.client.stacks.show(ref), outputs=wait)
 
 

@@ -1,1 +1,3 @@
-"""Templates: whether they hold together, and what may stand in them."""
+"""Templates: validate them, and list the functions that they may call."""
+
+ENTRY_GROUP = "stoker.commands.template"

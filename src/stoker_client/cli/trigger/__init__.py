@@ -4,9 +4,9 @@
   stoker trigger app database BACKUP -i path=/var/backups --follow
   stoker trigger app database BACKUP --label role=db --max-concurrent 10
   stoker trigger --config setup --on web1 --on web2
-  stoker trigger create list database BACKUP     # a stack that is called as a command is
+  stoker trigger create list database BACKUP     # for a stack named like a subcommand
 
-What is no command of those below is taken for what `stoker trigger create` takes.
+Any other first word is read as the arguments of `trigger create`.
 """
 
 DEFAULT = "create"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import click
 
 from stoker_client.cli._batch import Batch
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_result import explaining_interrupt
 
@@ -19,7 +20,7 @@ def command(session: Session, triggers: Sequence[str], force: bool, wait: bool) 
 
     def cancel(trigger: str) -> str:
         id_ = client.triggers.cancel(client.triggers.find_id(trigger), force=force)["id"]
-        click.echo(f"trigger {trigger} cancelled")
+        echo(f"trigger {trigger} cancelled")
         return id_
 
     cancelled = batch.each(triggers, cancel)

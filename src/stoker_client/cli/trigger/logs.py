@@ -1,4 +1,4 @@
-"""Print the output of a trigger's runs; with several servers, each line begins with the server's name."""
+"""Print the output of a trigger's runs; with several runs, each line begins with the name of the server."""
 
 import click
 
@@ -8,6 +8,7 @@ from stoker_client.cli._servers import service_name
 from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Target
+from stoker_client.target_labels import TargetLabels
 from stoker_client.trigger_logs import follow_written, read_written
 
 
@@ -28,7 +29,7 @@ def command(
     targets = [target for target in client.triggers.show(id_).get("targets") or [] if _is(target, wanted_server)]
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
-    server_ids = {target["server_id"] for target in targets}
+    server_ids, labels = {target["server_id"] for target in targets}, TargetLabels(targets)
     chunks = follow_written(client, id_) if follow else read_written(client, targets)
     chunks = (
         chunk for chunk in chunks
@@ -37,7 +38,7 @@ def command(
     if form != "table" and not follow:
         emit_data(form, list(chunks))
     else:
-        LogPrinter(form, named=len(server_ids) > 1, raw=raw).all(chunks)
+        LogPrinter(form, name_of=labels.of if len(targets) > 1 else None, raw=raw).all(chunks)
 
 
 def _is(target: Target, server: str | None) -> bool:

@@ -1,12 +1,13 @@
-"""Show a trigger and its servers."""
+"""Show a trigger, its servers, and the outputs of its runs."""
 
 import click
 
-from stoker_client.cli._output import Output, emit_list, emit_one, output_option
+from stoker_client.cli._output import Output, echo, emit_list, emit_one, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._targets import name_of, run_of, seconds_of, state_of, summary_of
+from stoker_client.cli._targets import OUTPUT_COLUMNS, list_outputs, run_of, seconds_of, state_of, summary_of
 from stoker_client.cli._trigger_result import FIELDS, emit_trigger, follow_option, follow_trigger
 from stoker_client.shapes import Target
+from stoker_client.target_labels import TargetLabels
 
 COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
 TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
@@ -34,15 +35,21 @@ def command(ctx: click.Context, trigger: str, status: str | None, follow: bool, 
     emit_trigger(output, details)
     if output.columns:
         return
-    click.echo()
-    rows = [_row(target) for target in targets]
-    emit_list(output, rows, COLUMNS, wide=("server_id",), order="server")
+    echo()
+    labels = TargetLabels(details.get("targets") or [])
+    rows = [_row(target, labels) for target in targets]
+    emit_list(output, rows, COLUMNS, wide=("server_id", "name"), order="server")
+    if outputs := list_outputs(targets):
+        echo()
+        emit_list(output, outputs, OUTPUT_COLUMNS, order="server")
 
 
-def _row(target: Target) -> dict[str, object]:
+def _row(target: Target, labels: TargetLabels) -> dict[str, object]:
     run = run_of(target)
     return {
-        "server": name_of(target),
+        "server": labels.of(target),
+        "server_id": target["server_id"],
+        "name": target.get("name"),
         "state": state_of(target),
         "percent": run.get("percent"),
         "code": run.get("status_code"),

@@ -2,6 +2,7 @@
 
 import click
 
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.cli.user._assignment import place_options, project_of
 
@@ -13,4 +14,4 @@ from stoker_client.cli.user._assignment import place_options, project_of
 def command(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
     place, granted = project_of(project, role, system=system)
     session.client.identity.revoke(user, place, granted)
-    click.echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")
+    echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")

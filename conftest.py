@@ -1,0 +1,219 @@
+"""What all tests share, those of plug-ins, too."""
+
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+from stoker.store.open import Store
+from support import cheap_hashes, databases, installations, keystone, service_processes, upstream
+from support.assertion_cache import rewrite_share
+from support.install_peers import INSTALLATIONS
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, OPENRC, RPM, SUDO, Base
+from support.machines import Machines
+from support.service_processes import Peer
+from support.tools import IMAGE_BUILDER
+
+pytest_plugins = ["support.cpu_times", "support.skipped_tests"]
+
+#: Until all tests are collected: a quarter of the collection's time was spent in searching new modules for garbage.
+gc.disable()
+
+StartPeer = Callable[..., AbstractContextManager[Peer]]
+
+#: Processes that tests start find compiled modules, whatever the environment says: compiling takes half of their start.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A shell that starts the tests in the background lets them ignore SIGINT, and so the programs that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+cheap_hashes.apply()
+
+#: Folders whose tests all start whole programs or real clients. Such a module elsewhere has the mark of `_MARK`.
+SLOW_FOLDERS = (
+    "agents",
+    "backends",
+    "cloud",
+    "http_agent",
+    "http_cfn",
+    "http_messaging",
+    "http_objects",
+    "interop",
+    "journeys",
+    "machines",
+    "security",
+)
+#: The folders of tests: of the project, and of each plug-in.
+_FOLDERS = [Path(__file__).parent / "tests", *Path(__file__).parent.glob("plugins/*/tests")]
+_MARK = re.compile(r"^pytestmark = pytest\.mark\.slow$", re.MULTILINE)
+#: What starts other programs; `make test-fast` runs on SQLite alone.
+_SLOW_FIXTURES = {
+    "machines",
+    "postgresql_server",
+    "redis_program",
+    "start_keystone",
+    "start_old_zaqar",
+    "start_swift",
+    "start_zaqar",
+}
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if config.args == config.getini("testpaths"):  # the whole suite
+        paths = (path for folder in _FOLDERS for path in folder.rglob("test_*.py"))
+        rewrite_share(config, (path for path in paths if not pytest_ignore_collect(path, config)))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import slow modules for `make test-fast`, because the imports take a third of its time."""
+    return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        uses_program = not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
+        if uses_program or "postgresql" in item.name or _is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
+
+
+@cache
+def _is_slow(path: Path) -> bool:
+    root = next((folder for folder in _FOLDERS if path.is_relative_to(folder)), None)
+    if root is None or path == root:
+        return False
+    if path.relative_to(root).parts[0] in SLOW_FOLDERS:
+        return True
+    return path.suffix == ".py" and _MARK.search(path.read_text()) is not None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Installs the releases that `make peers` has not installed, here because the tests' time is limited."""
+    gc.enable()
+    if not session.config.option.collectonly:
+        gc.collect()
+        gc.freeze()  # modules and tests live until the end, and a tenth of the time was spent in searching them
+        names = {name for item in session.items for name in getattr(item, "fixturenames", ())}
+        installations.install_for(names, INSTALLATIONS)
+
+
+@pytest.fixture(scope="session")
+def start_keystone() -> Callable[[Path], AbstractContextManager[keystone.Keystone]]:
+    return partial(keystone.keystone, keystone.KEYSTONE.require())
+
+
+@pytest.fixture(scope="session")
+def start_swift() -> StartPeer:
+    return partial(service_processes.swift, service_processes.SWIFT.require() / "bin")
+
+
+@pytest.fixture(scope="session")
+def start_zaqar(redis_program) -> StartPeer:
+    return partial(service_processes.zaqar, service_processes.ZAQAR.require() / "bin", redis_program)
+
+
+@pytest.fixture(scope="session")
+def start_old_zaqar(redis_program) -> StartPeer:
+    return partial(service_processes.zaqar, service_processes.OLD_ZAQAR.require() / "bin", redis_program)
+
+
+@pytest.fixture(scope="session")
+def redis_program() -> str:
+    return service_processes.find_redis()
+
+
+@pytest.fixture(scope="session")
+def heat_agents() -> Path:
+    """The unpacked release of heat-agents."""
+    return upstream.HEAT_AGENTS.require() / "heat-agents"
+
+
+@pytest.fixture(scope="session")
+def machines() -> Iterator[Machines]:
+    """Test machines with their own root file systems and addresses; without root or mmdebstrap, skips the test."""
+    with Machines.open() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def catalog_base() -> Base:
+    """A root file system for machines with the packages that entries of the catalog install, as files."""
+    return CATALOG
+
+
+@pytest.fixture(scope="session")
+def cloud_base() -> Base:
+    """A root file system for machines that cloud-init configures at their first boot."""
+    return CLOUD
+
+
+@pytest.fixture(scope="session")
+def container_base() -> Base:
+    """A root file system for machines with Docker, Compose and podman."""
+    return CONTAINERS
+
+
+@pytest.fixture(scope="session")
+def automation_base() -> Base:
+    """A root file system for machines with Ansible and Puppet."""
+    return AUTOMATION
+
+
+@pytest.fixture(scope="session")
+def image_builder() -> Path:
+    """The folder with diskimage-builder, for machines."""
+    return IMAGE_BUILDER.require()
+
+
+@pytest.fixture(scope="session")
+def openrc_base() -> Base:
+    """A root file system for machines that boot by OpenRC."""
+    return OPENRC
+
+
+@pytest.fixture(scope="session")
+def rpm_base() -> Base:
+    """A root file system for machines with dnf instead of apt."""
+    return RPM
+
+
+@pytest.fixture(scope="session")
+def sudo_base() -> Base:
+    """A root file system for machines with sudo."""
+    return SUDO
+
+
+@pytest.fixture(scope="session")
+def sqlite_template() -> Path:
+    return databases.sqlite_template()
+
+
+@pytest.fixture(scope="session")
+def postgresql_server() -> str:
+    server = databases.postgresql_server()
+    databases.prepare_template(server)
+    return server
+
+
+@pytest.fixture(params=databases.KINDS)
+def database_url(request, tmp_path, sqlite_template) -> Iterator[str]:
+    """URL of a fresh migrated database, on each kind."""
+    if request.param == "sqlite":
+        yield databases.sqlite_url(tmp_path, sqlite_template)
+    else:
+        with databases.postgresql_url(request.getfixturevalue("postgresql_server")) as url:
+            yield url
+
+
+@pytest.fixture
+def store(database_url) -> Iterator[Store]:
+    opened = Store(database_url, keys=databases.keys)
+    yield opened
+    opened.close()

@@ -1,0 +1,1 @@
+"""Takes templates and stacks over from another Heat."""

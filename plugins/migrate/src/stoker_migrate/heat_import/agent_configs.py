@@ -1,0 +1,104 @@
+"""Points agents at Stoker: through the metadata that they read from the other Heat."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from stoker_client.errors import BadInput
+from stoker_client.parts import part, segment
+from stoker_migrate.heat_import.polling import poll
+from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack
+
+if TYPE_CHECKING:
+    from stoker_client.client import Client
+    from stoker_client.wire import Wire
+
+#: The section of a server's metadata with the configuration of its agent.
+SECTION = "os-collect-config"
+
+
+@dataclass(frozen=True)
+class ServerConfig:
+    """The configuration that points a server's agent at Stoker."""
+
+    #: Path of the resource, such as ``group/0``.
+    path: str
+    server_id: str
+    config: Mapping[str, Any]
+
+    @property
+    def stack(self) -> str:
+        """The path of the resource that represents the server's stack; empty for the outermost stack."""
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the resource in its stack."""
+        return self.path.rpartition("/")[2]
+
+    def ini(self) -> str:
+        """Return the configuration as the file ``os-collect-config.conf``."""
+        sections = {name: value for name, value in self.config.items() if isinstance(value, Mapping)}
+        collectors = [str(name) for name in self.config.get("collectors") or sections]
+        lines = ["[DEFAULT]", f"collectors={','.join(collectors)}"]
+        for name, section in sections.items():
+            settings = [f"{key}={value}" for key, value in section.items() if value is not None]
+            lines += ["", f"[{name}]", *settings]
+        return "\n".join(lines) + "\n"
+
+
+def read_configs(client: Client, ref: str) -> list[ServerConfig]:
+    """Return the configurations of all servers of the imported stack, from Stoker. ``ref``: its ``name/id``."""
+    configs = []
+    for name, path, entry in client.stacks.walk_resources(ref):
+        if entry["resource_type"] in SERVER_TYPES and entry.get("physical_resource_id"):
+            config = part(client.wire.get(f"{path}/metadata"), "metadata").get(SECTION) or {}
+            configs.append(ServerConfig(name, entry["physical_resource_id"], config))
+    return configs
+
+
+def repoint(wire: Wire, source: SourceStack, configs: list[ServerConfig]) -> None:
+    """
+    Put the configurations into the metadata of the servers at the other Heat.
+
+    Agents that read the metadata there follow the new configuration. Updates the stacks with these servers, one after
+    the other: a nested stack is updated directly, because its siblings may share its template. No other resource
+    changes, and a stack whose servers have their configurations already is not updated.
+
+    Raises BadInput if an update fails.
+    """
+    paths = {path: resource.nested for path, resource in source.walk()}
+    for above in dict.fromkeys(config.stack for config in configs):
+        stack_path = paths[above] if above else source.path
+        outdated = [item for item in configs if item.stack == above and _is_outdated(wire, stack_path, item)]
+        if outdated:
+            _put_configs(wire, stack_path, outdated)
+
+
+def _is_outdated(wire: Wire, stack_path: str, config: ServerConfig) -> bool:
+    present = part(wire.get(f"{stack_path}/resources/{segment(config.name)}/metadata"), "metadata").get(SECTION)
+    return bool(present != dict(config.config))
+
+
+def _put_configs(wire: Wire, stack_path: str, configs: list[ServerConfig]) -> None:
+    template: Any = copy.deepcopy(wire.get(f"{stack_path}/template"))
+    resources = template["resources" if "resources" in template else "Resources"]
+    for config in configs:
+        definition = resources[config.name]
+        key = "Metadata" if "Type" in definition else "metadata"
+        metadata = definition.get(key) if isinstance(definition.get(key), dict) else {}
+        definition[key] = {**metadata, SECTION: dict(config.config)}
+    files = wire.get(f"{stack_path}/files") or {}
+    wire.send("PATCH", stack_path, {"template": template, "files": files, "environment": {}})
+    stack = poll(lambda: _ended(wire, stack_path))
+    if not stack["stack_status"].endswith("_COMPLETE"):
+        reason = stack["stack_status_reason"]
+        raise BadInput(f"the update of the stack {stack['stack_name']} at the other Heat failed: {reason}")
+
+
+def _ended(wire: Wire, stack_path: str) -> Mapping[str, Any] | None:
+    stack: Mapping[str, Any] = part(wire.get(stack_path), "stack")
+    return None if stack["stack_status"].endswith("_IN_PROGRESS") else stack

@@ -1,0 +1,111 @@
+"""Maps references to the parts of a template that a migration replaces or drops."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from stoker_migrate.template import attributes
+from stoker_migrate.template.functions import calls, list_resources, substitute
+from stoker_migrate.template.source_text import Path
+
+#: Properties with which servers, ports, floating addresses and their associations refer to one another.
+_LINKING = ("networks", "port", "port_id", "floatingip_id", "floating_ip", "server", "server_id", "InstanceId", "EIP")
+
+
+@dataclass
+class References:
+    """
+    The references of one template.
+
+    ``add_parameter(name, description, is_optional)`` adds a parameter, and returns its name.
+    """
+
+    #: Whether each resource that becomes an enrolled server is a group of servers.
+    servers: Mapping[str, bool]
+    dropped: Mapping[str, Any]
+    add_parameter: Callable[[str, str, bool], str]
+    #: The server whose address a dropped port or floating address has.
+    _owners: dict[str, str] = field(default_factory=dict)
+
+    def link(self, resources: Mapping[str, Any]) -> None:
+        """Find the servers that dropped ports and floating addresses belong to."""
+        neighbors = {name: _linked(definition) for name, definition in resources.items() if name in self.dropped}
+        for server in self.servers:
+            reached = [name for name in _linked(resources[server]) if name in self.dropped]
+            reached += [name for name, names in neighbors.items() if server in names]
+            while reached:
+                name = reached.pop()
+                if self._owners.setdefault(name, server) == server and name in neighbors:
+                    others = [*neighbors.pop(name), *(other for other, names in neighbors.items() if name in names)]
+                    reached += [other for other in others if other in self.dropped]
+
+    def replacements(self, value: Any, *, is_optional: bool = False) -> dict[Path, Any]:
+        """Return the new values of all calls in ``value`` that refer to replaced or dropped resources."""
+        new: dict[Path, Any] = {}
+        for path, function, argument in calls(value, ("get_resource", "get_attr")):
+            if any(path[: len(outer)] == outer for outer in new):
+                continue  # an argument of a call that is replaced
+            mapped = self._map(function, argument, is_optional)
+            if mapped is not None and mapped != {function: argument}:
+                new[path] = mapped
+        return new
+
+    def rewrite(self, value: Any) -> Any:
+        """Return a copy of ``value`` with all references mapped."""
+        return substitute(value, self.replacements(value))
+
+    def unmapped(self, value: Any) -> list[str]:
+        """Return descriptions of the references in ``value`` that only a parameter can replace."""
+        parameters: list[str] = []
+
+        def note(_name: str, description: str, _is_optional: bool) -> str:
+            parameters.append(description)
+            return ""
+
+        References(self.servers, self.dropped, note, self._owners).replacements(value)
+        return parameters
+
+    def _map(self, function: str, argument: Any, is_optional: bool) -> Any:
+        if function == "get_resource":
+            return self._parameter([argument], is_optional) if _is_name(argument, self.dropped) else None
+        if not isinstance(argument, list) or len(argument) < 2:
+            return None
+        name, path = argument[0], argument[1:]
+        if _is_name(name, self.servers):
+            return self._map_attribute(name, path, is_optional)
+        if not _is_name(name, self.dropped):
+            return None
+        owner = self._owners.get(name)
+        if owner is not None and not self.servers[owner] and attributes.is_address(path):
+            return {"get_attr": [owner, attributes.ADDRESS]}
+        return self._parameter(argument, is_optional)
+
+    def _map_attribute(self, name: str, path: list[Any], is_optional: bool) -> Any:
+        is_group = self.servers[name]
+        if not is_group and path[0] == "networks" and len(path) == 2:
+            return [{"get_attr": [name, attributes.ADDRESS]}]
+        mapped = (attributes.map_of_group if is_group else attributes.map_of_server)(path)
+        return self._parameter([name, *path], is_optional) if mapped is None else {"get_attr": [name, *mapped]}
+
+    def _parameter(self, argument: list[Any], is_optional: bool) -> dict[str, str]:
+        words = [str(word) for word in argument if isinstance(word, str | int)]
+        name = re.sub(r"\W+", "_", "_".join(words)).strip("_")
+        if len(words) > 1:
+            description = f"The attribute {'.'.join(words[1:])} of the former resource {words[0]}."
+        else:
+            description = f"The id of the former resource {words[0]}."
+        return {"get_param": self.add_parameter(name, description, is_optional)}
+
+
+def _linked(definition: Mapping[str, Any]) -> list[str]:
+    properties = definition.get("properties")
+    if not isinstance(properties, dict):
+        return []
+    return list_resources([value for name, value in properties.items() if name in _LINKING])
+
+
+def _is_name(value: Any, names: Collection[str]) -> bool:
+    return isinstance(value, str) and value in names

@@ -1,0 +1,109 @@
+"""Credentials for a cloud: one entry of clouds.yaml for all projects, or delegations of the owners of stacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from stoker.circuit_breaker import ServiceUnavailable
+from stoker.model.errors import Invalid
+from stoker.store.tx import Tx
+from stoker_openstack.cloud.client import LOGIN_SECONDS, Access, Breakers, CloudClient
+from stoker_openstack.cloud.names import NameResolver
+from stoker_openstack.model import CloudObject
+
+
+@dataclass(frozen=True, slots=True)
+class CloudLogin:
+    """A client with the names that it has resolved."""
+
+    client: CloudClient
+    names: NameResolver
+
+
+class Credentials(Protocol):
+    """Selects the login for an object."""
+
+    #: Whether all projects share one login, and thereby one project of the cloud.
+    is_shared: bool
+
+    def open(self, root_id: str) -> CloudLogin:
+        """Return the client for the objects of a tree of stacks. Raises CloudFailure if there are no credentials."""
+        ...
+
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
+        """Return a client that reads in a project before the project has objects. ``token``: of the request."""
+        ...
+
+    def scope(self, item: CloudObject) -> str:
+        """Return the key of the objects that are polled together."""
+        ...
+
+    def end_unused(self, tx: Tx, root_id: str) -> None:
+        """End the credentials of a deleted tree of stacks without objects; called after something has ended."""
+
+
+class SiteCredentials:
+    """One entry of clouds.yaml for all projects. ``name``: of the entry."""
+
+    is_shared = True
+
+    def __init__(self, name: str) -> None:
+        client = CloudClient(name, lambda: open_entry(name), Breakers(name))
+        self._login = CloudLogin(client, NameResolver(client))
+
+    def open(self, root_id: str) -> CloudLogin:
+        return self._login
+
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
+        return self._login
+
+    @property
+    def login(self) -> CloudLogin:
+        """The login for all objects."""
+        return self._login
+
+    def scope(self, item: CloudObject) -> str:
+        return "site"
+
+    def end_unused(self, tx: Tx, root_id: str) -> None:
+        """Nothing to do: the login belongs to the site."""
+
+
+def require_entry(name: str) -> None:
+    """Raise Invalid, with the file and its clouds, unless clouds.yaml has an entry ``name``."""
+    from openstack.config import OpenStackConfig
+    from openstack.exceptions import SDKException
+
+    try:
+        config = OpenStackConfig()
+    except SDKException as error:
+        reason = " ".join(str(error).split())
+        raise Invalid(f"cloud is {name!r}, but clouds.yaml cannot be read: {reason}") from None
+    names = sorted(str(cloud) for cloud in (config.cloud_config or {}).get("clouds") or {})
+    if config.config_filename is None:
+        raise Invalid(
+            f"cloud is {name!r}, but there is no valid clouds.yaml: write ~/.config/openstack/clouds.yaml or set"
+            " OS_CLIENT_CONFIG_FILE"
+        )
+    if name not in names:
+        listed = ", ".join(names) or "none"
+        raise Invalid(f"cloud is {name!r}, but {config.config_filename} has no such cloud; its clouds are: {listed}")
+
+
+def open_entry(name: str) -> Access:
+    """Return the access of an entry of clouds.yaml. Raises ServiceUnavailable, as the file may be corrected."""
+    # Imported here because the import takes 0.3 s and only sites with a cloud need it.
+    from openstack.config import OpenStackConfig
+    from openstack.exceptions import SDKException
+
+    try:
+        entry = OpenStackConfig().get_one(cloud=name)
+        services = ("compute", "network", "block-storage", "image", "object-store", "key-manager", "identity")
+        endpoints = {service: url for service in services if (url := entry.get_endpoint(service))}
+        endpoints.pop("identity", None)
+        session = entry.get_session()
+        session.timeout = session.timeout or LOGIN_SECONDS  # without one, a login waits for Keystone for ever
+        return Access(session, entry.config.get("region_name"), entry.get_interface(), endpoints)
+    except SDKException as error:
+        raise ServiceUnavailable(f"the entry {name} of clouds.yaml cannot be used: {error}") from None

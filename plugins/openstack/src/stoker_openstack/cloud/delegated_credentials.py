@@ -1,0 +1,168 @@
+"""
+Credentials by which Stoker acts for the owner of a stack, in the owner's project: trusts, as in Heat, or application
+credentials.
+
+The delegation is created with the token of the request that creates the stack, before any resource exists, and is
+revoked with the stack. Nested stacks use the delegation of their root stack. A stack that an OS::Heat::Stack creates on
+this site has a delegation of its own with the same trust, because Keystone creates no trust for the token of a trust.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from msgspec.structs import replace
+
+from stoker.circuit_breaker import ServiceRejected
+from stoker.model.errors import Unavailable
+from stoker.model.stack import Stack
+from stoker.settings import Settings
+from stoker.store import stacks
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import Work
+from stoker_openstack.cloud.client import Access, Breakers, CloudClient
+from stoker_openstack.cloud.credentials import CloudLogin
+from stoker_openstack.cloud.delegation_creator import REVOKE, DelegationCreator
+from stoker_openstack.cloud.delegation_revoker import DelegationRevoker
+from stoker_openstack.cloud.errors import CloudFailure
+from stoker_openstack.cloud.keystone_credentials import KeystoneCredentials
+from stoker_openstack.cloud.keystone_login import KeystoneLogin
+from stoker_openstack.cloud.keystone_trusts import KeystoneTrusts
+from stoker_openstack.cloud.late_objects import LATE_OBJECTS
+from stoker_openstack.cloud.names import NameResolver
+from stoker_openstack.model import CloudObject
+from stoker_openstack.store import cloud_objects, delegations
+from stoker_openstack.store.delegations import CloudCredential, Delegation
+
+_MEND = (
+    "Keystone does not let Stoker act for the owner of the stack any more: the {way} is gone, or the owner {user} is"
+    " disabled or has lost a role. Update or delete the stack, as a user of its project: Stoker then acts for this user"
+)
+_NONE = "Stoker may not act for the owner of the stack any more. Update or delete the stack, as a user of its project"
+
+
+class DelegatedCredentials:
+    """Implements ``Credentials`` with a delegation for each tree of stacks. ``site``: the public id of this site."""
+
+    is_shared = False
+
+    def __init__(self, settings: Settings, store: Store, work: Work, site: str) -> None:
+        self._login = KeystoneLogin(settings)
+        self.trusts = KeystoneTrusts(self._login)
+        self._credentials = KeystoneCredentials(self._login, site)
+        self._creator = DelegationCreator(settings, store, work, self._login, site)
+        self._store = store
+        self._work = work
+        self._breakers = Breakers("of the project")
+        self._lock = threading.Lock()
+        #: By the id of the delegation, or of the application credential.
+        self._logins: dict[str, CloudLogin] = {}
+        self.revoker = DelegationRevoker(store, self._login, site, lambda key: self._logins.pop(key, None))
+
+    def open(self, root_id: str) -> CloudLogin:
+        with self._store.read() as tx:
+            delegation = delegations.active(tx, root_id)
+        if delegation is None:
+            raise CloudFailure(_NONE, "AuthorizationFailure")
+        return self.open_delegation(delegation)
+
+    def open_delegation(self, delegation: Delegation) -> CloudLogin:
+        """Return the client of a delegation."""
+        key = delegation.credential_id or delegation.id
+        with self._lock:
+            if key not in self._logins:
+                self._logins[key] = self._create_login(delegation)
+            return self._logins[key]
+
+    def open_project(self, token: str, project_id: str) -> CloudLogin:
+        client = CloudClient(f"of project {project_id}", lambda: self._login.open_token(token), self._breakers)
+        return CloudLogin(client, NameResolver(client))
+
+    def scope(self, item: CloudObject) -> str:
+        return item.project_id
+
+    def end_unused(self, tx: Tx, root_id: str) -> None:
+        stack = stacks.find(tx, root_id)
+        if stack is None or stack.deleted_at is not None:
+            self._end_unused(tx, root_id)
+
+    def drop_stack(self, tx: Tx, stack: Stack) -> None:
+        """End the delegation of a deleted root stack, unless it still has objects."""
+        self._end_unused(tx, stack.id)
+
+    def delegate(self, token: str, project_id: str, root_id: str) -> Delegation | None:
+        """
+        Create a delegation for a stack with the token of its owner; None if the stack has one.
+
+        Must not be called in a transaction. ``confirm`` makes the result active. Raises Forbidden, Unauthorized and
+        Unavailable.
+        """
+        with self._store.read() as tx:
+            if delegations.active(tx, root_id) is not None:
+                return None
+        return self._creator.create(token, project_id, root_id)
+
+    def confirm(self, tx: Tx, new: Delegation) -> None:
+        """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
+        credential_id = new.credential_id
+        credential = credential_id and delegations.find_credential(tx, credential_id, for_update=True)
+        is_usable = credential_id is None or (isinstance(credential, CloudCredential) and not credential.is_ended)
+        if delegations.find(tx, new.id, for_update=True) is None or not is_usable:
+            raise Unavailable("the permission to act for the owner of the stack was revoked meanwhile; try again")
+        if (previous := delegations.active(tx, new.root_id)) is not None:
+            self._end(tx, previous)
+        delegations.save(tx, replace(new, is_ended=False))
+        self._work.cancel(tx, REVOKE, new.id)
+
+    def discard(self, new: Delegation) -> None:
+        """Revoke a delegation that was not confirmed."""
+        self._creator.discard(new)
+
+    def is_needed(self, tx: Tx, root_id: str) -> bool:
+        """Return whether a tree of stacks has objects at the cloud."""
+        return cloud_objects.any_of_root(tx, root_id)
+
+    def _create_login(self, delegation: Delegation) -> CloudLogin:
+        def refuse(error: ServiceRejected) -> Exception:
+            """Distinguish a delegation that is gone from a Keystone that refuses Stoker, too."""
+            if not self._login.is_own_valid():
+                return error
+            self._store.write(lambda tx: self._end_refused(tx, delegation))
+            way = "trust" if delegation.credential_id is None else "application credential"
+            return CloudFailure(_MEND.format(way=way, user=delegation.user_id), "AuthorizationFailure")
+
+        def open_access() -> Access:
+            if delegation.credential_id is None:
+                return self.trusts.open(delegation.trust_id or "")
+            with self._store.read() as tx:
+                credential = delegations.find_credential(tx, delegation.credential_id)
+            if credential is None:
+                raise CloudFailure(_NONE, "AuthorizationFailure")
+            return self._credentials.open(credential)
+
+        client = CloudClient(f"of project {delegation.project_id}", open_access, self._breakers, refuse)
+        return CloudLogin(client, NameResolver(client))
+
+    def _end_unused(self, tx: Tx, root_id: str) -> None:
+        delegation = delegations.active(tx, root_id)
+        is_used = self.is_needed(tx, root_id) or self._work.is_pending(tx, LATE_OBJECTS, root_id)
+        if delegation is not None and not is_used:
+            self._end(tx, delegation)
+
+    def _end_refused(self, tx: Tx, delegation: Delegation) -> None:
+        """End a delegation that Keystone refuses; an application credential with all its delegations."""
+        refused = [delegation]
+        if delegation.credential_id is not None:
+            credential = delegations.find_credential(tx, delegation.credential_id, for_update=True)
+            if credential is not None:
+                delegations.save_credential(tx, replace(credential, is_ended=True))
+            refused = delegations.of_credential(tx, delegation.credential_id)
+        for item in refused:
+            current = delegations.find(tx, item.id, for_update=True)
+            if current is not None and not current.is_ended:
+                self._end(tx, current)
+
+    def _end(self, tx: Tx, delegation: Delegation) -> None:
+        delegations.save(tx, replace(delegation, is_ended=True))
+        self._work.defer_once(tx, REVOKE, delegation.id, {"id": delegation.id})

@@ -1,0 +1,301 @@
+"""
+The base of drivers: what is the same for all kinds of objects.
+
+A driver is convergent. It compares the specification with the object at the cloud, sends the first request that is
+missing, and either has finished or waits until the cloud has carried out the request; then it is called again. A driver
+has no state: an interrupted action continues from the row and from the object.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec import Struct
+
+from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.markers import Marker
+from stoker_openstack.cloud.names import NameResolver, not_found
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+
+#: Keys of ``CloudObject.progress``: when a create request was sent whose answer is not stored yet; since when the
+#: service refuses a request because of the state of the object.
+SENT_AT, CONFLICT_SINCE = "sent_at", "conflict_since"
+#: Key of ``CloudObject.progress``, which outlasts the action: when the result of a create request was given up. The
+#: service may still carry the request out.
+GIVEN_UP = "given_up"
+#: Key of ``CloudObject.progress``: the generations of superseded snapshots, whose results are to be deleted.
+ABANDONED = "abandoned_snapshots"
+#: How long a create request without an answer may take until its object is visible.
+_SETTLING = timedelta(seconds=15)
+#: How long a request is repeated that the service refuses because of the state of the object, and the pause between.
+_CONFLICT_LIMIT, _CONFLICT_PAUSE = timedelta(minutes=2), 2.0
+#: Specification keys for the driver itself.
+OWN_PREFIX = "stoker:"
+
+
+class Done(Struct, frozen=True):
+    """The action is complete. ``observed`` None keeps the stored representation; ``is_gone``: the object is deleted."""
+
+    observed: Mapping[str, Any] | None = None
+    is_gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """
+    The cloud carries out a request. ``source`` names the list in which the object is polled (``polling.SOURCES``).
+
+    ``polled_id`` is its id there, if it differs from the external id.
+    """
+
+    source: str
+    reason: str = ""
+    observed: Mapping[str, Any] | None = None
+    polled_id: str | None = None
+
+
+Result = Done | Wait
+
+
+@dataclass(slots=True)
+class Run:
+    """One call of a driver. ``object`` is the row as it was when the call began, with the changes of ``note``."""
+
+    object: CloudObject
+    client: CloudClient
+    names: NameResolver
+    marker: Marker
+    #: Stores a change of the row at once: (external id or None, observed or None, progress).
+    store: Callable[[str | None, Mapping[str, Any] | None, Mapping[str, Any]], CloudObject]
+    #: Returns the site's time.
+    now: Callable[[], datetime]
+
+    @property
+    def specification(self) -> Mapping[str, Any]:
+        """The desired state."""
+        return self.object.specification
+
+    @property
+    def progress(self) -> Mapping[str, Any]:
+        """What the driver noted about this action."""
+        return self.object.progress
+
+    @property
+    def external_id(self) -> str:
+        """The id of the object at the cloud, which must exist."""
+        assert self.object.external_id is not None
+        return self.object.external_id
+
+    def note(self, **progress: Any) -> None:
+        """Store notes; None removes one."""
+        self.object = self.store(None, None, _changed(self.progress, progress))
+
+    def record_created(self, external_id: str, observed: Mapping[str, Any], **progress: Any) -> None:
+        """Store the id that the cloud gave the new object."""
+        changed = _changed(self.progress, {SENT_AT: None, **progress})
+        self.object = self.store(external_id, observed, changed)
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the state of an object in a list means: a result, or ``is_due``: the driver has to be called."""
+
+    result: Result | None = None
+    is_due: bool = False
+
+
+DUE, STILL_WAITING = Judgement(is_due=True), Judgement()
+
+
+class Driver(ABC):
+    """A driver of one kind of objects."""
+
+    kind: CloudKind
+    #: The service that has the objects.
+    service: str
+    #: What Heat calls the objects in errors.
+    title: str
+
+    def act(self, run: Run) -> Result:
+        """
+        Continue the action in progress.
+
+        Raises CloudFailure if the action failed, RetryLater, ServiceUnavailable, and ServiceRejected for the login.
+        """
+        action = run.object.action
+        if action is CloudAction.ENSURE:
+            return self.ensure(run)
+        if action is CloudAction.DELETE:
+            return self.remove(run)
+        if action is CloudAction.ADOPT:
+            return self.adopt(run)
+        observed = self.read(run) if run.object.external_id else None
+        if observed is None:
+            raise not_found(self.title, run.object.external_id or run.object.name)
+        if action is CloudAction.CHECK:
+            return self.check(run, observed)
+        return self.carry_out(run, observed, action)
+
+    def adopt(self, run: Run) -> Result:
+        """Take over the object with the external id. Sends no request that changes the object."""
+        observed = self.read(run)
+        if observed is None:
+            raise not_found(self.title, run.external_id)
+        return self.check(run, observed)
+
+    def ensure(self, run: Run) -> Result:
+        """Create the object, or change it to its specification."""
+        observed = None
+        if run.object.external_id is not None:
+            observed = self.read(run)
+            if observed is None and run.object.observed_generation > 0:
+                raise not_found(self.title, run.object.external_id)
+        if observed is None and SENT_AT in run.progress:
+            observed = self._find_sent(run)
+        if observed is None:
+            now = run.now().isoformat()
+            run.note(**{SENT_AT: now, **({GIVEN_UP: now} if SENT_AT in run.progress else {})})
+            return self.create(run)
+        return self.update(run, observed)
+
+    def remove(self, run: Run) -> Result:
+        """Delete the object; done when the cloud no longer has it."""
+        if SENT_AT in run.progress and self._find_sent(run) is None:
+            run.note(**{SENT_AT: None, GIVEN_UP: run.now().isoformat()})
+        if run.object.external_id is None:
+            return Done(is_gone=True)
+        try:
+            return self.delete(run)
+        except CloudRefused as error:
+            if error.status == 404:
+                return Done(is_gone=True)
+            if error.status == 409 or self.is_transient(error):
+                await_state(run, error)
+            raise
+
+    def is_transient(self, error: CloudRefused) -> bool:
+        """Return whether a refused deletion may succeed later, besides status 409."""
+        return False
+
+    def _find_sent(self, run: Run) -> Mapping[str, Any] | None:
+        """Find the object of an earlier create request whose answer was lost."""
+        match = self.find_created(run)
+        if match is not None:
+            run.record_created(str(match["id"]), match)
+            return match
+        sent_at = datetime.fromisoformat(run.progress[SENT_AT])
+        if run.now() - sent_at < _SETTLING:
+            raise RetryLater("Waiting for the result of an interrupted request", 2.0)
+        return None
+
+    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        """Fail if the object is broken."""
+        return Done(observed)
+
+    def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
+        """Continue an action that only some kinds have."""
+        raise CloudFailure(f"A {self.title} has no action {action.value.upper()}.")
+
+    def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return what is stored of a service's representation."""
+        return observed
+
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        """
+        Decide, without requests, what the state of an object in the polled list means; None: the list lacks it.
+
+        Raises CloudFailure if the action failed.
+        """
+        return DUE
+
+    @abstractmethod
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        """Return the object with the external id; None if the cloud has none."""
+
+    @abstractmethod
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        """Return the object with the marker of the resource, which an earlier request created; None without one."""
+
+    @abstractmethod
+    def create(self, run: Run) -> Result:
+        """Send the create request and record its answer with ``Run.record_created``."""
+
+    @abstractmethod
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        """Change the object to its specification."""
+
+    @abstractmethod
+    def delete(self, run: Run) -> Result:
+        """Delete the object with the external id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registry:
+    """All drivers, by kind of objects."""
+
+    drivers: Mapping[CloudKind, Driver] = field(default_factory=dict)
+
+    def of_service(self, service: str) -> list[CloudKind]:
+        """Return the kinds of objects that a service has."""
+        return [kind for kind, driver in self.drivers.items() if driver.service == service]
+
+    @property
+    def services(self) -> list[str]:
+        """All services."""
+        return sorted({driver.service for driver in self.drivers.values()})
+
+
+def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the specification without the keys for the driver."""
+    return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
+
+
+def await_state(run: Run, error: CloudRefused) -> None:
+    """
+    Let the action wait, because the service refused a request only for the present state of the object.
+
+    Raises RetryLater; raises ``error`` if the service has refused the request for two minutes.
+    """
+    now = run.now()
+    since = run.progress.get(CONFLICT_SINCE)
+    if since is None:
+        run.note(**{CONFLICT_SINCE: now.isoformat()})
+    elif now - datetime.fromisoformat(since) > _CONFLICT_LIMIT:
+        raise error
+    raise RetryLater(f"Waiting: {error}", _CONFLICT_PAUSE)
+
+
+def is_same(desired: Any, observed: Any) -> bool:
+    """
+    Return whether an observed value satisfies the desired one.
+
+    An observed mapping may have more keys; lists have no order; None, empty texts and empty lists are equal.
+    """
+    if isinstance(desired, Mapping):
+        return isinstance(observed, Mapping) and all(
+            is_same(value, observed.get(key)) for key, value in desired.items()
+        )
+    if isinstance(desired, (list, tuple)):
+        left = list(observed or ())
+        if len(left) != len(desired):
+            return False
+        for value in desired:
+            match = next((i for i, other in enumerate(left) if is_same(value, other)), None)
+            if match is None:
+                return False
+            del left[match]
+        return True
+    if desired in (None, "", {}) and observed in (None, "", [], {}):
+        return True
+    return desired == observed or (
+        not isinstance(desired, bool) and not isinstance(observed, bool) and str(desired) == str(observed)
+    )
+
+
+def _changed(notes: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in {**notes, **changes}.items() if value is not None}

@@ -1,0 +1,80 @@
+"""Containers of Swift, whose names are their ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from stoker_openstack.cloud.client import OBJECT_STORE
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run
+from stoker_openstack.cloud.errors import CloudRefused
+from stoker_openstack.model import CloudKind
+
+_MARKER = "x-container-meta-stoker"
+
+
+class ContainerDriver(Driver):
+    """The driver of containers."""
+
+    kind, service, title = CloudKind.CONTAINER, OBJECT_STORE, "Container"
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        return _head(run, run.external_id)
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        headers = _head(run, _name(run))
+        return {**headers, "id": _name(run)} if headers and headers.get(_MARKER) == run.marker.text else None
+
+    def create(self, run: Run) -> Result:
+        _put(run, _name(run))
+        created = _head(run, _name(run)) or {}
+        run.record_created(_name(run), created)
+        return Done(created)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        _put(run, run.external_id)
+        return Done(_head(run, run.external_id))
+
+    def delete(self, run: Run) -> Result:
+        path = _path(run.external_id)
+        if run.specification.get("stoker:purge_on_delete"):
+            for entry in run.client.get(OBJECT_STORE, f"{path}?format=json"):
+                _delete(run, f"{path}/{quote(str(entry['name']))}")
+        run.client.request(OBJECT_STORE, "DELETE", path)
+        return Done(is_gone=True)
+
+
+def _name(run: Run) -> str:
+    return str(run.specification.get("name") or run.object.name)
+
+
+def _path(name: str) -> str:
+    return f"/{quote(name, safe='')}"
+
+
+def _put(run: Run, name: str) -> None:
+    """Create the container or change its headers."""
+    headers = {str(key): str(value) for key, value in (run.specification.get("headers") or {}).items()}
+    run.client.request(OBJECT_STORE, "PUT", _path(name), headers={**headers, _MARKER: run.marker.text})
+    account = {str(key): str(value) for key, value in (run.specification.get("stoker:account_headers") or {}).items()}
+    if account:
+        run.client.request(OBJECT_STORE, "POST", "", headers=account)
+
+
+def _head(run: Run, name: str) -> dict[str, Any] | None:
+    try:
+        answer = run.client.request(OBJECT_STORE, "HEAD", _path(name))
+    except CloudRefused as error:
+        if error.status == 404:
+            return None
+        raise
+    return {**{key.lower(): value for key, value in answer.headers.items()}, "stoker:url": answer.url}
+
+
+def _delete(run: Run, path: str) -> None:
+    try:
+        run.client.request(OBJECT_STORE, "DELETE", path)
+    except CloudRefused as error:
+        if error.status != 404:
+            raise

@@ -1,0 +1,123 @@
+"""Images of Glance, which Glance itself downloads from a URL (web-download)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from stoker_openstack.cloud.client import IMAGE
+from stoker_openstack.cloud.drivers.base import (
+    DUE,
+    STILL_WAITING,
+    Done,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+    body_of,
+    is_same,
+)
+from stoker_openstack.cloud.drivers.stated import StatedDriver
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.model import RESOURCE_KEY, SITE_KEY, CloudKind, CloudObject
+
+_IMAGES, _PATCH = "images", {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+_BROKEN = ("killed", "deleted", "pending_delete")
+#: Note: the download was requested.
+_IMPORTED = "imported"
+
+
+class ImageDriver(StatedDriver):
+    """The driver of images."""
+
+    kind, service, title = CloudKind.IMAGE, IMAGE, "Image"
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        return run.client.find(IMAGE, f"/images/{run.external_id}", "")
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        query = {RESOURCE_KEY: run.marker.resource_id, SITE_KEY: run.marker.site}
+        images = run.client.list(IMAGE, "/images", _IMAGES, query=query)
+        return images[0] if images else None
+
+    def create(self, run: Run) -> Result:
+        body = {**_members(run), **run.marker.metadata}
+        created = run.client.request(IMAGE, "POST", "/images", body).json()
+        run.record_created(created["id"], created)
+        return self._download(run)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        self.refuse_broken(observed)
+        if observed["status"] == "queued" and run.specification.get("stoker:location"):
+            return Wait(_IMAGES, observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
+        if observed["status"] in ("importing", "saving", "uploading"):
+            return Wait(_IMAGES, observed=observed)
+        members = _members(run)
+        changes = [
+            {"op": "replace" if key in observed else "add", "path": f"/{key}", "value": value}
+            for key, value in members.items()
+            if not is_same(value, observed.get(key)) and key not in ("disk_format", "container_format", "id")
+        ]
+        if changes:
+            path = f"/images/{run.external_id}"
+            run.client.request(IMAGE, "PATCH", path, changes, headers=_PATCH)
+        _set_members(run, observed)
+        _set_active(run, observed)
+        return Done(self.read(run))
+
+    def delete(self, run: Run) -> Result:
+        run.client.request(IMAGE, "DELETE", f"/images/{run.external_id}")
+        return Done(is_gone=True)
+
+    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
+        if observed["status"] in _BROKEN:
+            raise CloudFailure(
+                f'Went to status {observed["status"]} due to "Unknown"', "ResourceInError", observed=observed
+            )
+
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        if observed is None:
+            return DUE
+        self.refuse_broken(observed)
+        failure = observed.get("os_glance_failed_import")
+        if observed["status"] == "queued" and failure:
+            raise CloudFailure(f"Glance cannot download the image: the store {failure} failed", "ResourceInError")
+        return DUE if observed["status"] in ("active", "deactivated") else STILL_WAITING
+
+    def _download(self, run: Run) -> Result:
+        location = run.specification.get("stoker:location")
+        if not location:
+            return Done(self.read(run))
+        body = {"method": {"name": "web-download", "uri": location}}
+        run.client.request(IMAGE, "POST", f"/images/{run.external_id}/import", body)
+        run.note(**{_IMPORTED: True})
+        return Wait(_IMAGES)
+
+
+def _members(run: Run) -> dict[str, Any]:
+    return {key: value for key, value in body_of(run.specification).items() if value is not None}
+
+
+def _set_members(run: Run, image: Mapping[str, Any]) -> None:
+    """Share the image with the projects of ``stoker:members``."""
+    wanted = run.specification.get("stoker:members")
+    if wanted is None or image.get("visibility") not in ("shared", "private"):
+        return
+    path = f"/images/{run.external_id}/members"
+    present = {member["member_id"] for member in run.client.get(IMAGE, path)["members"]}
+    for member in sorted(set(wanted) - present):
+        run.client.request(IMAGE, "POST", path, {"member": member})
+    for member in sorted(present - set(wanted)):
+        try:
+            run.client.request(IMAGE, "DELETE", f"{path}/{member}")
+        except CloudRefused as error:
+            if error.status != 404:
+                raise
+
+
+def _set_active(run: Run, image: Mapping[str, Any]) -> None:
+    is_active = run.specification.get("stoker:active")
+    if is_active is not None and image["status"] == ("deactivated" if is_active else "active"):
+        action = "reactivate" if is_active else "deactivate"
+        run.client.request(IMAGE, "POST", f"/images/{run.external_id}/actions/{action}")

@@ -1,0 +1,112 @@
+"""Security groups with their rules, and single rules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker_openstack.cloud.client import NETWORK
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
+from stoker_openstack.cloud.drivers.network import NeutronDriver, NeutronKind, find_marked
+from stoker_openstack.cloud.drivers.references import resolve_references
+from stoker_openstack.cloud.errors import CloudRefused
+from stoker_openstack.model import CloudKind
+
+_RULES, _RULES_KEY, _SELF = "/security-group-rules", "stoker:rules", "_self"
+#: Members that distinguish the rules of a group.
+_MEMBERS = (
+    "direction",
+    "ethertype",
+    "protocol",
+    "port_range_min",
+    "port_range_max",
+    "remote_ip_prefix",
+    "remote_group_id",
+)
+#: The rules that Neutron adds to every new group.
+_DEFAULTS = tuple({"direction": "egress", "ethertype": version} for version in ("IPv4", "IPv6"))
+_GROUP = NeutronKind(
+    CloudKind.SECURITY_GROUP, "SecurityGroup", "security_group", "/security-groups", frozenset({"tenant_id"})
+)
+
+
+class SecurityGroupDriver(NeutronDriver):
+    """The driver of security groups; its rules follow the group."""
+
+    def __init__(self) -> None:
+        super().__init__(_GROUP)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        result = super().update(run, observed)
+        if _RULES_KEY not in run.specification:
+            return result
+        return Done({**(result.observed or observed), "security_group_rules": _set_rules(run, observed)})
+
+
+class SecurityGroupRuleDriver(Driver):
+    """The driver of single rules, which cannot be changed."""
+
+    kind, service, title = CloudKind.SECURITY_GROUP_RULE, NETWORK, "SecurityGroupRule"
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        return run.client.find(NETWORK, f"{_RULES}/{run.external_id}", "security_group_rule")
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        return find_marked(run, run.marker, _RULES, "security_group_rules")
+
+    def create(self, run: Run) -> Result:
+        body = resolve_references(run.names, body_of(run.specification))
+        body["description"] = body.get("description") or run.marker.text
+        created = _add_rule(run, body)
+        run.record_created(str(created["id"]), created)
+        return Done(created)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        return Done(observed)
+
+    def delete(self, run: Run) -> Result:
+        run.client.request(NETWORK, "DELETE", f"{_RULES}/{run.external_id}")
+        return Done(is_gone=True)
+
+
+def _set_rules(run: Run, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Add and remove rules; return the rules of the group."""
+    desired = [_desired_rule(run, rule) for rule in run.specification[_RULES_KEY]]
+    if not any(rule["direction"] == "egress" for rule in desired):
+        desired += [dict(rule) for rule in _DEFAULTS]
+    missing, rules = list(desired), []
+    for rule in group.get("security_group_rules") or ():
+        match = next((other for other in missing if _is_rule(other, rule)), None)
+        if match is None:
+            _delete_rule(run, str(rule["id"]))
+        else:
+            missing.remove(match)
+            rules.append(rule)
+    for rule in missing:
+        rules.append(_add_rule(run, {**rule, "security_group_id": run.external_id}))
+    return rules
+
+
+def _desired_rule(run: Run, rule: Mapping[str, Any]) -> dict[str, Any]:
+    body = {key: value for key, value in rule.items() if value is not None}
+    if body.get("remote_group_id") == _SELF:
+        body["remote_group_id"] = run.external_id
+    return {"direction": "ingress", "ethertype": "IPv4", **resolve_references(run.names, body)}
+
+
+def _is_rule(desired: Mapping[str, Any], rule: Mapping[str, Any]) -> bool:
+    return all(is_same(desired.get(name), rule.get(name)) for name in _MEMBERS)
+
+
+def _add_rule(run: Run, body: Mapping[str, Any]) -> Mapping[str, Any]:
+    answer = run.client.request(NETWORK, "POST", _RULES, {"security_group_rule": dict(body)})
+    created: Mapping[str, Any] = answer.json()["security_group_rule"]
+    return created
+
+
+def _delete_rule(run: Run, id: str) -> None:
+    try:
+        run.client.request(NETWORK, "DELETE", f"{_RULES}/{id}")
+    except CloudRefused as error:
+        if error.status != 404:
+            raise

@@ -1,0 +1,215 @@
+"""Changes of existing servers: name, metadata, flavor, image, security groups, interfaces, tags and images of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from stoker_openstack.cloud.client import COMPUTE, NETWORK
+from stoker_openstack.cloud.drivers.base import Run, is_same
+from stoker_openstack.cloud.drivers.server_request import (
+    MICROVERSION,
+    delete_port,
+    encode,
+    has_own_ports,
+    nics,
+    own_ports,
+    security_groups,
+    send_action,
+)
+from stoker_openstack.cloud.errors import CloudRefused, RetryLater
+from stoker_openstack.model import own_metadata
+
+_DETACHING = "detaching"
+#: Note: Nova confirms a resize. Note and key of ``observed``: the number of rebuilds for changed user data.
+CONFIRMED, REBUILDS = "confirmed", "stoker:rebuilds"
+#: The first microversion in which a rebuild changes the user data.
+_REBUILD_VERSION = "2.57"
+_CONSOLES: Mapping[str, tuple[str, str]] = {
+    "novnc": ("vnc", "novnc"),
+    "xvpvnc": ("vnc", "xvpvnc"),
+    "spice-html5": ("spice", "spice-html5"),
+    "rdp-html5": ("rdp", "rdp-html5"),
+    "serial": ("serial", "serial"),
+    "webmks": ("mks", "webmks"),
+}
+
+
+def apply_next(run: Run, observed: Mapping[str, Any]) -> bool:
+    """Send the next requests that the server needs. Return whether Nova now changes the server."""
+    _set_name(run, observed)
+    _set_metadata(run, observed)
+    if observed["status"] == "VERIFY_RESIZE":
+        if not run.progress.get(CONFIRMED):
+            send_action(run, {"confirmResize": None})
+            run.note(**{CONFIRMED: True})
+        return True
+    if _resize(run, observed) or _rebuild(run, observed):
+        return True
+    if isinstance(run.specification.get("networks"), Sequence) and not isinstance(run.specification["networks"], str):
+        _set_interfaces(run)
+    _set_security_groups(run, observed)
+    return False
+
+
+def set_tags(run: Run, observed: Mapping[str, Any]) -> None:
+    """Set the server's tags."""
+    tags = [str(tag) for tag in run.specification["tags"]]
+    if not is_same(tags, observed.get("tags")):
+        path = f"/servers/{run.external_id}/tags"
+        run.client.request(COMPUTE, "PUT", path, {"tags": tags}, microversion=MICROVERSION)
+
+
+def associate_floating_ips(run: Run) -> None:
+    """Associate the floating IPs of ``networks`` with the server's ports."""
+    networks = run.specification.get("networks") or ()
+    if isinstance(networks, str) or not any(entry.get("floating_ip") for entry in networks):
+        return
+    interfaces = _interfaces(run)
+    for entry, nic in zip(networks, nics(run), strict=True):
+        interface = next((item for item in interfaces if _is_of(nic, item)), None)
+        if entry.get("floating_ip") and interface is not None:
+            floating_ip = run.names.resolve("floating_ip", str(entry["floating_ip"]))
+            body = {"floatingip": {"port_id": interface["port_id"]}}
+            run.client.request(NETWORK, "PUT", f"/floatingips/{floating_ip}", body)
+
+
+def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
+    """Return the URLs of a server's consoles by type; for a type that Nova refuses, the reason."""
+    urls = {}
+    for kind in types:
+        protocol, name = _CONSOLES.get(kind, (kind, kind))
+        body = {"remote_console": {"protocol": protocol, "type": name}}
+        path = f"/servers/{run.external_id}/remote-consoles"
+        try:
+            answer = run.client.request(COMPUTE, "POST", path, body, microversion=MICROVERSION)
+            urls[kind] = str(answer.json()["remote_console"]["url"])
+        except CloudRefused as error:
+            urls[kind] = str(error)
+    return urls
+
+
+def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
+    name = str(run.specification.get("name") or run.object.name)
+    if observed["name"] != name:
+        _put(run, "", {"server": {"name": name}})
+
+
+def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
+    desired = {str(key): str(value) for key, value in (run.specification.get("metadata") or {}).items()}
+    if "metadata" in run.specification and own_metadata(observed["metadata"]) != desired:
+        _put(run, "/metadata", {"metadata": {**desired, **run.marker.metadata}})
+    elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted server
+        path = f"/servers/{run.external_id}/metadata"
+        run.client.request(COMPUTE, "POST", path, {"metadata": run.marker.metadata}, microversion=MICROVERSION)
+
+
+def _resize(run: Run, observed: Mapping[str, Any]) -> bool:
+    flavor = run.names.resolve("flavor", str(run.specification["flavorRef"]))
+    if observed["flavor"]["id"] == flavor:
+        return False
+    send_action(run, {"resize": {"flavorRef": flavor}})
+    return True
+
+
+def _rebuild(run: Run, observed: Mapping[str, Any]) -> bool:
+    image = run.specification.get("imageRef")
+    if not image or not observed.get("image"):
+        return False
+    image_id = run.names.resolve("image", str(image))
+    rebuilds = int(run.specification.get(REBUILDS) or 0)
+    is_due = rebuilds > int(run.progress.get(REBUILDS, run.object.observed.get(REBUILDS, 0)))
+    if observed["image"]["id"] == image_id and not is_due:
+        return False
+    body: dict[str, Any] = {"imageRef": image_id}
+    version = MICROVERSION
+    if is_due and run.specification.get("user_data"):
+        body["user_data"], version = encode(str(run.specification["user_data"])), _REBUILD_VERSION
+    if run.specification.get("stoker:preserve_ephemeral"):
+        body["preserve_ephemeral"] = True
+    if run.specification.get("adminPass"):
+        body["adminPass"] = run.specification["adminPass"]
+    send_action(run, {"rebuild": body}, version)
+    run.note(**{REBUILDS: rebuilds})
+    return True
+
+
+def _set_security_groups(run: Run, observed: Mapping[str, Any]) -> None:
+    """Change the groups of a server that has no ports of the user: Nova's groups apply to its own ports only."""
+    groups = run.specification.get("security_groups")
+    networks = run.specification.get("networks") or ()
+    if not groups or isinstance(networks, str) or any(entry.get("port") for entry in networks):
+        return
+    wanted = {_group_name(run, id) for id in security_groups(run)}
+    present = {group["name"] for group in observed.get("security_groups") or ()}
+    for name in sorted(wanted - present):
+        send_action(run, {"addSecurityGroup": {"name": name}})
+    for name in sorted(present - wanted):
+        send_action(run, {"removeSecurityGroup": {"name": name}})
+
+
+def _group_name(run: Run, id: str) -> str:
+    match = run.client.find(NETWORK, f"/security-groups/{id}", "security_group")
+    return str(match["name"]) if match else id
+
+
+def _set_interfaces(run: Run) -> None:
+    """Detach and attach interfaces. Raises RetryLater while Nova detaches."""
+    interfaces = _interfaces(run)
+    detaching = [id for id in run.progress.get(_DETACHING) or () if any(item["port_id"] == id for item in interfaces)]
+    if detaching:
+        raise RetryLater("Waiting for Nova to detach interfaces", 1.0)
+    left, missing = list(interfaces), []
+    # An entry for any port of a network must not take the port of another entry.
+    for nic in sorted(nics(run), key=lambda nic: (not nic.get("port"), not nic.get("fixed_ip"))):
+        match = next((item for item in left if _is_of(nic, item)), None)
+        if match is None:
+            missing.append(nic)
+        else:
+            left.remove(match)
+    if left:
+        for item in left:
+            path = f"/servers/{run.external_id}/os-interface/{item['port_id']}"
+            run.client.request(COMPUTE, "DELETE", path, microversion=MICROVERSION)
+        run.note(**{_DETACHING: [item["port_id"] for item in left]})
+        raise RetryLater("Waiting for Nova to detach interfaces", 1.0)
+    for nic in missing:
+        body = {"interfaceAttachment": _attachment(nic)}
+        path = f"/servers/{run.external_id}/os-interface"
+        run.client.request(COMPUTE, "POST", path, body, microversion=MICROVERSION)
+    if missing:  # the representation that was read before does not have the new addresses
+        raise RetryLater("Waiting for Nova to attach interfaces", 1.0)
+    _delete_unused_ports(run)
+
+
+def _delete_unused_ports(run: Run) -> None:
+    if not run.progress.get(_DETACHING) and not has_own_ports(run.specification):
+        return
+    used = {nic.get("port") for nic in nics(run)}
+    for port in own_ports(run):
+        if port["id"] not in used:
+            delete_port(run, str(port["id"]))
+
+
+def _attachment(nic: Mapping[str, Any]) -> dict[str, Any]:
+    if nic.get("port"):
+        return {"port_id": nic["port"]}
+    address = {"fixed_ips": [{"ip_address": nic["fixed_ip"]}]} if nic.get("fixed_ip") else {}
+    return {"net_id": nic["uuid"], **address}
+
+
+def _is_of(nic: Mapping[str, Any], interface: Mapping[str, Any]) -> bool:
+    if nic.get("port"):
+        return bool(interface["port_id"] == nic["port"])
+    addresses = [item["ip_address"] for item in interface.get("fixed_ips") or ()]
+    return bool(interface["net_id"] == nic["uuid"]) and nic.get("fixed_ip") in (None, *addresses)
+
+
+def _interfaces(run: Run) -> list[dict[str, Any]]:
+    body = run.client.get(COMPUTE, f"/servers/{run.external_id}/os-interface", microversion=MICROVERSION)
+    interfaces: list[dict[str, Any]] = body["interfaceAttachments"]
+    return interfaces
+
+
+def _put(run: Run, path: str, body: Mapping[str, Any]) -> None:
+    run.client.request(COMPUTE, "PUT", f"/servers/{run.external_id}{path}", dict(body), microversion=MICROVERSION)

@@ -1,0 +1,180 @@
+"""Volumes of Cinder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from stoker_openstack.cloud.client import VOLUME
+from stoker_openstack.cloud.drivers import volume_backups
+from stoker_openstack.cloud.drivers.base import (
+    DUE,
+    STILL_WAITING,
+    Done,
+    Driver,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+    await_state,
+    body_of,
+)
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.markers import marker_of
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, own_metadata
+
+VOLUMES = "volumes"
+#: States in which a volume stays until a user changes it.
+_SETTLED = frozenset({"available", "in-use"})
+_REFERENCES: Mapping[str, str] = {"imageRef": "image", "snapshot_id": "snapshot", "source_volid": "volume"}
+#: Note: the id of the type to which Cinder was asked to change the volume.
+_RETYPED = "retyped"
+#: Microversions: extending a volume in use; all others.
+_EXTEND_VERSION, _VERSION = "volume 3.42", "volume 3.0"
+#: Members of the specification that updates of a volume compare by themselves.
+_TEXTS = ("name", "description")
+#: Keys of a volume's metadata that Cinder sets.
+_CINDERS = ("readonly", "attached_mode")
+
+
+class VolumeDriver(Driver):
+    """The driver of volumes."""
+
+    kind, service, title = CloudKind.VOLUME, VOLUME, "Volume"
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        return run.client.find(VOLUME, f"/volumes/{run.external_id}", "volume")
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        name = str(run.specification.get("name") or run.object.name)
+        volumes = run.client.list(VOLUME, "/volumes/detail", VOLUMES, query={"name": name})
+        return next((volume for volume in volumes if marker_of(volume) == run.marker), None)
+
+    def create(self, run: Run) -> Result:
+        if run.specification.get("stoker:backup_id"):
+            return volume_backups.create_volume(run)
+        volume = body_of(run.specification)
+        for key, kind in _REFERENCES.items():
+            if volume.get(key):
+                volume[key] = run.names.resolve(kind, str(volume[key]))
+        volume["metadata"] = {**_texts(volume.get("metadata")), **run.marker.metadata}
+        body: dict[str, Any] = {"volume": {key: value for key, value in volume.items() if value is not None}}
+        if run.specification.get("stoker:scheduler_hints"):
+            body["OS-SCH-HNT:scheduler_hints"] = run.specification["stoker:scheduler_hints"]
+        created = run.client.request(VOLUME, "POST", "/volumes", body).json()["volume"]
+        run.record_created(created["id"], created)
+        return Wait(VOLUMES)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        refuse_broken(observed)
+        if observed["status"] not in _SETTLED:
+            return Wait(VOLUMES, observed=observed)
+        try:
+            is_changing = self._change(run, observed)
+        except CloudRefused as error:
+            if error.status == 409 or self.is_transient(error):
+                await_state(run, error)
+            raise
+        return Wait(VOLUMES) if is_changing else Done(self.read(run))
+
+    def delete(self, run: Run) -> Result:
+        observed = self.read(run)
+        if observed is None:
+            return Done(is_gone=True)
+        if observed["status"] == "deleting":
+            return Wait(VOLUMES)
+        if run.object.arguments.get("snapshot") and not run.progress.get(volume_backups.STORED):
+            return volume_backups.store_before_deletion(run, observed)
+        run.client.request(VOLUME, "DELETE", f"/volumes/{run.external_id}")
+        return Wait(VOLUMES)
+
+    def is_transient(self, error: CloudRefused) -> bool:
+        return error.status == 400 and "status must be" in str(error)
+
+    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        refuse_broken(observed)
+        return Done(observed) if observed["status"] in _SETTLED else Wait(VOLUMES, observed=observed)
+
+    def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
+        if action is CloudAction.SNAPSHOT:
+            return volume_backups.create_backup(run, observed)
+        if action is CloudAction.DELETE_SNAPSHOT:
+            return volume_backups.delete_backup(run)
+        if action is CloudAction.RESTORE:
+            return volume_backups.restore(run, observed)
+        return Done(observed)  # volumes need no suspension
+
+    def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        if item.awaits == volume_backups.BACKUPS:
+            return volume_backups.judge(observed)
+        if item.action is CloudAction.DELETE:
+            if observed is not None and observed["status"] == "error_deleting":
+                raise CloudFailure(
+                    f"Volume {item.name} cannot be deleted: its status is error_deleting", "ResourceInError"
+                )
+            return DUE if observed is None or observed["status"] != "deleting" else STILL_WAITING
+        if observed is None:
+            return DUE
+        refuse_broken(observed)
+        return DUE if observed["status"] in _SETTLED else STILL_WAITING
+
+    def _change(self, run: Run, observed: Mapping[str, Any]) -> bool:
+        """Send the requests that the volume needs. Return whether Cinder now changes it."""
+        path, wanted = f"/volumes/{run.external_id}", run.specification
+        texts = {key: wanted[key] for key in _TEXTS if key in wanted and (wanted[key] or "") != (observed[key] or "")}
+        if texts:
+            run.client.request(VOLUME, "PUT", path, {"volume": texts})
+        metadata = {**_texts(wanted.get("metadata")), **run.marker.metadata}
+        if "metadata" in wanted and _users(observed["metadata"]) != _users(metadata):
+            run.client.request(VOLUME, "PUT", f"{path}/metadata", {"metadata": metadata})
+        elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted volume
+            run.client.request(VOLUME, "POST", f"{path}/metadata", {"metadata": run.marker.metadata})
+        is_read_only = wanted.get("stoker:read_only")
+        if is_read_only is not None and is_read_only != (observed["metadata"].get("readonly") == "True"):
+            _send(run, {"os-update_readonly_flag": {"readonly": bool(is_read_only)}})
+        if wanted.get("volume_type") and wanted["volume_type"] != observed["volume_type"] and _retype(run, observed):
+            return True
+        if wanted.get("size") and int(wanted["size"]) > int(observed["size"]):
+            version = _EXTEND_VERSION if observed["status"] == "in-use" else _VERSION
+            _send(run, {"os-extend": {"new_size": int(wanted["size"])}}, version)
+            return True
+        return False
+
+
+def refuse_broken(volume: Mapping[str, Any]) -> None:
+    """Raise CloudFailure with Heat's text for a volume in a state of error."""
+    if str(volume["status"]).startswith("error"):
+        raise CloudFailure(f'Went to status {volume["status"]} due to "Unknown"', "ResourceInError", observed=volume)
+
+
+def _retype(run: Run, observed: Mapping[str, Any]) -> bool:
+    """
+    Request the type of the specification; return whether Cinder now changes the volume.
+
+    Raises CloudFailure if Cinder has not changed the type: a volume then returns to its former state.
+    """
+    wanted = run.names.resolve("volume_type", str(run.specification["volume_type"]))
+    present = observed["volume_type"]
+    if present and run.names.resolve("volume_type", str(present)) == wanted:
+        return False
+    if run.progress.get(_RETYPED) == wanted:
+        name = run.specification["volume_type"]
+        raise CloudFailure(f"Volume retype failed: the volume has the type {present}, not {name}", "ResourceInError")
+    _send(run, {"os-retype": {"new_type": wanted, "migration_policy": "on-demand"}})
+    run.note(**{_RETYPED: wanted})
+    return True
+
+
+def _send(run: Run, action: Mapping[str, Any], version: str = _VERSION) -> None:
+    headers = {"OpenStack-API-Version": version}
+    run.client.request(VOLUME, "POST", f"/volumes/{run.external_id}/action", dict(action), headers=headers)
+
+
+def _users(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata that users set."""
+    return {key: value for key, value in own_metadata(metadata).items() if key not in _CINDERS}
+
+
+def _texts(metadata: Mapping[str, Any] | None) -> dict[str, str]:
+    return {str(key): value if isinstance(value, str) else str(value) for key, value in (metadata or {}).items()}

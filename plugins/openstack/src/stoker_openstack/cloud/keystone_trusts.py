@@ -1,0 +1,101 @@
+"""Requests to Keystone for trusts, whose trustee is Stoker's own user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import structlog
+
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.model.errors import Unavailable
+from stoker_openstack.cloud.client import Access
+from stoker_openstack.cloud.keystone_login import Caller, KeystoneLogin
+from stoker_openstack.cloud.markers import Marker, marker_of
+
+_PATH = "/OS-TRUST/trusts"
+_log = structlog.get_logger("stoker.backends")
+
+
+class KeystoneTrusts:
+    """
+    Creates, uses, lists and deletes trusts.
+
+    A trust carries a marker with the id of its delegation. Keystone keeps members that it does not know.
+    """
+
+    def __init__(self, login: KeystoneLogin) -> None:
+        self._login = login
+
+    def create(self, caller: Caller, roles: Sequence[str], marker: Marker) -> Any:
+        """Request a trust of the caller; return the response. ``roles`` are ids. Raises Unavailable."""
+        from keystoneauth1 import exceptions
+
+        try:
+            trustee = self._login.open_own().get_user_id()
+        except exceptions.ClientException as error:
+            raise Unavailable(f"Keystone does not accept Stoker's own login: {error}") from None
+        trust = {
+            "trustor_user_id": caller.user_id,
+            "trustee_user_id": trustee,
+            "project_id": caller.project_id,
+            "impersonation": True,
+            "roles": [{"id": role} for role in roles],
+            "description": marker.text,
+        }
+        return self._login.send(caller.token, "POST", _PATH, json={"trust": trust})
+
+    def open(self, trust_id: str) -> Access:
+        """Return the access to the cloud that a trust grants."""
+        return Access(self._login.open_own({"trust_id": trust_id}), self._login.region)
+
+    def list_all(self, site: str) -> Iterator[tuple[str, str]]:
+        """
+        Return the ids of this site's trusts, each with the id of its delegation.
+
+        Raises ServiceUnavailable and ServiceRejected.
+        """
+        from keystoneauth1 import exceptions
+
+        try:
+            session = self._login.open_own()
+            query = {"trustee_user_id": session.get_user_id()}
+            answer = session.get(f"{self._login.url}{_PATH}", params=query, log=False)
+        except exceptions.HttpError as error:
+            if error.http_status >= 500:
+                raise ServiceUnavailable(f"Keystone answered {error.http_status}") from None
+            raise ServiceRejected(f"Keystone refuses the list of trusts: {error}", error.http_status) from None
+        except exceptions.ClientException as error:
+            raise ServiceUnavailable(f"Keystone does not answer: {error}") from None
+        for trust in answer.json()["trusts"]:
+            marker = marker_of(trust)
+            if marker is not None and marker.site == site:
+                yield str(trust["id"]), marker.resource_id
+
+    def delete(self, trust_id: str) -> str | None:
+        """
+        Delete a trust; return why it remains, None if it does not. Raises ServiceUnavailable.
+
+        Only the trustor and an administrator may delete a trust. With the trust, Stoker acts as the trustor; Keystone
+        refuses this after the trustor has lost a role.
+        """
+        from keystoneauth1 import exceptions
+
+        login = self._login
+        # Without a project, Keystone says only whether the trust exists.
+        for session in (login.open_own({"trust_id": trust_id}), login.open_own(), login.open_own(in_project=True)):
+            try:
+                answer = session.delete(f"{login.url}{_PATH}/{trust_id}", raise_exc=False, log=False)
+            except (exceptions.Unauthorized, exceptions.NotFound, exceptions.Forbidden):
+                continue  # the trust is gone, or its trustor or the roles are
+            except exceptions.ClientException as error:
+                raise ServiceUnavailable(f"Keystone does not answer: {error}") from None
+            if answer.status_code >= 500:
+                raise ServiceUnavailable(f"Keystone answered {answer.status_code}")
+            if answer.status_code in (204, 404):
+                return None
+        _log.warning("trust.kept", trust_id=trust_id)
+        return (
+            f"Keystone lets Stoker not delete the trust {trust_id}, because its trustor has lost a role or is disabled:"
+            f" an administrator can, with `openstack trust delete {trust_id}`"
+        )

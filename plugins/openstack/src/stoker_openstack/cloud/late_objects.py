@@ -1,0 +1,130 @@
+"""
+Late objects: those that a service creates after Stoker has given up the result of the create request.
+
+A service may hold a create request longer than Stoker waits for the answer, and carry it out after Stoker has sent
+another one, or has deleted the resource. After a request was given up, a job therefore searches four times within an
+hour for objects with the marker of the resource, and deletes all but the one that the resource has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+from msgspec import Struct
+from msgspec.structs import asdict, replace
+
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.model.status import Status
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+from stoker.work import Work
+from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.credentials import Credentials
+from stoker_openstack.cloud.drivers.base import GIVEN_UP, SENT_AT
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.places import Place, place_of
+from stoker_openstack.model import CloudKind, CloudObject
+from stoker_openstack.store import cloud_objects
+
+#: The kind of the jobs. The key is the id of the root stack, whose credentials a job needs.
+LATE_OBJECTS = "cloud.late_objects"
+#: When the job searches, as times since the request was given up.
+_SEARCH_TIMES = tuple(timedelta(minutes=minutes) for minutes in (1, 5, 15, 60))
+#: The pause after an attempt that says nothing, and the time since the request after which none is made.
+_PAUSE, _LONGEST = timedelta(minutes=1), timedelta(days=1)
+_log = structlog.get_logger("stoker.backends")
+
+
+class _Search(Struct, frozen=True):
+    """
+    The arguments of a job. ``is_deleted``: the object of the resource was deleted; ``rounds``: earlier searches.
+    """
+
+    id: str
+    kind: str
+    root_id: str
+    given_up: str
+    is_deleted: bool
+    rounds: int = 0
+
+    @property
+    def args(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class LateObjects:
+    """Defers and runs the jobs. ``site`` is the public id of this site."""
+
+    def __init__(self, store: Store, work: Work, credentials: Credentials, site: str) -> None:
+        self._store = store
+        self._work = work
+        self._credentials = credentials
+        self._site = site
+
+    def expect(self, tx: Tx, item: CloudObject, *, is_deleted: bool = False) -> None:
+        """
+        Search for late objects of a resource if a create request was given up in the last hour.
+
+        ``is_deleted``: the row was just deleted with its object. Objects whose row was only dropped are kept.
+        """
+        given_up = item.progress.get(GIVEN_UP)
+        if given_up is None or place_of(item.kind) is None:
+            return
+        search = _Search(item.id, item.kind.value, item.root_id, given_up, is_deleted)
+        if tx.now - datetime.fromisoformat(given_up) < _SEARCH_TIMES[-1]:
+            self._defer(tx, search, tx.now + _SEARCH_TIMES[0])
+
+    def delete(self, args: Mapping[str, Any]) -> None:
+        """Job: delete the late objects of a resource, and defer the next round."""
+        search = _Search(**args)
+        place = place_of(CloudKind(search.kind))
+        if place is None:
+            return
+        try:
+            is_conclusive = self._delete(search, place)
+        except (ServiceUnavailable, ServiceRejected, RetryLater) as error:
+            _log.info("late_objects.unknown", object_id=search.id, error=str(error))
+            is_conclusive = False
+        except CloudFailure as error:  # without credentials, no later round would succeed
+            _log.warning("late_objects.failed", object_id=search.id, error=str(error))
+            is_conclusive = False
+            search = search if isinstance(error, CloudRefused) else replace(search, rounds=len(_SEARCH_TIMES))
+        self._store.write(lambda tx: self._continue(tx, search, is_conclusive))
+
+    def _delete(self, search: _Search, place: Place) -> bool:
+        """Return whether the row showed which objects are late. The row is read after the list, as in a sweep."""
+        client = self._credentials.open(search.root_id).client
+        listed = [item for id, item in place.list_marked(client, self._site) if id == search.id]
+        with self._store.read() as tx:
+            row = cloud_objects.find(tx, search.id)
+        if row is None and not search.is_deleted:
+            return True
+        if row is not None and SENT_AT in row.progress:  # its result is not known yet
+            return row.status is not Status.IN_PROGRESS
+        for item in listed:
+            if row is None or item["id"] != row.external_id:
+                self._delete_one(search, place, client, item)
+        return True
+
+    def _delete_one(self, search: _Search, place: Place, client: CloudClient, item: Mapping[str, Any]) -> None:
+        try:
+            place.delete(client, item)
+            _log.warning("late_objects.deleted", object_id=search.id, external_id=item["id"])
+        except CloudRefused as error:  # the next round tries again
+            _log.warning("late_objects.kept", object_id=search.id, external_id=item["id"], error=str(error))
+
+    def _continue(self, tx: Tx, search: _Search, is_conclusive: bool) -> None:
+        given_up = datetime.fromisoformat(search.given_up)
+        rounds = search.rounds + is_conclusive
+        is_superseded = not search.is_deleted and cloud_objects.find(tx, search.id) is None
+        if is_superseded or rounds >= len(_SEARCH_TIMES) or tx.now - given_up > _LONGEST:
+            self._credentials.end_unused(tx, search.root_id)
+        else:
+            at = given_up + _SEARCH_TIMES[rounds] if is_conclusive else tx.now + _PAUSE
+            self._defer(tx, replace(search, rounds=rounds), max(at, tx.now + _PAUSE))
+
+    def _defer(self, tx: Tx, search: _Search, at: datetime) -> None:
+        self._work.defer(tx, LATE_OBJECTS, search.root_id, search.args, at=at)

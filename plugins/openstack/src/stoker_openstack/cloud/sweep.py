@@ -1,0 +1,99 @@
+"""
+Removal of objects at the cloud that carry this site's marker and have no row: the cloud's part of ``stoker db sweep``.
+
+Each list is read before the rows, so that a new object is not mistaken for an orphan: its row is older than it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from stoker.backends.garbage_collector import CollectedObject
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.store.open import Store
+from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.credentials import SiteCredentials
+from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
+from stoker_openstack.cloud.errors import CloudFailure, RetryLater
+from stoker_openstack.cloud.places import PLACES, Place
+from stoker_openstack.store import cloud_objects, delegations
+
+_ERRORS = (CloudFailure, RetryLater, ServiceRejected, ServiceUnavailable)
+
+
+def collect_all(
+    store: Store, credentials: SiteCredentials | DelegatedCredentials, site: str, *, dry_run: bool
+) -> Iterator[CollectedObject]:
+    """Delete the orphans of all projects of the credentials, and trusts of no stack; see ``collect``."""
+    if isinstance(credentials, DelegatedCredentials):
+        yield from _collect_delegated(store, credentials, site, dry_run=dry_run)
+    else:
+        yield from collect(store, credentials.login.client, site, dry_run=dry_run)
+
+
+def collect(store: Store, client: CloudClient, site: str, *, dry_run: bool) -> Iterator[CollectedObject]:
+    """Delete the objects, and yield each one. ``site`` is the public id of this site; ``dry_run``: delete nothing."""
+    for place in PLACES:
+        try:
+            orphans = _orphans(store, client, place, site)
+        except _ERRORS as error:
+            yield CollectedObject(f"{place.noun}s of the cloud {client.name}", str(error))
+            continue
+        for item in orphans:
+            description = f"{place.noun} {item.get('name') or ''} ({item['id']}) of the cloud {client.name}"
+            yield _attempt(description, partial(place.delete, client, item), dry_run=dry_run)
+
+
+def _collect_delegated(
+    store: Store, credentials: DelegatedCredentials, site: str, *, dry_run: bool
+) -> Iterator[CollectedObject]:
+    """
+    Delete the orphans in the projects that Stoker enters for the owners of stacks, then trusts of no stack.
+
+    The arguments and the result are those of ``collect``.
+    """
+    with store.read() as tx:
+        by_project = {item.project_id: item for item in delegations.all_active(tx)}
+    for delegation in by_project.values():
+        yield from collect(store, credentials.open_delegation(delegation).client, site, dry_run=dry_run)
+    with store.read() as tx:
+        unused = delegations.unused(tx)
+    for delegation in unused:
+        way = "trust" if delegation.credential_id is None else "application credential"
+        what = f"{way} of user {delegation.user_id} in project {delegation.project_id} for a deleted stack"
+        yield _attempt(what, partial(credentials.revoker.revoke, delegation), dry_run=dry_run)
+    yield from _collect_trusts(store, credentials, site, dry_run)
+
+
+def _collect_trusts(
+    store: Store, credentials: DelegatedCredentials, site: str, dry_run: bool
+) -> Iterator[CollectedObject]:
+    """Delete trusts that the database does not know. A job revokes those whose delegation it knows."""
+    try:
+        trusts = list(credentials.trusts.list_all(site))
+    except _ERRORS as error:
+        yield CollectedObject("trusts at Keystone", str(error))
+        return
+    with store.read() as tx:
+        recorded, in_use = delegations.all_ids(tx), delegations.trust_ids(tx)
+    for trust_id, delegation_id in trusts:
+        if delegation_id not in recorded and trust_id not in in_use:
+            what = f"trust {trust_id} of no stack at Keystone"
+            yield _attempt(what, partial(credentials.trusts.delete, trust_id), dry_run=dry_run)
+
+
+def _attempt(what: str, delete: Callable[[], str | None], *, dry_run: bool) -> CollectedObject:
+    """Call ``delete``, which returns why something remains, and return what ``collect`` yields."""
+    try:
+        return CollectedObject(what, None if dry_run else delete())
+    except _ERRORS as error:
+        return CollectedObject(what, str(error))
+
+
+def _orphans(store: Store, client: CloudClient, place: Place, site: str) -> list[dict[str, Any]]:
+    marked = list(place.list_marked(client, site))
+    with store.read() as tx:
+        present = cloud_objects.known_ids(tx, {resource_id for resource_id, _ in marked})
+    return [item for resource_id, item in marked if resource_id not in present]

@@ -1,0 +1,1 @@
+"""CloudFormation's syntax of templates."""

@@ -1,0 +1,185 @@
+"""
+Objects of a cloud that belong to resources: servers, networks, ports, volumes.
+
+The specification of an object is the body of the service's create request, without its outer key, with these
+differences:
+
+========================= ==============================================================================================
+kind                      specification
+========================= ==============================================================================================
+all                       Names are allowed where the service expects ids. A key that is missing is not changed by an
+                          update; a property that was removed from a template needs its default value.
+server                    Nova's ``server``; ``os:scheduler_hints`` is a key of it. ``user_data`` is the plain text or
+                          base64. ``imageRef`` may be missing (boot from volume). ``networks`` is ``auto``, ``none``, or
+                          a list; besides Nova's ``uuid``, ``port``, ``fixed_ip`` and ``tag``, an entry may have
+                          ``subnet``, ``port_extra_properties`` (a port of the server's own is created and deleted with
+                          the server) and ``floating_ip`` (an id). ``tags`` is a list.
+                          ``stoker:preserve_ephemeral``: a rebuild keeps the ephemeral disk.
+                          ``stoker:console_types``: console URLs to request after the start (``novnc``, …).
+keypair                   Nova's ``keypair``; without ``public_key``, ``observed`` has the generated ``private_key``.
+network, subnet, port,    Neutron's body, with ``tags``. Ids may be names: ``network_id``, ``subnet_id``,
+router, floating_ip       ``subnetpool_id``, ``floating_network_id``, ``security_groups``, ``qos_policy_id``,
+                          ``external_gateway_info.network_id``, ``fixed_ips[].subnet_id``. ``stoker:takes_over_from``
+                          of a port lists the ids of objects, ports as well, that lose their addresses before.
+router_interface          ``router_id``, and ``subnet_id`` or ``port_id``.
+security_group            Neutron's body; ``stoker:rules`` is the list of rules (bodies without ``security_group_id``;
+                          ``remote_group_id: _self`` is the group itself). Without a rule for egress, Neutron's default
+                          rules for egress remain.
+security_group_rule       Neutron's body.
+router_gateway            ``router_id``, ``network_id``.
+extra_route_set           ``router_id``; ``routes`` is the list of the set's own routes.
+floating_ip_association   ``floatingip_id``, ``port_id``, ``fixed_ip_address``.
+port_forwarding           Neutron's body, with ``floatingip_id`` (id or address).
+volume                    Cinder's ``volume``; ``imageRef``, ``snapshot_id``, ``source_volid`` and ``volume_type`` may
+                          be names. ``stoker:scheduler_hints``; ``stoker:read_only``; ``stoker:backup_id`` names a
+                          backup that is restored into the volume.
+volume_attachment         ``server_id``, ``volume_id``, ``device``.
+volume_type               Cinder's ``volume_type`` with ``is_public``; ``stoker:projects`` are the names or ids of the
+                          projects that may use it.
+volume_encryption         Cinder's ``encryption``, with ``volume_type``.
+image                     Glance's body; ``stoker:location`` is the URL that Glance downloads.
+container                 ``name``; ``headers``; ``stoker:purge_on_delete``.
+secret                    Barbican's body.
+========================= ==============================================================================================
+
+``observed`` has further keys of Stoker's own: ``stoker:snapshot`` after SNAPSHOT (``snapshot_image_id`` of a server,
+``backup_id`` of a volume), ``stoker:consoles`` (URL by type), ``stoker:ports`` (the ports of a server by id, with
+their addresses), ``stoker:adopted_ports`` (the ids of ports without a marker that are deleted with an adopted
+server), and ``stoker:interfaces`` (the interfaces of a router). The ``arguments`` of an action: SNAPSHOT has
+``name``; RESTORE has ``image`` or ``backup_id``; DELETE_SNAPSHOT has ``snapshot_image_id`` or ``backup_id``.
+
+Further keys that resource types write: ``stoker:rebuilds`` of a server is the number of rebuilds that changes of its
+user data require; a driver rebuilds the server if ``observed`` has a lower number (0 if it has none), and then stores
+the number there. ``stoker:dhcp_agent_ids`` of a network and ``stoker:l3_agent_ids`` of a router are lists of agents.
+``stoker:account_headers`` of a container are headers of the account. ``stoker:members`` and ``stoker:active`` of an
+image are the projects that share it, and whether it is activated. The
+``arguments`` of DELETE have ``snapshot``, if the deletion policy of a server or a volume is Snapshot.
+
+Types of EC2 refer to other objects than Neutron: ``stoker:server_id`` of a floating IP or an association stands for
+``port_id`` (the first port of the server), ``stoker:address`` of an association for ``floatingip_id``, and
+``stoker:external_network`` of a floating IP for ``floating_network_id`` (the cloud's first external network).
+
+External ids are those of the service, except for KEYPAIR and CONTAINER (name), SECRET (``secret_ref``),
+ROUTER_INTERFACE (``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``), ROUTER_GATEWAY
+(``<router id>:<network id>``), EXTRA_ROUTE_SET (router id), FLOATING_IP_ASSOCIATION (``<floating ip id>:<port id>``)
+and VOLUME_ENCRYPTION (volume type id), as in Heat. A container is represented by its headers in lower case, and by
+``stoker:url``. A set of extra routes is represented by the ``routes`` that it may have added to the router.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from msgspec import Struct, field
+
+from stoker.model.status import Status
+
+#: Keys of the metadata by which Stoker recognizes its own objects.
+RESOURCE_KEY, SITE_KEY = "stoker-resource-id", "stoker-site"
+
+
+def own_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of an object without Stoker's marker."""
+    return {key: value for key, value in metadata.items() if key not in (RESOURCE_KEY, SITE_KEY)}
+
+
+class CloudKind(StrEnum):
+    """The kind of a cloud object."""
+
+    SERVER = "server"
+    KEYPAIR = "keypair"
+    NETWORK = "network"
+    SUBNET = "subnet"
+    PORT = "port"
+    ROUTER = "router"
+    ROUTER_INTERFACE = "router_interface"
+    ROUTER_GATEWAY = "router_gateway"
+    EXTRA_ROUTE_SET = "extra_route_set"
+    SECURITY_GROUP = "security_group"
+    SECURITY_GROUP_RULE = "security_group_rule"
+    FLOATING_IP = "floating_ip"
+    FLOATING_IP_ASSOCIATION = "floating_ip_association"
+    PORT_FORWARDING = "port_forwarding"
+    VOLUME = "volume"
+    VOLUME_ATTACHMENT = "volume_attachment"
+    VOLUME_TYPE = "volume_type"
+    VOLUME_ENCRYPTION = "volume_encryption"
+    IMAGE = "image"
+    CONTAINER = "container"
+    SECRET = "secret"  # noqa: S105 — a kind of objects
+
+
+class CloudAction(StrEnum):
+    """What the cloud has to do with an object."""
+
+    #: Create the object, or change it to its specification.
+    ENSURE = "ensure"
+    #: Take over an existing object and leave it as it is. Fails if the object is missing or broken.
+    ADOPT = "adopt"
+    DELETE = "delete"
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    #: Read the object, and fail if it is missing or broken.
+    CHECK = "check"
+    SNAPSHOT = "snapshot"
+    RESTORE = "restore"
+    #: Delete what an earlier SNAPSHOT created; the object stays.
+    DELETE_SNAPSHOT = "delete_snapshot"
+
+
+class CloudObject(Struct, frozen=True, kw_only=True):
+    """
+    An object of a cloud, with its desired and observed states.
+
+    ``id`` is the id of the resource that the object belongs to, or derives from it if a resource has several objects.
+    See the module docstring for ``specification``, ``arguments`` and ``observed``.
+    """
+
+    id: str
+    kind: CloudKind
+    project_id: str
+    root_id: str
+    name: str
+    specification: Mapping[str, Any]
+    action: CloudAction
+    #: Arguments of the action, such as the image of RESTORE.
+    arguments: Mapping[str, Any]
+    #: The state of the action; ``reason`` says why it failed or what it waits for.
+    status: Status
+    reason: str
+    #: The desired generation counts requests; the observed generation is the last one that was applied.
+    desired_generation: int
+    observed_generation: int
+    #: The id that the cloud gave the object; None until the object exists.
+    external_id: str | None
+    observed: Mapping[str, Any]
+    #: The type of the error of a failed action, as Heat names it (ResourceInError).
+    error_type: str = "Error"
+    #: What the driver noted about the action in progress, to continue after an interruption.
+    progress: Mapping[str, Any] = field(default_factory=dict)
+    #: The list of the cloud in which the object is polled, for example ``servers``, and since when; None: it is not.
+    awaits: str | None = None
+    awaited_since: datetime | None = None
+
+
+class CloudRequest(Struct, frozen=True, kw_only=True):
+    """
+    A request to a cloud. ``id`` is the id of the resource; see ``CloudObject`` for ``specification``.
+
+    ``external_id`` names an existing object. With ADOPT, the resource takes the object over: the cloud only reads the
+    object, and later requests change and delete it. With CHECK, the resource only refers to it (``external_id`` of a
+    template): the cloud reads the object and never changes it.
+    """
+
+    id: str
+    kind: CloudKind
+    action: CloudAction
+    project_id: str
+    stack_id: str
+    name: str
+    specification: Mapping[str, Any]
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    external_id: str | None = None

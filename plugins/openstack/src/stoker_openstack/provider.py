@@ -1,0 +1,57 @@
+"""The entry point of the server: creates the simulated cloud of local servers, or the cloud of the settings."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from functools import partial
+
+from stoker.backends.garbage_collector import CollectedObject
+from stoker.backends.provider import Provider, ProviderSite
+from stoker.resources.env import OwnedObject
+from stoker.store.tx import Tx
+from stoker_openstack.cloud import sweep
+from stoker_openstack.cloud.constraints import CloudConstraints
+from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
+from stoker_openstack.cloud.owner_login import OwnerLogin
+from stoker_openstack.interface import Cloud
+from stoker_openstack.simulated import LocalCloud
+from stoker_openstack.store import cloud_objects
+
+
+def create(site: ProviderSite) -> Provider | None:
+    """
+    Return what the provider offers to the site; None if the settings name neither local servers nor a cloud.
+
+    Raises Invalid if clouds.yaml lacks the cloud of the settings.
+    """
+    settings = site.settings
+    if settings.local_servers_unsafe:
+        return Provider(offered={Cloud: LocalCloud(site.objects, settings.public_url)}, find_owned=find_owned)
+    openstack = create_openstack(settings, site.store, site.work, site.secret)
+    return None if openstack is None else _offer(site, openstack)
+
+
+def _offer(site: ProviderSite, openstack: OpenStack) -> Provider:
+    delegations, credentials = openstack.delegations, openstack.credentials
+
+    def open_constraints(token: str, project_id: str) -> CloudConstraints:
+        return CloudConstraints(lambda: credentials.open_project(token, project_id))
+
+    def collect_garbage(dry_run: bool) -> Iterator[CollectedObject]:
+        return sweep.collect_all(site.store, credentials, openstack.site, dry_run=dry_run)
+
+    return Provider(
+        offered={Cloud: openstack.cloud},
+        delegations=delegations,
+        owner_login=OwnerLogin(delegations) if delegations is not None else None,
+        open_constraints=open_constraints,
+        find_owned=find_owned,
+        collect_garbage=collect_garbage,
+        start=partial(start_openstack, openstack, site.store, site.work),
+    )
+
+
+def find_owned(tx: Tx, external_ids: Collection[str]) -> Iterator[OwnedObject]:
+    """Return the objects with these ids at the cloud that belong to resources; see ``Provider.find_owned``."""
+    for item in cloud_objects.with_external_ids(tx, external_ids):
+        yield OwnedObject(str(item.external_id), item.id, item.project_id)

@@ -1,0 +1,146 @@
+"""The objects of one project during one request, and how a kind of objects is described."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID, uuid5
+
+from msgspec.structs import replace
+
+from stoker.model.errors import Invalid
+from stoker.model.status import Status
+from stoker.objects import Objects
+from stoker.store.tx import Tx
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+from stoker_openstack.store import cloud_objects
+
+#: Namespace of the ids of objects that no template creates.
+_NAMESPACE = UUID("0d2fbd34-6c0a-4b4e-9d2c-3f0c0d7e51aa")
+#: Key of ``arguments`` for the record of an object that belongs to another resource or to none (``external_id``).
+REFERS = "refers"
+#: Key of ``arguments`` for the id of the object of which another one is a part.
+PART_OF = "part_of"
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """A project in one transaction. ``url`` is the public URL of this site."""
+
+    tx: Tx
+    id: str
+    objects: Objects
+    url: str
+
+    def find(self, kind: CloudKind, ref: str | None) -> CloudObject | None:
+        """Return the project's object with this id at the cloud or this name; None if there is none."""
+        if not ref:
+            return None
+        matches = cloud_objects.of_external_id(self.tx, self.id, kind, ref)
+        matches = matches or cloud_objects.of_name(self.tx, self.id, kind, ref)
+        own = [match for match in matches if REFERS not in match.arguments]
+        return own[0] if own else None
+
+    def require(self, kind: CloudKind, ref: str) -> CloudObject:
+        """Return the object with this id or name. Raises Invalid if no template has created it."""
+        match = self.find(kind, ref)
+        if match is None:
+            raise Invalid(f"{kind.replace('_', ' ').capitalize()} {ref} could not be found.")
+        return match
+
+    def resolve(self, kind: CloudKind | str, ref: str) -> str:
+        """Return the id of the object with this name or id. An object that no template creates gets a fixed id."""
+        match = self.find(kind, ref) if isinstance(kind, CloudKind) else None
+        if match is not None and match.external_id is not None:
+            return match.external_id
+        try:
+            return str(UUID(ref))
+        except ValueError:
+            return str(uuid5(_NAMESPACE, f"{self.id}/{kind}/{ref}"))
+
+    def save(self, changed: CloudObject, **observed: Any) -> CloudObject:
+        """Write changes of an object's representation."""
+        changed = replace(changed, observed={**changed.observed, **observed})
+        cloud_objects.save(self.tx, changed)
+        return changed
+
+    def replace_entries(
+        self, owner: CloudObject | None, member: str, drop: Callable[[Any], bool], *added: Any, **observed: Any
+    ) -> None:
+        """Drop entries of a list in an object's representation, and add others. Does nothing without an object."""
+        if owner is not None:
+            left = [entry for entry in owner.observed.get(member, ()) if not drop(entry)]
+            self.save(owner, **{member: [*left, *added]}, **observed)
+
+    def of_kind(self, kind: CloudKind) -> list[CloudObject]:
+        """Return all objects of a kind."""
+        return cloud_objects.of_kind(self.tx, self.id, kind)
+
+    def add_part(self, whole: CloudObject, kind: CloudKind, key: str, specification: Mapping[str, Any]) -> CloudObject:
+        """Return a new object that belongs to ``whole``, such as the port of a server. It is not yet stored."""
+        id = part_id(whole, key)
+        return CloudObject(
+            id=id,
+            kind=kind,
+            project_id=self.id,
+            root_id=whole.root_id,
+            name=str(specification.get("name") or ""),
+            specification=specification,
+            action=CloudAction.ENSURE,
+            arguments={PART_OF: whole.external_id},
+            status=Status.COMPLETE,
+            reason="",
+            desired_generation=1,
+            observed_generation=1,
+            external_id=id,
+            observed={},
+        )
+
+
+def part_id(whole: CloudObject, key: str) -> str:
+    """Return the id of a part of an object."""
+    return str(uuid5(_NAMESPACE, f"{whole.external_id} {key}"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """
+    How the cloud represents the objects of one kind.
+
+    A later source overrides an earlier one, in this order: ``defaults``, ``kept``, the specification, ``fixed``,
+    ``common``, ``derive``.
+    """
+
+    #: Members that the specification may have, with the values that they have without it.
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    #: Members that an update keeps, with the values of a new object.
+    kept: Mapping[str, Any] = field(default_factory=dict)
+    #: Members of the specification that are not shown; None: those of ``defaults`` alone are.
+    omits: Collection[str] | None = None
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    #: Which of the ids and names that all services have.
+    common: Collection[str] = ("id", "name", "tenant_id", "project_id")
+    #: Checks the specification, changes the objects on which it has an effect, and returns the computed members.
+    #: Raises a kind of Invalid for an impossible specification.
+    derive: Callable[[Project, CloudObject], Mapping[str, Any]] = lambda _project, _wanted: {}
+    #: Removes what depends on an object. The caller removes the object.
+    remove: Callable[[Project, CloudObject], None] = lambda _project, _gone: None
+    #: Returns the id of an object at the cloud.
+    identify: Callable[[Project, CloudObject], str] = lambda _project, wanted: wanted.id
+
+    def represent(self, project: Project, wanted: CloudObject) -> dict[str, Any]:
+        """Return an object as its service shows it; ``wanted.observed`` is the former representation, if any."""
+        common = {"id": wanted.external_id, "name": wanted.name, "tenant_id": project.id, "project_id": project.id}
+        return {
+            **self.defaults,
+            **{name: wanted.observed.get(name, value) for name, value in self.kept.items()},
+            **{name: value for name, value in wanted.specification.items() if self._shows(name)},
+            **self.fixed,
+            **{name: common[name] for name in self.common},
+            **self.derive(project, wanted),
+        }
+
+    def _shows(self, name: str) -> bool:
+        is_open = self.omits is not None and name not in self.omits and not name.startswith("stoker:")
+        return is_open or name in self.defaults

@@ -1,0 +1,132 @@
+"""The cloud of one machine as the resource types use it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec.structs import replace
+
+from stoker.model.errors import EntityNotFound, StokerError
+from stoker.model.status import Status
+from stoker.objects import Objects
+from stoker.store import stacks
+from stoker.store.tx import Tx
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.simulated import machines, networks, routers
+from stoker_openstack.simulated.project import REFERS, Kind, Project
+from stoker_openstack.store import cloud_objects
+
+_KINDS: Mapping[CloudKind, Kind] = {**networks.KINDS, **routers.KINDS, **machines.KINDS}
+#: States of servers after actions.
+_STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE", CloudAction.RESTORE: "ACTIVE"}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCloud:
+    """
+    A cloud of rows; implements ``interface.Cloud``. Every action ends in the transaction of its request.
+
+    ``objects`` stores the containers. ``url`` is the public URL of this site.
+    """
+
+    objects: Objects
+    url: str
+
+    def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
+        """Apply the request. The returned object is COMPLETE, or FAILED with a reason."""
+        before = cloud_objects.find(tx, request.id, for_update=True)
+        project = Project(tx, request.project_id, self.objects, self.url)
+        wanted = _record(tx, request, before)
+        try:
+            done = self._apply(project, request, wanted, is_new=before is None)
+        except StokerError as error:
+            done = replace(wanted, status=Status.FAILED, reason=error.message)
+        if request.action is CloudAction.DELETE and done.status is Status.COMPLETE:
+            cloud_objects.delete(tx, request.id)
+        elif before is None:
+            cloud_objects.add(tx, done)
+        else:
+            cloud_objects.save(tx, done)
+        return done
+
+    def find(self, tx: Tx, id: str) -> CloudObject | None:
+        """Return the object of a resource; None if there is none."""
+        stored = cloud_objects.find(tx, id)
+        if stored is not None and stored.kind is CloudKind.CONTAINER:
+            observed = machines.observe_container(Project(tx, stored.project_id, self.objects, self.url), stored)
+            return replace(stored, observed=observed)
+        return stored
+
+    def forget(self, tx: Tx, id: str) -> None:
+        """Keep the object: its row is all there is of it. A mere reference to another object is dropped."""
+        stored = cloud_objects.find(tx, id)
+        if stored is not None and REFERS in stored.arguments:
+            cloud_objects.delete(tx, id)
+
+    def _apply(self, project: Project, request: CloudRequest, wanted: CloudObject, *, is_new: bool) -> CloudObject:
+        kind = _KINDS[request.kind]
+        if request.external_id is not None and is_new:
+            wanted = _take_over(project, request, wanted)
+        match request.action:
+            case CloudAction.ENSURE | CloudAction.ADOPT:
+                if wanted.external_id is None or request.kind is CloudKind.FLOATING_IP_ASSOCIATION:
+                    wanted = replace(wanted, external_id=kind.identify(project, wanted))
+                return replace(wanted, observed=kind.represent(project, wanted))
+            case CloudAction.DELETE:
+                kind.remove(project, wanted)
+            case CloudAction.SNAPSHOT:
+                return replace(wanted, observed={**wanted.observed, **_snapshot(wanted)})
+        state = _STATES.get(request.action)
+        changes: dict[str, Any] = {"status": state} if state and request.kind is CloudKind.SERVER else {}
+        return replace(wanted, observed={**wanted.observed, **changes})
+
+
+def _record(tx: Tx, request: CloudRequest, before: CloudObject | None) -> CloudObject:
+    """Return the object with the request's values, and the former representation."""
+    stack = stacks.find(tx, request.stack_id)
+    generation = (before.desired_generation if before else 0) + 1
+    return CloudObject(
+        id=request.id,
+        kind=request.kind,
+        project_id=request.project_id,
+        root_id=stack.root_id if stack is not None else request.stack_id,
+        name=request.name,
+        specification=request.specification,
+        action=request.action,
+        arguments=request.arguments,
+        status=Status.COMPLETE,
+        reason="",
+        desired_generation=generation,
+        observed_generation=generation,
+        external_id=before.external_id if before else None,
+        observed=before.observed if before else {},
+    )
+
+
+def _take_over(project: Project, request: CloudRequest, wanted: CloudObject) -> CloudObject:
+    """
+    Return the object with the id and the representation of an existing one.
+
+    For ADOPT, the existing record, which no resource has any more, is deleted. Raises EntityNotFound.
+    """
+    assert request.external_id is not None
+    existing = project.find(request.kind, request.external_id)
+    if existing is None:
+        raise EntityNotFound(f"The {request.kind.replace('_', ' ')} ({request.external_id}) could not be found.")
+    if request.action is CloudAction.ADOPT:
+        cloud_objects.delete(project.tx, existing.id)
+        return replace(wanted, external_id=existing.external_id, observed=existing.observed)
+    return replace(
+        wanted,
+        external_id=existing.external_id,
+        observed=existing.observed,
+        arguments={**request.arguments, REFERS: True},
+    )
+
+
+def _snapshot(wanted: CloudObject) -> dict[str, Any]:
+    """Return the representation's members after SNAPSHOT: ids without data."""
+    key = {CloudKind.SERVER: "snapshot_image_id", CloudKind.VOLUME: "backup_id"}.get(wanted.kind)
+    return {"stoker:snapshot": {key: wanted.id}} if key else {}

@@ -1,0 +1,1 @@
+"""Queries of the tables of cloud objects and of delegations."""

@@ -1,0 +1,111 @@
+"""Queries for cloud objects: the desired and observed states of objects that belong to resources."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from stoker.store import rows
+from stoker.store.repository import Repository
+from stoker.store.sql import sql
+from stoker.store.tx import Tx
+from stoker_openstack.model import CloudKind, CloudObject
+
+_OBJECTS = Repository(CloudObject, "cloud_objects", fixed=("kind", "project_id", "root_id"))
+_PENDING = sql("SELECT id FROM cloud_objects WHERE status = 'IN_PROGRESS' AND awaits IS NULL AND kind @in(kinds)")
+_AWAITING = _OBJECTS.select("status = 'IN_PROGRESS' AND awaits IS NOT NULL ORDER BY id")
+_AWAITING_IN_PROJECT = _OBJECTS.select(
+    "status = 'IN_PROGRESS' AND awaits IS NOT NULL AND project_id = :project_id ORDER BY id"
+)
+_EXISTING = _OBJECTS.select("kind = :kind AND external_id IS NOT NULL")
+_KNOWN = sql("SELECT id FROM cloud_objects WHERE id @in(ids)")
+_ANY_OF_ROOT = sql("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
+#: Columns that always are encrypted: they may contain passwords, private keys and user data.
+_SECRET = ("specification", "arguments")
+_OF_ROOT = _OBJECTS.by("root_id")
+_WITH_EXTERNAL_ID = _OBJECTS.by("project_id", "external_id")
+_WITH_EXTERNAL_IDS = _OBJECTS.select("external_id @in(ids)")
+_OF_EXTERNAL_ID = _OBJECTS.by("project_id", "kind", "external_id")
+_OF_NAME = _OBJECTS.by("project_id", "kind", "name")
+_OF_KIND = _OBJECTS.by("project_id", "kind")
+
+
+def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
+    """Return the cloud object of a resource, or None."""
+    return _OBJECTS.find(tx, id, for_update=for_update)
+
+
+def find_external(tx: Tx, project_id: str, external_id: str) -> CloudObject | None:
+    """Return the project's object with this id at the cloud, or None."""
+    return _OBJECTS.first(tx, _WITH_EXTERNAL_ID, {"project_id": project_id, "external_id": external_id})
+
+
+def with_external_ids(tx: Tx, external_ids: Collection[str]) -> list[CloudObject]:
+    """Return the objects of all projects that have one of these ids at the cloud."""
+    return _OBJECTS.several(tx, _WITH_EXTERNAL_IDS, external_ids)
+
+
+def of_external_id(tx: Tx, project_id: str, kind: CloudKind, external_id: str) -> list[CloudObject]:
+    """Return the project's objects of a kind with this id at the cloud; several may refer to one object."""
+    values = {"project_id": project_id, "kind": kind.value, "external_id": external_id}
+    return _OBJECTS.all(tx, _OF_EXTERNAL_ID, values)
+
+
+def of_name(tx: Tx, project_id: str, kind: CloudKind, name: str) -> list[CloudObject]:
+    """Return the project's objects of a kind with this name."""
+    return _OBJECTS.all(tx, _OF_NAME, {"project_id": project_id, "kind": kind.value, "name": name})
+
+
+def of_kind(tx: Tx, project_id: str, kind: CloudKind) -> list[CloudObject]:
+    """Return the project's objects of a kind."""
+    return _OBJECTS.all(tx, _OF_KIND, {"project_id": project_id, "kind": kind.value})
+
+
+def of_root(tx: Tx, root_id: str) -> list[CloudObject]:
+    """Return all cloud objects of a tree of stacks."""
+    return _OBJECTS.all(tx, _OF_ROOT, {"root_id": root_id})
+
+
+def pending(tx: Tx, kinds: Collection[CloudKind]) -> list[str]:
+    """Return the ids of the objects of these kinds whose action is in progress, except for those that are polled."""
+    return [row[0] for row in tx.fetch_all(_PENDING, {"kinds": rows.dump([kind.value for kind in kinds])})]
+
+
+def awaiting(tx: Tx, project_id: str | None) -> list[CloudObject]:
+    """Return the objects that are polled, of one project or of all (None)."""
+    if project_id is None:
+        return _OBJECTS.all(tx, _AWAITING, {})
+    return _OBJECTS.all(tx, _AWAITING_IN_PROJECT, {"project_id": project_id})
+
+
+def existing(tx: Tx, kind: CloudKind) -> list[CloudObject]:
+    """Return all objects of a kind that have an id at the cloud."""
+    return _OBJECTS.all(tx, _EXISTING, {"kind": kind.value})
+
+
+def known_ids(tx: Tx, ids: Collection[str]) -> set[str]:
+    """Return those of the ids that have a row."""
+    return {row[0] for row in tx.fetch_all(_KNOWN, {"ids": rows.dump(list(ids))})}
+
+
+def any_of_root(tx: Tx, root_id: str) -> bool:
+    """Return whether a tree of stacks has any object."""
+    return tx.execute_fast(_ANY_OF_ROOT, {"root": root_id}) is not None
+
+
+def add(tx: Tx, new: CloudObject) -> None:
+    """Insert an object."""
+    _OBJECTS.add(tx, new, encrypt=_secret(new))
+
+
+def save(tx: Tx, changed: CloudObject) -> None:
+    """Write an object."""
+    _OBJECTS.save(tx, changed, encrypt=_secret(changed))
+
+
+def delete(tx: Tx, id: str) -> None:
+    """Delete the row of an object."""
+    _OBJECTS.delete(tx, id)
+
+
+def _secret(item: CloudObject) -> tuple[str, ...]:
+    return (*_SECRET, "observed") if item.kind in (CloudKind.KEYPAIR, CloudKind.SECRET) else _SECRET

@@ -1,0 +1,303 @@
+"""
+Shared functions of the resource types whose physical objects belong to a cloud.
+
+A type is a schema, a function that translates properties to the body of the service's create request, and attributes
+that read the service's representation::
+
+    TYPE = cloud_type(
+        name="OS::Neutron::Net",
+        kind=CloudKind.NETWORK,
+        properties={"name": Property(kind="string", update_allowed=True)},
+        specify=lambda context, resource, properties: {"name": properties["name"]},
+        attributes={"status": "The network's status."},
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from msgspec.structs import replace
+
+from stoker.model.stack import Resource
+from stoker.model.status import Action, Status
+from stoker.resources.base import (
+    ADOPTED_NAME,
+    DONE,
+    KEEPS_OBJECT,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    Replace,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+from stoker_openstack.interface import Cloud, find_cloud
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
+from stoker_openstack.types import implicit_dependencies
+
+#: Returns the specification of a resource's object; see ``model.CloudObject``.
+Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
+#: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
+SNAPSHOT = "stoker:snapshot"
+#: The custom constraints that look up objects by id.
+_ID_CONSTRAINTS = {
+    CloudKind.KEYPAIR: "nova.keypair",
+    CloudKind.NETWORK: "neutron.network",
+    CloudKind.SUBNET: "neutron.subnet",
+    CloudKind.PORT: "neutron.port",
+    CloudKind.ROUTER: "neutron.router",
+    CloudKind.SECURITY_GROUP: "neutron.security_group",
+    CloudKind.FLOATING_IP: "neutron.floatingip",
+    CloudKind.VOLUME: "cinder.volume",
+    CloudKind.IMAGE: "glance.image",
+}
+#: States of objects that stay broken.
+_BROKEN = ("ERROR", "DELETED", "SOFT_DELETED")
+NO_CLOUD = (
+    "no cloud is configured: start Stoker with --cloud NAME (a cloud in clouds.yaml), or, for development, with"
+    " --local-servers-unsafe"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CloudActions:
+    """The actions of one type. ``specify`` translates its properties."""
+
+    kind: CloudKind
+    specify: Specify
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """
+        Create the object; a retry takes over what an earlier attempt created.
+
+        Raises Replace if that object is broken.
+        """
+        if resource.physical_id and is_broken(require_cloud(context).find(context.tx, resource.id)):
+            raise Replace(resource.name)
+        return self._ensure(context, resource, properties)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change the object to its new specification."""
+        return self._ensure(context, resource, properties)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take over the object with the resource's physical id, and leave it as it is."""
+        specification = self.specify(context, resource, properties)
+        requested = self.request(context, resource, CloudAction.ADOPT, specification, external_id=resource.physical_id)
+        return adoption_outcome(resource, requested)
+
+    def act(self, action: CloudAction, context: Context, resource: Resource) -> Outcome:
+        """Start another action on the existing object. An object that is only referred to is read at most."""
+        if resource.definition.get("external_id") and action is not CloudAction.CHECK:
+            return DONE
+        current = require_cloud(context).find(context.tx, resource.id)
+        if current is None:
+            raise ResourceFailure(f"The {self.kind.replace('_', ' ')} does not exist.")
+        return outcome_of(self.request(context, resource, action, current.specification))
+
+    def refer(self, context: Context, resource: Resource) -> Outcome:
+        """Refer to an existing object (``external_id`` of a template), which stays unchanged."""
+        referred = self.request(context, resource, CloudAction.CHECK, {}, external_id=resource.physical_id)
+        return outcome_of(referred)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the object; done when the cloud no longer has it. An object that is not owned stays."""
+        cloud = find_cloud(context)
+        current = cloud.find(context.tx, resource.id) if cloud else None
+        if cloud is None or current is None:
+            return DONE
+        if not is_owned(current) or resource.data.get(KEEPS_OBJECT):
+            cloud.forget(context.tx, resource.id)
+            return DONE
+        arguments = {"snapshot": True} if resource.definition.get("deletion_policy") == "Snapshot" else {}
+        return outcome_of(
+            self.request(context, resource, CloudAction.DELETE, current.specification, arguments=arguments)
+        )
+
+    def saved(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """Return the ids of what the last SNAPSHOT saved."""
+        saved: Mapping[str, Any] = observe(context, resource).get(SNAPSHOT) or {}
+        return saved
+
+    def delete_saved(self, context: Context, resource: Resource, saved: Mapping[str, Any]) -> None:
+        """Request the deletion of what an earlier SNAPSHOT saved."""
+        current = find_object(context, resource)
+        if current is not None:
+            self.request(context, resource, CloudAction.DELETE_SNAPSHOT, current.specification, arguments=saved)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Return the state of the action in progress."""
+        current = require_cloud(context).find(context.tx, resource.id)
+        if current is None:
+            return DONE
+        return adoption_outcome(resource, current)
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Keep the object without its resource."""
+        if cloud := find_cloud(context):
+            cloud.forget(context.tx, resource.id)
+
+    def _ensure(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        specification = self.specify(context, resource, properties)
+        return outcome_of(self.request(context, resource, CloudAction.ENSURE, specification))
+
+    def request(
+        self,
+        context: Context,
+        resource: Resource,
+        action: CloudAction,
+        specification: Mapping[str, Any],
+        *,
+        external_id: str | None = None,
+        arguments: Mapping[str, Any] | None = None,
+    ) -> CloudObject:
+        """
+        Send a request to the cloud; return the object.
+
+        Raises ResourceFailure if there is no cloud, or if the object's adoption is not complete.
+        """
+        cloud = require_cloud(context)
+        if resource.physical_id and action is not CloudAction.ADOPT:
+            current = cloud.find(context.tx, resource.id)
+            if current is not None and not is_owned(current):
+                waits = current.reason or "wait until the adoption ends, and repeat"
+                noun = self.kind.replace("_", " ")
+                raise ResourceFailure(f"The {noun} ({resource.physical_id}) is not adopted: {waits}")
+        return cloud.request(
+            context.tx,
+            CloudRequest(
+                id=resource.id,
+                kind=self.kind,
+                action=action,
+                project_id=context.project_id,
+                stack_id=context.stack_id,
+                name=str(specification.get("name") or physical_name(context, resource)),
+                specification=specification,
+                arguments=arguments or {},
+                external_id=external_id,
+            ),
+        )
+
+
+def require_cloud(context: Context) -> Cloud:
+    """Return the configured cloud. Raises ResourceFailure if there is none."""
+    cloud = find_cloud(context)
+    if cloud is None:
+        raise ResourceFailure(NO_CLOUD)
+    return cloud
+
+
+def find_object(context: Context, resource: Resource) -> CloudObject | None:
+    """Return the resource's object; None without a cloud or an object."""
+    cloud = find_cloud(context)
+    return cloud.find(context.tx, resource.id) if cloud else None
+
+
+def outcome_of(current: CloudObject) -> Outcome:
+    """Return the outcome of an object's action. Raises ResourceFailure if the action failed."""
+    if current.status is Status.FAILED:
+        failure = ResourceFailure(current.reason, current.error_type)
+        failure.outcome = Outcome(physical_id=current.external_id)
+        raise failure
+    return Outcome(done=current.status is Status.COMPLETE, physical_id=current.external_id, reason=current.reason)
+
+
+def adoption_outcome(resource: Resource, current: CloudObject) -> Outcome:
+    """
+    Return the outcome of any action. A complete adoption also stores the name of the object, which it keeps.
+
+    Raises ResourceFailure if the action failed.
+    """
+    outcome = outcome_of(current)
+    name = current.external_id if current.kind is CloudKind.CONTAINER else current.observed.get("name")
+    if resource.action is not Action.ADOPT or not outcome.done or not name:
+        return outcome
+    return replace(outcome, data={**resource.data, ADOPTED_NAME: name})
+
+
+def is_owned(current: CloudObject) -> bool:
+    """Return whether the object belongs to its resource: one that was created does, an adopted one once it is taken."""
+    return current.action is not CloudAction.ADOPT or current.status is Status.COMPLETE
+
+
+def is_broken(current: CloudObject | None) -> bool:
+    """Return whether the cloud represents the object as in error, so that only another object can replace it."""
+    return current is not None and str(current.observed.get("status") or "").upper() in _BROKEN
+
+
+def observe(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """Return the last representation of the resource's object; empty if there is no object."""
+    current = find_object(context, resource)
+    return current.observed if current else {}
+
+
+def was_specified(context: Context, resource: Resource, member: str) -> bool:
+    """
+    Return whether an update has to empty this member if the template no longer has it.
+
+    The last specification decides, not the former properties: those of an update that failed lack the member already.
+    """
+    current = find_object(context, resource)
+    if current is None or member not in current.specification:
+        return False
+    return bool(current.specification[member]) or current.status is not Status.COMPLETE
+
+
+def read_attribute(names: Mapping[str, str], context: Context, resource: Resource, name: str) -> Any:
+    """Return the entry ``name`` of the last representation. Raises NoSuchAttribute for names not in ``names``."""
+    if name not in names:
+        raise NoSuchAttribute(name)
+    return observe(context, resource).get(name)
+
+
+def cloud_type(
+    *,
+    name: str,
+    kind: CloudKind,
+    properties: Mapping[str, Property],
+    specify: Specify,
+    attributes: Mapping[str, str],
+    actions: Mapping[Action, CloudAction] | None = None,
+    **overrides: Any,
+) -> ResourceType:
+    """
+    Return the resource type of one kind of cloud objects.
+
+    ``specify`` translates properties to a specification. ``attributes`` describes the names that ``read_attribute``
+    reads. ``actions`` adds to CHECK, which every kind has. ``overrides`` are other fields of ResourceType; they take
+    precedence.
+    """
+    functions = CloudActions(kind, specify)
+    supported = {Action.CHECK: CloudAction.CHECK, **(actions or {})}
+    return ResourceType(
+        **{
+            "name": name,
+            "properties": properties,
+            "attributes": attributes,
+            "create": functions.create,
+            "update": functions.update,
+            "delete": functions.delete,
+            "check": functions.check,
+            "retain": functions.retain,
+            "adopt": functions.adopt,
+            "refer": functions.refer,
+            "stop_referring": functions.retain,
+            "saved": functions.saved,
+            "delete_saved": functions.delete_saved,
+            "retries": True,
+            "needs_provider": NO_CLOUD,
+            "implied": implicit_dependencies.RULES.get(name),
+            "id_constraint": _ID_CONSTRAINTS.get(kind, ""),
+            "attribute": partial(read_attribute, attributes),
+            "show": observe,
+            "actions": {action: partial(functions.act, requested) for action, requested in supported.items()},
+            **overrides,
+        }
+    )

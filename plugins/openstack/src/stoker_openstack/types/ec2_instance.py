@@ -1,0 +1,208 @@
+"""
+AWS::EC2::Instance: a server of the cloud with the properties of EC2.
+
+All functions are those of OS::Nova::Server, which see the translated properties. As in Heat, the user data is that of
+``HEAT_CFNTOOLS``, so that the cfn tools find the resource's metadata (AWS::CloudFormation::Init).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, NoSuchAttribute, Properties
+from stoker.resources.properties import Property
+from stoker.resources.user_data import HEAT_CFNTOOLS
+from stoker_openstack.types import nova_server
+from stoker_openstack.types.cloud_properties import flag, text, texts
+from stoker_openstack.types.ec2_types import INSTANCE_TAGS, tags_of
+from stoker_openstack.types.nova_server_schema import PROPERTIES as SERVER_PROPERTIES
+
+T = TypeVar("T")
+_SERVER = nova_server.TYPE
+#: Properties with the same meaning, and their names in OS::Nova::Server.
+_RENAMED = {
+    "ImageId": "image",
+    "InstanceType": "flavor",
+    "KeyName": "key_name",
+    "AvailabilityZone": "availability_zone",
+    "UserData": "user_data",
+}
+_DEFAULTS = {name: schema.default for name, schema in SERVER_PROPERTIES.items()}
+_ATTRIBUTES = {
+    "AvailabilityZone": "Availability zone.",
+    "PrivateDnsName": "The same as PrivateIp.",
+    "PublicDnsName": "The same as PublicIp.",
+    "PrivateIp": "The first address.",
+    "PublicIp": "The first address.",
+}
+
+
+def translate(properties: Properties) -> dict[str, Any]:
+    """Return the properties of OS::Nova::Server."""
+    renamed = {own: properties[name] for name, own in _RENAMED.items() if properties.get(name) is not None}
+    hints = {str(hint["Key"]): hint["Value"] for hint in properties.get("NovaSchedulerHints") or ()}
+    groups = [*(properties.get("SecurityGroups") or ()), *(properties.get("SecurityGroupIds") or ())]
+    return {
+        **_DEFAULTS,
+        **renamed,
+        "user_data_format": HEAT_CFNTOOLS,
+        "security_groups": groups,
+        "metadata": tags_of(properties),
+        "networks": _networks(properties),
+        "block_device_mapping_v2": _devices(properties),
+        **({"scheduler_hints": hints} if hints else {}),
+    }
+
+
+def _networks(properties: Properties) -> list[dict[str, Any]] | None:
+    if properties.get("NetworkInterfaces"):
+        interfaces = properties["NetworkInterfaces"]
+        ports = [item["NetworkInterfaceId"] if isinstance(item, Mapping) else item for item in interfaces]
+        return [{**_EMPTY_NETWORK, "port": port} for port in ports]
+    if properties.get("SubnetId"):
+        address = properties.get("PrivateIpAddress")
+        return [{**_EMPTY_NETWORK, "subnet": properties["SubnetId"], "fixed_ip": address}]
+    return None
+
+
+def _devices(properties: Properties) -> list[dict[str, Any]] | None:
+    devices = []
+    for mapping in properties.get("BlockDeviceMappings") or ():
+        disk = mapping["Ebs"] or {}
+        devices.append(
+            {
+                **_EMPTY_DEVICE,
+                "device_name": mapping["DeviceName"],
+                "snapshot_id": disk.get("SnapshotId"),
+                "volume_size": disk.get("VolumeSize"),
+                "delete_on_termination": disk.get("DeleteOnTermination"),
+            }
+        )
+    for volume in properties.get("Volumes") or ():
+        devices.append({**_EMPTY_DEVICE, "device_name": volume["Device"], "volume_id": volume["VolumeId"]})
+    return devices or None
+
+
+def _empty(name: str) -> dict[str, Any]:
+    """Return an entry of a list property of OS::Nova::Server with all members at their defaults."""
+    each = SERVER_PROPERTIES[name].each
+    assert each is not None
+    return {key: schema.default for key, schema in (each.schema or {}).items()}
+
+
+_EMPTY_NETWORK, _EMPTY_DEVICE = _empty("networks"), _empty("block_device_mapping_v2")
+
+
+def _server_of(resource: Resource) -> Resource:
+    return replace(resource, type=_SERVER.name, properties=translate(resource.properties))
+
+
+def _on(function: Callable[..., T]) -> Callable[..., T]:
+    """Return a function of OS::Nova::Server that accepts instances."""
+
+    @wraps(function)
+    def call(context: Context, resource: Resource, *rest: Any) -> T:
+        return function(context, _server_of(resource), *rest)
+
+    return call
+
+
+def _with_properties(function: Callable[..., T]) -> Callable[..., T]:
+    """Return a function of OS::Nova::Server that accepts instances and properties of instances."""
+
+    @wraps(function)
+    def call(context: Context, resource: Resource, properties: Properties) -> T:
+        return function(context, _server_of(resource), translate(properties))
+
+    return call
+
+
+def attribute(context: Context, resource: Resource, name: str) -> Any:
+    if name not in _ATTRIBUTES:
+        raise NoSuchAttribute(name)
+    if name == "AvailabilityZone":
+        return _SERVER.show(context, resource).get("OS-EXT-AZ:availability_zone")
+    return nova_server.attribute(context, _server_of(resource), "first_address")
+
+
+def _maps(description: str, schema: Mapping[str, Property]) -> Property:
+    return Property(kind="list", each=Property(kind="map", schema=schema), description=description)
+
+
+_EBS = {
+    "DeleteOnTermination": flag("Whether the volume is deleted with the instance.", default=True),
+    "SnapshotId": text("Id of the snapshot.", constraint="cinder.snapshot"),
+    "VolumeSize": text("Size in GiB."),
+    "VolumeType": text("Without effect, as in Heat."),
+    "Iops": text("Without effect, as in Heat."),
+}
+PROPERTIES: Mapping[str, Property] = {
+    "ImageId": text("Name or id of the image.", constraint="glance.image", required=True),
+    "InstanceType": text("Name or id of the flavor.", constraint="nova.flavor", required=True, update_allowed=True),
+    "KeyName": text("Name of the key pair.", constraint="nova.keypair"),
+    "AvailabilityZone": text("Availability zone."),
+    "SecurityGroups": texts("Names or ids of security groups."),
+    "SecurityGroupIds": texts("Ids of security groups."),
+    "NetworkInterfaces": Property(
+        kind="list", default=[], update_allowed=True, description="Ids of ports, or maps with NetworkInterfaceId."
+    ),
+    "SubnetId": text("Id of the subnet.", update_allowed=True),
+    "PrivateIpAddress": text("Address in the subnet."),
+    "Tags": INSTANCE_TAGS,
+    "NovaSchedulerHints": _maps(
+        "Names and values for Nova's scheduler.",
+        {"Key": text("Name.", required=True), "Value": text("Value.", required=True)},
+    ),
+    "UserData": text("Data for the boot."),
+    "Volumes": _maps(
+        "Volumes to attach.",
+        {"Device": text("Name of the device.", required=True), "VolumeId": text("Id of the volume.", required=True)},
+    ),
+    "BlockDeviceMappings": _maps(
+        "Volumes that are created with the instance.",
+        {
+            "DeviceName": text("Name of the device.", required=True),
+            "NoDevice": Property(kind="map", description="Without effect, as in Heat."),
+            "VirtualName": text("Without effect, as in Heat."),
+            "Ebs": Property(kind="map", schema=_EBS, description="The volume."),
+        },
+    ),
+    **{
+        name: text("Without effect, as in Heat.")
+        for name in (
+            "DisableApiTermination",
+            "KernelId",
+            "Monitoring",
+            "PlacementGroupName",
+            "RamDiskId",
+            "SourceDestCheck",
+            "Tenancy",
+        )
+    },
+}
+
+TYPE = replace(
+    _SERVER,
+    name="AWS::EC2::Instance",
+    properties=PROPERTIES,
+    attributes=_ATTRIBUTES,
+    create=_with_properties(_SERVER.create),
+    update=_with_properties(_SERVER.update),
+    adopt=_with_properties(_SERVER.adopt),
+    delete=_on(_SERVER.delete),
+    check=_on(_SERVER.check),
+    retain=_on(_SERVER.retain),
+    refer=_on(nova_server.refer),
+    live_metadata=_on(_SERVER.live_metadata),
+    actions={action: _on(function) for action, function in _SERVER.actions.items()},
+    reached_by=_with_properties(nova_server.reached_by),
+    restored=lambda saved: {"ImageId": saved["snapshot_image_id"]},
+    attribute=attribute,
+    validate=lambda _properties: None,
+    description="A server of the cloud, with the properties of EC2.",
+)

@@ -1,0 +1,132 @@
+"""OS::Neutron::SecurityGroup: rules for the traffic of ports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Properties
+from stoker.resources.properties import Property
+from stoker_openstack.model import CloudKind
+from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_properties import body, flag, text
+from stoker_openstack.types.neutron_base import named
+
+_PROTOCOLS = (
+    "ah",
+    "dccp",
+    "egp",
+    "esp",
+    "gre",
+    "icmp",
+    "icmpv6",
+    "igmp",
+    "ipv6-encap",
+    "ipv6-frag",
+    "ipv6-icmp",
+    "ipv6-nonxt",
+    "ipv6-opts",
+    "ipv6-route",
+    "ospf",
+    "pgm",
+    "rsvp",
+    "sctp",
+    "tcp",
+    "udp",
+    "udplite",
+    "vrrp",
+    *map(str, range(256)),
+)
+
+#: The ``remote_group_id`` of a rule whose other end is the group itself; see ``model``.
+_SELF = "_self"
+
+
+def _port(what: str) -> Property:
+    return Property(kind="integer", minimum=0, maximum=65535, description=f"{what} port, or type and code of ICMP.")
+
+
+#: Properties of a rule, without those that name a remote group.
+RULE_PROPERTIES = {
+    "direction": text("Direction of the traffic.", default="ingress", allowed=("ingress", "egress")),
+    "ethertype": text("Version of IP.", default="IPv4", allowed=("IPv4", "IPv6")),
+    "port_range_min": _port("Lowest"),
+    "port_range_max": _port("Highest"),
+    "remote_ip_prefix": text("Addresses of the other end, as CIDR."),
+    "description": text("What the rule is for."),
+}
+PROTOCOL = text("Name or number of the protocol; by default all.", allowed=_PROTOCOLS)
+
+
+def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+    members = named(context, resource, properties, description="description", stateful="stateful")
+    return {**members, "stoker:rules": [_rule(rule) for rule in properties["rules"]]}
+
+
+def _rule(rule: Properties) -> dict[str, Any]:
+    members = rule_members(rule)
+    if rule["remote_mode"] == "remote_group_id":
+        members.pop("remote_ip_prefix", None)
+        if rule["remote_group_id"] is None:
+            members["remote_group_id"] = _SELF
+        else:
+            members["remote_group_id"] = rule["remote_group_id"]
+    return members
+
+
+def rule_members(rule: Properties) -> dict[str, Any]:
+    """Return the members of a rule that both types have in common."""
+    return body(rule, protocol="protocol", **{name: name for name in RULE_PROPERTIES})
+
+
+def validate_rule(rule: Properties) -> None:
+    """Raise StackValidationFailed if the range of ports is not one."""
+    low, high = rule["port_range_min"], rule["port_range_max"]
+    is_icmp = str(rule["protocol"]) in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
+    if isinstance(low, int) and isinstance(high, int) and low > high and not is_icmp:
+        raise StackValidationFailed(f"port_range_min {low} must not exceed port_range_max {high}.")
+
+
+def validate(properties: Properties) -> None:
+    """Raise StackValidationFailed for a reserved name and for rules that contradict themselves."""
+    if properties["name"] == "default":
+        raise StackValidationFailed('Security groups cannot be assigned the name "default".')
+    for rule in properties["rules"] if isinstance(properties["rules"], list) else ():
+        if rule is not UNKNOWN:
+            validate_rule(rule)
+
+
+TYPE = cloud_type(
+    name="OS::Neutron::SecurityGroup",
+    kind=CloudKind.SECURITY_GROUP,
+    properties={
+        "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
+        "description": text("What the group is for.", update_allowed=True),
+        "stateful": flag("Whether answers to permitted traffic are permitted.", update_allowed=True),
+        "rules": Property(
+            kind="list",
+            default=[],
+            update_allowed=True,
+            each=Property(
+                kind="map",
+                schema={
+                    **RULE_PROPERTIES,
+                    "protocol": PROTOCOL,
+                    "remote_mode": text(
+                        "What the other end is.",
+                        default="remote_ip_prefix",
+                        allowed=("remote_ip_prefix", "remote_group_id"),
+                    ),
+                    "remote_group_id": text("Security group of the other end; by default the group itself."),
+                },
+            ),
+            description="Rules of permitted traffic.",
+        ),
+    },
+    specify=specify,
+    attributes={},
+    validate=validate,
+    description="Rules for the traffic of ports.",
+)

@@ -1,0 +1,152 @@
+"""
+The runs of a server whose circumstances change.
+
+Runs are held or released when a maintenance window opens or closes, or when the policy changes. They fail when the
+server is removed, or when another machine takes its place. The new machine repeats what had ended on the earlier one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from stoker.deployments import owners, run_end, service
+from stoker.deployments.deadlines import DEADLINE, seconds_of, set_run_deadline
+from stoker.deployments.owners import DeploymentEnv
+from stoker.deployments.run_plan import WAITING
+from stoker.model.deployment import INTERRUPTED
+from stoker.model.errors import StokerError, Unavailable
+from stoker.model.server import Server
+from stoker.model.status import Action, Status
+from stoker.policy import holds, windows
+from stoker.store import configs, deployments, rows, server_policies, servers
+from stoker.store.deployments import POLLING
+from stoker.store.notifier import deployment_topic
+from stoker.store.open import Store
+from stoker.store.server_policies import Changed
+from stoker.store.tx import Tx
+from stoker.work import Work
+
+
+def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
+    """Hold or release the runs of a server after a window opened or closed or the policy changed."""
+    server = server_policies.server(tx, server_id)
+    if server is None:
+        holds.schedule_check(tx, work, server_id, None)
+        return
+    server_windows = holds.load_policy(server.policy).windows
+    opening = windows.find_opening(server_windows, tx.now)
+    if opening is None:
+        changed = server_policies.release(tx, server_id, WAITING)
+        for run in changed:
+            _start_deadline(tx, work, run)
+        is_untold = bool(server_windows) and server_policies.has_untold(tx, server_id, server.project_id)
+        closing = windows.find_closing(server_windows, tx.now) if is_untold else None
+        holds.schedule_check(tx, work, server_id, closing)
+    else:
+        reason = holds.waiting_reason(server.name, opening)
+        changed = server_policies.hold_back(tx, server_id, server.project_id, reason)
+        for run in changed:
+            work.cancel(tx, DEADLINE, run.config_id)
+        # An agent may have a run whose delivery is not recorded yet. If it was not sent after all, it is held later.
+        is_untold = server_policies.has_untold(tx, server_id, server.project_id)
+        check_at = min(opening, tx.now + POLLING) if is_untold else opening
+        holds.schedule_check(tx, work, server_id, check_at if changed or is_untold else None)
+    for run in changed:
+        tx.notify(deployment_topic(run.deployment_id))
+    if changed:
+        tx.bump_document(server_id)
+
+
+def _start_deadline(tx: Tx, work: Work, released: Changed) -> None:
+    """Set the deadline of a released run: the timeout begins when the run may begin."""
+    config = configs.find(tx, released.config_id) if released.awaited else None
+    seconds = seconds_of(config.inputs) if config else None
+    if seconds is not None:
+        set_run_deadline(tx, work, released.deployment_id, released.config_id, seconds)
+
+
+def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:
+    """
+    Fail all runs of a server that is about to be removed.
+
+    A job fails each run that belongs to a stack or trigger: the lock order requires locking stack and trigger before
+    the deployment, and the end of a run may start or withdraw another.
+    """
+    # a run that starts concurrently is visible after this lock, or finds no server
+    servers.find(tx, server_id, for_update=True)
+    reason = f"Server {name} was removed"
+    for run in server_policies.under_way(tx, server_id):
+        if run.belongs:
+            work.cancel(tx, DEADLINE, run.config_id)
+            args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
+            work.defer(tx, DEADLINE, run.config_id, args)
+            continue
+        deployment = deployments.find(tx, run.id, for_update=True)
+        if deployment is not None:
+            run_end.fail(tx, work, deployment, reason)
+
+
+#: Kind of the job that runs deployments of a server again; its key is the server's id.
+RERUN = "server.rerun"
+_log = structlog.get_logger("stoker.deployments")
+
+
+def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
+    """
+    Fail the runs that the server's earlier machine may have begun. The other runs wait for the new machine.
+
+    The runs leave the document at once. A job fails each run that belongs to a stack or trigger, as in
+    ``release_server``.
+    """
+    reason = f"Interrupted: server {server.name} was enrolled again while this config was running"
+    for run in server_policies.list_received(tx, server.id):
+        deployment = deployments.find(tx, run.id, for_update=True)
+        if deployment is None or deployment.config_id != run.config_id:
+            continue
+        interrupted = replace(deployment, held_by=INTERRUPTED)
+        if not run.belongs:
+            run_end.fail(tx, work, interrupted, reason)
+            continue
+        deployments.save(tx, interrupted)
+        work.cancel(tx, DEADLINE, run.config_id)
+        args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
+        work.defer(tx, DEADLINE, run.config_id, args)
+    tx.bump_document(server.id)
+
+
+def rerun_later(tx: Tx, work: Work, server: Server, requested_by: str | None) -> None:
+    """Defer another run of the server's deployments until now: of stacks, and what clients and triggers completed."""
+    args = {"server_id": server.id, "until": rows.to_micros(tx.now), "requested_by": requested_by}
+    work.defer_once(tx, RERUN, server.id, args)
+
+
+def rerun(store: Store, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
+    """
+    Start the runs of clients' and triggers' deployments, in the order of the deployments.
+
+    A repetition of the job starts the missing ones.
+    """
+    with store.read() as tx:
+        ids = deployments.completed(tx, args["server_id"], args["until"])
+    for id in ids:
+        try:
+            store.write(lambda tx, id=id: _rerun(tx, env, id, args))  # type: ignore[misc]  # binds the loop's variable
+        except Unavailable:
+            raise
+        except StokerError as error:  # for example, the server's policy has changed
+            _log.warning("deployment.not_rerun", deployment_id=id, reason=error.message)
+        except Exception:
+            _log.exception("deployment.not_rerun", deployment_id=id)
+
+
+def _rerun(tx: Tx, env: DeploymentEnv, id: str, args: Mapping[str, Any]) -> None:
+    unlocked = deployments.find(tx, id)
+    deployment = owners.lock(tx, unlocked) if unlocked else None
+    if deployment is None or deployment.status != Status.COMPLETE or deployment.action == Action.DELETE:
+        return
+    if rows.to_micros(deployment.updated_at or deployment.created_at) <= args["until"]:
+        service.restart_run(tx, env, deployment, args["requested_by"])

@@ -1,0 +1,81 @@
+"""
+Other syntaxes of templates, which packages translate to HOT. All later code handles HOT only.
+
+A package names a ``Syntax`` as an entry point in the group ``stoker.template_syntaxes``. For example, a syntax whose
+templates say "machines" instead of "resources"::
+
+    SYNTAX = Syntax(
+        versions={"1999-01-01": "machines_version"},
+        translate=lambda document: {"resources": document.get("machines", {})},
+        source_path=lambda path: ("machines", *path[1:]) if path[:1] == ("resources",) else path,
+        calls=frozenset(("get_resource",)),
+    )
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+from stoker.hot.paths import Path
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacedCall:
+    """A function that a syntax translates to HOT."""
+
+    description: str
+    #: The first version of HOT without the function; None if no version has it.
+    until: str | None = None
+
+
+def _as_it_is(value: Any, _resources: Collection[str], _version: str) -> Any:
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Syntax:
+    """A syntax of templates. It has the semantics of the oldest HOT, and conditions."""
+
+    #: The key that declares each version. Versions are dates before all versions of HOT.
+    versions: Mapping[str, str]
+    #: Translates a document to HOT. Raises flaws.
+    translate: Callable[[Mapping[str, Any]], dict[str, Any]]
+    #: Translates a path in the HOT document to the path in the source.
+    source_path: Callable[[Path], Path]
+    #: The functions whose single-key maps are calls after the translation; other names are data.
+    calls: frozenset[str]
+    #: Modules of functions that HOT lacks; see ``stoker.hot.functions``.
+    functions: Collection[ModuleType] = ()
+    #: The functions that ``translate`` replaces.
+    replaced: Mapping[str, ReplacedCall] = field(default_factory=dict)
+    #: (value, names of resources, version): replaces these functions in a template of an old version of HOT.
+    replace_in_hot: Callable[[Any, Collection[str], str], Any] = _as_it_is
+    #: The first version of HOT in which ``replace_in_hot`` finds nothing.
+    replaces_until: str = ""
+
+
+@cache
+def load() -> tuple[Syntax, ...]:
+    """Return the syntaxes of all installed packages. Loaded late, because their modules import this package."""
+    return tuple(point.load() for point in entry_points(group="stoker.template_syntaxes"))
+
+
+@cache
+def versions() -> Mapping[str, str]:
+    """Return the key that declares each version of all syntaxes."""
+    return {version: key for syntax in load() for version, key in syntax.versions.items()}
+
+
+def of_version(version: str) -> Syntax | None:
+    """Return the syntax of a version; None for versions of HOT."""
+    return next((syntax for syntax in load() if version in syntax.versions), None)
+
+
+def declared_by(document: Mapping[str, Any]) -> Syntax | None:
+    """Return the syntax of which the document declares a version; None if there is none."""
+    return next((syntax for syntax in load() if any(key in document for key in syntax.versions.values())), None)

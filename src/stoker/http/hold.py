@@ -1,0 +1,304 @@
+"""
+Held requests: they wait on the event loop for topics, as long polls (``hold``) or as streams (``Subscription``).
+
+Register before you read the store, so that no notification between the read and the wait is lost. A waiter costs one
+future, but no task and no timer of its own: ten thousand waiters are cheap.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from stoker.store.notifier import ALL, Notifier
+
+if TYPE_CHECKING:
+    from stoker.http.request_context import RequestContext
+
+T = TypeVar("T")
+
+#: Waits end at multiples of this time in seconds. Ten thousand idle agents then cause ten wake-ups of the process per
+#: second instead of hundreds, each for one poll.
+_TICK = 0.1
+#: Waits that may end in one tick, in any case and as a multiple of the average, before further ones end earlier.
+_FEW, _CROWD = 20, 2.0
+
+
+class Wakeable(Protocol):
+    """An object that is woken when one of its topics is notified."""
+
+    def wake(self, topic: str | None = None) -> None:
+        """Note that ``topic`` was notified; None: another reason."""
+
+
+class Waiter:
+    """One request that waits for its topics until the end of its block. ``Waiters.register`` creates it."""
+
+    # A generator of contextlib would take 250 bytes more for each agent.
+    __slots__ = ("_notified", "_registered", "_waiters")
+
+    def __init__(self, waiters: Waiters, registered: tuple[str, ...]) -> None:
+        self._waiters = waiters
+        self._registered = registered
+        self._notified: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+    def __enter__(self) -> Waiter:
+        self._waiters.add(self, *self._registered)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._waiters.remove(self, *self._registered)
+
+    async def wait(self, seconds: float, *, may_end_early: bool = False) -> bool:
+        """
+        Wait until a topic is notified, at most ``seconds`` and the rest of a tick. Return whether a topic was notified.
+
+        A notification since the registration counts, too. With ``may_end_early``, the wait may take half of the time if
+        many others end at the same time.
+        """
+        deadlines = self._waiters.deadlines
+        tick = deadlines.add(self, seconds, may_end_early=may_end_early)
+        try:
+            return await self._notified
+        finally:
+            deadlines.remove(self, tick)
+
+    def wake(self, _: str | None = None) -> None:
+        """End the wait, as if a topic had been notified."""
+        self.end(True)
+
+    def end(self, notified: bool) -> None:
+        """End the wait. ``notified`` is its result."""
+        if not self._notified.done():
+            self._notified.set_result(notified)
+
+
+class Deadlines:
+    """
+    The ends of waits without a notification, with one timer for all that end in the same tick.
+
+    Agents that lost their connections together, as in a restart, poll again together. Their waits end at different
+    times, so that they are not renewed together for ever.
+    """
+
+    def __init__(self) -> None:
+        self._by_tick: dict[int, set[Waiter]] = {}
+        self._count = 0
+
+    def add(self, waiter: Waiter, seconds: float, *, may_end_early: bool) -> int:
+        """End the wait in ``seconds`` or slightly later. Return the tick, for ``remove``."""
+        loop = asyncio.get_running_loop()
+        tick = math.ceil((loop.time() + seconds) / _TICK)
+        if may_end_early and self._is_crowded(tick, seconds):
+            tick -= random.randrange(int(seconds / _TICK / 2) + 1)  # noqa: S311 — spreads the waits
+        waiting = self._by_tick.get(tick)
+        if waiting is None:
+            waiting = self._by_tick[tick] = set()
+            loop.call_at(tick * _TICK, self._end, tick)
+        waiting.add(waiter)
+        self._count += 1
+        return tick
+
+    def remove(self, waiter: Waiter, tick: int) -> None:
+        """Undo ``add``, after the wait has ended for any reason."""
+        self._count -= 1
+        if (waiting := self._by_tick.get(tick)) is not None:
+            waiting.discard(waiter)
+
+    def _is_crowded(self, tick: int, seconds: float) -> bool:
+        """Return whether many more waits end in this tick than in the average one."""
+        ending = len(self._by_tick.get(tick, ()))
+        return ending > max(_FEW, _CROWD * self._count * _TICK / seconds)
+
+    def _end(self, tick: int) -> None:
+        for waiter in self._by_tick.pop(tick):
+            waiter.end(False)
+
+
+class Waiters:
+    """All waiting requests of this process, by topic. Use it on the event loop only."""
+
+    def __init__(self, notifier: Notifier) -> None:
+        self._by_topic: dict[str, set[Wakeable]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self.deadlines = Deadlines()
+        notifier.subscribe(self._on_notification)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the server is shutting down, so that requests must not wait any more."""
+        return self._closed
+
+    def count(self) -> int:
+        """Return the number of topics that requests wait for. May be called on any thread."""
+        return len(self._by_topic)
+
+    def register(self, *topics: str) -> Waiter:
+        """Return a waiter that is registered for the topics during its block."""
+        return Waiter(self, topics)
+
+    def add(self, waiter: Wakeable, *topics: str) -> None:
+        """Wake ``waiter`` at each notification of the topics until ``remove``."""
+        self._loop = asyncio.get_running_loop()
+        if self._closed:
+            waiter.wake()
+        for topic in topics:
+            self._by_topic.setdefault(topic, set()).add(waiter)
+
+    def remove(self, waiter: Wakeable, *topics: str) -> None:
+        """Undo ``add`` with the same topics."""
+        for topic in topics:
+            waiting = self._by_topic[topic]
+            waiting.discard(waiter)
+            if not waiting:
+                del self._by_topic[topic]
+
+    def close(self) -> None:
+        """Wake all waiters and end later waits at once. Call it on the event loop."""
+        self._closed = True
+        self._wake(ALL)
+
+    def _on_notification(self, topic: str, _: int) -> None:
+        """Runs on the thread that committed."""
+        if self._loop is not None and (topic == ALL or topic in self._by_topic) and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._wake, topic)
+
+    def _wake(self, topic: str) -> None:
+        topics = list(self._by_topic) if topic == ALL else [topic]
+        for name in topics:
+            for waiter in list(self._by_topic.get(name, ())):
+                waiter.wake(topic)
+
+
+async def hold(
+    request: RequestContext,
+    topic: str,
+    seconds: float,
+    read: Callable[[], Awaitable[tuple[T, bool]]],
+    pending: PendingPoll | None = None,
+) -> T:
+    """
+    Return the result of ``read`` as soon as it is complete, at the latest after ``seconds``.
+
+    ``read`` returns a result and whether it is complete. It runs again at each notification of the topic, and when
+    ``pending`` is superseded. A request of minutes may outlive its token or key: the route's access rule applies to a
+    complete result, and after each wait. Raises Unauthorized or Forbidden.
+    """
+    waiters, until = request.app.waiters, time.monotonic() + seconds
+    has_waited = False
+    while True:
+        with waiters.register(topic) as waiter:
+            if pending is not None:
+                pending.waiter = waiter
+            result, is_complete = await read()
+            if is_complete or has_waited:
+                await request.authorize_again()
+            left = until - time.monotonic()
+            if is_complete or left <= 0 or waiters.closed:
+                return result
+            has_waited = True
+            await waiter.wait(left, may_end_early=pending is not None)
+
+
+class Subscription:
+    """The topics of one stream, which may change, and those of them that were notified. Use it on the event loop."""
+
+    def __init__(self, waiters: Waiters, topics: Iterable[str] = ()) -> None:
+        self._waiters = waiters
+        self._topics = set(topics)
+        self._notified: set[str] = set()
+        self._woken = asyncio.Event()
+        waiters.add(self, *self._topics)
+
+    def watch(self, topics: Iterable[str]) -> None:
+        """Subscribe to these topics alone. New ones count as notified, because they may have been so before."""
+        before, self._topics = self._topics, set(topics)
+        self._waiters.remove(self, *(before - self._topics))
+        if new := self._topics - before:
+            self._waiters.add(self, *new)
+            self._notified |= new
+            self._woken.set()
+
+    def drop(self, *topics: str) -> None:
+        """Unsubscribe from some topics."""
+        self._topics.difference_update(topics)
+        self._waiters.remove(self, *topics)
+
+    def wake(self, topic: str | None = None) -> None:
+        """End the wait, because a topic was notified or for another reason."""
+        if topic is not None:
+            self._notified.add(topic)
+        self._woken.set()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until a topic is notified, at most ``seconds``. Return whether one was. Several may wait."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        return self._woken.is_set()
+
+    def take(self) -> set[str]:
+        """Return the topics that were notified since the last call, which may include ``ALL``."""
+        notified, self._notified = self._notified, set()
+        self._woken.clear()
+        return notified
+
+    def close(self) -> None:
+        """Unsubscribe from all topics."""
+        self.drop(*self._topics.copy())
+
+
+class PendingPoll:
+    """
+    The one open poll of an agent: a new poll ends the previous one. Its block is the time for which it is pending.
+
+    Without this limit, one key could hold thousands of polls, and each notification would have to answer all of them.
+    """
+
+    # A generator of contextlib would take 250 bytes more for each agent.
+    __slots__ = ("_by_key", "_key", "is_superseded", "waiter")
+
+    def __init__(self, by_key: dict[str, PendingPoll], key: str) -> None:
+        self._by_key = by_key
+        self._key = key
+        #: The object to wake when the poll is superseded.
+        self.waiter: Wakeable | None = None
+        self.is_superseded = False
+
+    def supersede(self) -> None:
+        """End this poll, because the agent has sent a new one."""
+        self.is_superseded = True
+        if self.waiter is not None:
+            self.waiter.wake()
+
+    def __enter__(self) -> PendingPoll:
+        before = self._by_key.get(self._key)
+        if before is not None:
+            before.supersede()
+        self._by_key[self._key] = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._by_key.get(self._key) is self:
+            del self._by_key[self._key]
+
+
+class PendingPolls:
+    """The pending polls of this process. Use it on the event loop only."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, PendingPoll] = {}
+
+    def __len__(self) -> int:
+        """The number of pending polls. May be called on any thread."""
+        return len(self._by_key)
+
+    def add(self, key: str) -> PendingPoll:
+        """Return a poll whose block supersedes the pending poll of ``key`` and registers the new one until its end."""
+        return PendingPoll(self._by_key, key)

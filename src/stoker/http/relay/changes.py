@@ -1,0 +1,163 @@
+"""
+/relay/v1/changes: one stream that tells a relay which documents of its agents have changed.
+
+The first line has the present revision of every agent's document, so any process can serve the stream: a relay that
+connects again misses nothing. While the stream is open, its agents count as online.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Collection, Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.event_stream import HEADERS, Streamed
+from stoker.http.fields import Answer, Body, Count, Id, Query, Whole
+from stoker.http.hold import Subscription, Waiters
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.errors import Invalid, StokerError
+from stoker.servers.keys import KeyRequest, key_topic
+from stoker.servers.relays import relay_topic
+from stoker.store import documents
+from stoker.store.notifier import ALL, server_topic
+
+#: Agents of one relay. Their keys and headers fit into ``BODY_BYTES``.
+MOST_AGENTS = 10_000
+BODY_BYTES = 4 * 1024 * 1024
+_MEDIA_TYPE = "application/x-ndjson"
+_LONGEST_SECONDS = 3600
+#: Seconds without a change after which an empty line shows that the stream is alive.
+_KEEP_ALIVE_SECONDS = 15.0
+#: Seconds for which changes are collected, and seconds between two lines.
+_COLLECT_SECONDS, _PAUSE_SECONDS = 0.005, 0.05
+#: Fraction of the heartbeat interval after which the heartbeats of all agents are recorded again.
+_HEARTBEAT_FRACTION = 0.3
+#: Heartbeats in one transaction.
+_HEARTBEATS = 500
+
+Key = Annotated[str, Meta(min_length=1, max_length=255)]
+
+
+class Following(Body):
+    """The keys of the agents that poll at the relay, by their header X-Stoker-Agent."""
+
+    agents: dict[str, Annotated[list[Key], Meta(max_length=MOST_AGENTS)]]
+
+
+class FollowQuery(Query):
+    wait: Annotated[Whole, Meta(description="Seconds until the stream ends, at most 3600")] = _LONGEST_SECONDS
+
+
+class Changes(Answer):
+    """
+    A line of the stream. Other lines are empty.
+
+    ``revisions`` has the revisions of changed documents by server, which are their ETags; the first line has those of
+    all agents. ``refused`` names servers whose key is not valid, or no longer; they leave the stream.
+    """
+
+    revisions: dict[Id, Count]
+    refused: list[Id]
+
+
+class _Agents:
+    """The agents of one stream, and those whose document or key may have changed: ``keys`` has the key by server."""
+
+    def __init__(self, relay: str, keys: Mapping[str, str], waiters: Waiters) -> None:
+        self.keys = dict(keys)
+        topics = (topic for id in self.keys for topic in (server_topic(id), key_topic(id)))
+        self.subscription = Subscription(waiters, (relay_topic(relay), *topics))
+
+    async def wait(self, seconds: float) -> Collection[str]:
+        """Return the servers that may have changed since the last call; empty after ``seconds``."""
+        await self.subscription.wait(seconds)
+        await asyncio.sleep(_COLLECT_SECONDS)
+        topics = self.subscription.take()
+        return set(self.keys) if ALL in topics else self.keys.keys() & {topic.partition("/")[2] for topic in topics}
+
+    def remove(self, server_id: str) -> None:
+        """Take a server out of the stream."""
+        del self.keys[server_id]
+        self.subscription.drop(server_topic(server_id), key_topic(server_id))
+
+
+@operation(200, Changes, media_type=_MEDIA_TYPE)
+async def follow(request: RequestContext, body: Following, query: FollowQuery) -> Response:
+    """Stream the changes of the agents' documents."""
+    keys = {key.partition(".")[0]: key for group in body.agents.values() for key in group}
+    if len(keys) > MOST_AGENTS:
+        raise Invalid(f"agents: a relay serves at most {MOST_AGENTS} agents, not {len(keys)}")
+    headers = {key.partition(".")[0]: header for header, group in body.agents.items() for key in group}
+    # Registered before anything is read, so that no change is lost.
+    agents = _Agents(request.relay, keys, request.app.waiters)
+    try:
+        await request.authorize_again()  # the relay may have been deleted before the subscription
+        first = await _read(request, agents, keys)
+        await _record_heartbeats(request, agents.keys, headers)
+    except BaseException:
+        agents.subscription.close()
+        raise
+    until = time.monotonic() + min(query.wait, _LONGEST_SECONDS)
+    lines = _stream(request, agents, headers, first, until)
+    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=lines, leave=agents.subscription.close)
+
+
+async def _stream(
+    request: RequestContext, agents: _Agents, headers: Mapping[str, str], first: Changes, until: float
+) -> AsyncIterator[bytes]:
+    """Yield lines until the time ``until`` (time.monotonic)."""
+    yield _encode(first)
+    interval = _HEARTBEAT_FRACTION * request.app.settings.heartbeat_seconds
+    recorded_at = time.monotonic()
+    while not request.app.waiters.closed and (left := until - time.monotonic()) > 0:
+        changed = await agents.wait(min(_KEEP_ALIVE_SECONDS, interval, left))
+        try:
+            await request.authorize_again()
+            line = await _read(request, agents, changed)
+            if recorded_at + interval <= time.monotonic():
+                recorded_at = time.monotonic()
+                await _record_heartbeats(request, agents.keys, headers)
+        except StokerError:
+            return  # the relay was deleted, or the database is away
+        yield _encode(line) if line.revisions or line.refused else b"\n"
+        await asyncio.sleep(_PAUSE_SECONDS)
+
+
+async def _read(request: RequestContext, agents: _Agents, server_ids: Collection[str]) -> Changes:
+    """Return the present state of these servers. Servers without a valid key leave the stream."""
+    if not server_ids:
+        return Changes(revisions={}, refused=[])
+    line = await request.in_thread(_read_line, request, {id: agents.keys[id] for id in server_ids})
+    for server_id in line.refused:
+        agents.remove(server_id)
+    return line
+
+
+def _read_line(request: RequestContext, keys: Mapping[str, str]) -> Changes:
+    service = request.app.servers.keys
+    unknown = {server_id: key for server_id, key in keys.items() if service.get_cached(key) is None}
+    results = service.authenticate_all([KeyRequest(key, f"relay {request.relay}") for key in unknown.values()])
+    refused = {id for id, result in zip(unknown, results, strict=True) if isinstance(result, StokerError)}
+    with request.app.store.read() as tx:
+        heads = documents.agent_heads(tx, keys.keys() - refused)
+    revisions = {id: heads.get(id, (0, False))[0] for id in keys if id not in refused}
+    return Changes(revisions=revisions, refused=sorted(refused))
+
+
+async def _record_heartbeats(request: RequestContext, server_ids: Collection[str], headers: Mapping[str, str]) -> None:
+    """Record that the relay and its agents are online."""
+    relays, last_seen = request.app.servers.relays, request.app.servers.last_seen
+    if relays.is_due(request.relay):
+        await request.in_thread(relays.record_seen, request.relay, request.raw.headers.get("user-agent", ""))
+    due = [(id, headers[id]) for id in list(server_ids) if last_seen.observe(id, headers[id])]
+    for start in range(0, len(due), _HEARTBEATS):
+        await request.in_thread(last_seen.write_all, due[start : start + _HEARTBEATS])
+
+
+def _encode(line: Changes) -> bytes:
+    return msgspec.json.encode(line) + b"\n"

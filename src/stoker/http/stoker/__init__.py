@@ -1,0 +1,1 @@
+"""Stoker's own nouns, beside Heat's API: servers, triggers, checks, schedules, hooks and more."""

@@ -1,0 +1,73 @@
+"""/v1/{project}/audit: what users did, what ran on servers, and what was refused (Stoker's own)."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Count, Positive, Query, RowNumber, Time, fill
+from stoker.http.request_context import RequestContext
+from stoker.model.audit import SITE, Entry, Outcome
+from stoker.store import audit, rows, servers
+from stoker.store.tx import Tx
+
+#: Entries of a response by default, and at most.
+_LIMIT = 1000
+
+
+class AuditEntry(Answer):
+    id: Count
+    time: Time
+    actor: Annotated[str | None, Meta(description="The name of the user")]
+    action: Annotated[str, Meta(description="Such as `run CREATE` or `change policy`")]
+    outcome: Outcome
+    server_id: str | None
+    server_name: str | None
+    deployment_id: str | None
+    stack_id: str | None
+    stack_name: str | None
+    resource_name: str | None
+    config_name: str | None
+    reason: str
+
+
+class AuditQuery(Query):
+    limit: Positive = _LIMIT
+    marker: Annotated[RowNumber | None, Meta(description="The id of an entry: only older entries are listed")] = None
+    server: Annotated[str, Meta(description="The name or id of a server, also of a deleted one")] = ""
+    stack: Annotated[str, Meta(description="The name or id of a stack, also of a deleted one")] = ""
+    actor: Annotated[str, Meta(description="The name of a user")] = ""
+    outcome: Outcome | None = None
+
+
+@operation(200, {"audit": list[AuditEntry]})
+def index(request: RequestContext, tx: Tx, query: AuditQuery) -> dict[str, Any]:
+    """List the project's entries of the audit log, newest first."""
+    return _list(tx, query, request.project)
+
+
+@operation(200, {"audit": list[AuditEntry]})
+def index_site(_: RequestContext, tx: Tx, query: AuditQuery) -> dict[str, Any]:
+    """List the entries of no project, newest first: users, projects, roles, and failed logins."""
+    return _list(tx, query, SITE)
+
+
+def _list(tx: Tx, query: AuditQuery, project_id: str) -> dict[str, Any]:
+    live = servers.find(tx, query.server) if query.server else None
+    entries = audit.list_all(
+        tx,
+        project_id,
+        server=query.server if live is None else live.name,
+        stack=query.stack,
+        actor=query.actor,
+        outcome=query.outcome or "",
+        limit=min(query.limit, _LIMIT),
+        before=query.marker,
+    )
+    return {"audit": [_serialize(entry) for entry in entries]}
+
+
+def _serialize(entry: Entry) -> AuditEntry:
+    return fill(AuditEntry, entry.decision, id=entry.seq, time=rows.heat_time(entry.at))

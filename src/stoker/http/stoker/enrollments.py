@@ -1,0 +1,260 @@
+"""/v1/{project}/enrollments: tokens with which machines become servers, and the approval of these servers."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta
+
+from stoker.deployments import server_runs
+from stoker.http.contracts import operation
+from stoker.http.fields import (
+    Answer,
+    Body,
+    Count,
+    Flag,
+    Id,
+    Name,
+    Positive,
+    RequiredName,
+    Text,
+    Time,
+    Unchecked,
+    fill,
+    integer,
+)
+from stoker.http.request_context import RequestContext
+from stoker.http.stoker.servers import ShownServer, serialize
+from stoker.model import labels
+from stoker.model.audit import Decision, Outcome
+from stoker.model.errors import EntityNotFound, Invalid
+from stoker.model.server import Enrollment, NameSource, Server
+from stoker.policy import authorizer
+from stoker.public_url import is_loopback_url
+from stoker.servers import approval, enrollment
+from stoker.servers.agent_bundle import Download, Endpoint
+from stoker.store import enrollments, relays, servers
+from stoker.store.tx import Tx
+
+_LOOPBACK = (
+    "Only the machine that Stoker runs on can reach {url}: for other machines start `stoker serve` with --host and"
+    " --tls-cert, or with --public-url (docs/operations.md)"
+)
+_DAY = 24 * 3600
+#: Without a login, which the shell's history and the logs of cloud-init would keep.
+_PROXY = re.compile(r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?")
+
+if TYPE_CHECKING:
+    Lifetime = int
+    Limit = int
+else:
+    #: Seconds.
+    Lifetime = integer("Lifetime", 60, 365 * _DAY)
+    Limit = integer("Limit", 1, 100_000)
+
+
+NamePattern = Annotated[Name, Meta(min_length=1)]
+
+
+class NewServer(Body):
+    """
+    ``download`` is the program with which the line downloads the install script; the token is valid for ``expires_in``
+    seconds; ``proxy`` is the URL of the machine's HTTP proxy; ``relay`` is the name or id of the relay through which
+    the agent reaches Stoker. With ``again``, the machine takes the place of an
+    enrolled server; with ``rerun``, it runs everything again.
+    """
+
+    name: RequiredName
+    download: Download = "python3"
+    expires_in: Lifetime = _DAY
+    proxy: Text | None = None
+    relay: Name | None = None
+    again: Flag = False
+    rerun: Flag = False
+
+
+class _ServerLabels(Unchecked):
+    schema = dict[str, Annotated[str, Meta(max_length=63)]]
+
+
+class NewEnrollment(Body):
+    """
+    A token for up to ``limit`` machines within ``expires_in`` seconds, each of which becomes a server.
+
+    ``names`` is a pattern such as ``web*``: stacks may use the names of servers that match it. With ``approval``, a
+    server waits until a user approves it. ``proxy`` is the URL of the machines' HTTP proxy.
+    ``relay`` is the name or id of the relay through which the agents reach Stoker.
+    """
+
+    limit: Limit
+    expires_in: Lifetime = _DAY
+    name_from: NameSource = NameSource.HOSTNAME
+    names: NamePattern | None = None
+    labels: _ServerLabels | None = None
+    approval: Flag = False
+    download: Download = "python3"
+    proxy: Text | None = None
+    relay: Name | None = None
+
+
+class ServerEnrollment(Answer):
+    """A ``token``, and the ``command`` that installs the agent on a machine."""
+
+    id: Id
+    token: str
+    expires_at: Time
+    command: str
+    url: Annotated[str, Meta(description="The URL where the agent reaches Stoker")]
+    warning: Annotated[str | None, Meta(description="Why other machines cannot reach the URL")]
+
+
+class ShownEnrollment(Answer):
+    """``server_id`` is null if every machine becomes a new server. ``uses`` counts the machines."""
+
+    id: Id
+    status: Literal["ACTIVE", "EXPIRED", "USED"]
+    server_id: str | None
+    limit: Positive
+    uses: Count
+    name_from: NameSource
+    names: str | None
+    labels: dict[str, str]
+    approval: bool
+    rerun: bool
+    created_at: Time
+    created_by: str | None
+    expires_at: Time
+
+
+@operation(201, {"server": ShownServer, "enrollment": ServerEnrollment}, errors=(409,))
+def create_server(request: RequestContext, tx: Tx, body: NewServer) -> dict[str, Any]:
+    """Enroll a server. The response contains the command that installs the agent."""
+    if body.rerun and not body.again:
+        raise Invalid("rerun needs again: a new server has nothing to run again")
+    server, issued, token = enrollment.enroll(
+        tx,
+        request.project,
+        body.name,
+        lifetime=timedelta(seconds=body.expires_in),
+        created_by=request.user.user_name,
+        again=body.again,
+        reruns=body.rerun,
+    )
+    _audit(tx, request, issued, "create enrollment")
+    return {"server": serialize(request, server), "enrollment": _with_token(tx, request, issued, token, body)}
+
+
+@operation(201, {"enrollment": ServerEnrollment})
+def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, Any]:
+    """Create a token for many machines. The response contains the command that installs the agent."""
+    issued, token = enrollment.enroll_many(
+        tx,
+        request.project,
+        limit=body.limit,
+        lifetime=timedelta(seconds=body.expires_in),
+        created_by=request.user.user_name,
+        name_from=body.name_from,
+        names=body.names,
+        labels=labels.check_labels(body.labels or {}),
+        needs_approval=body.approval,
+    )
+    _audit(tx, request, issued, "create enrollment")
+    return {"enrollment": _with_token(tx, request, issued, token, body)}
+
+
+@operation(200, {"enrollments": list[ShownEnrollment]})
+def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """List the project's enrollments, without their tokens. Expired ones are listed for 30 days."""
+    return {"enrollments": [_serialize(issued, tx.now) for issued in enrollments.list_all(tx, request.project)]}
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Revoke a token. Servers that were enrolled with it keep their keys."""
+    issued = enrollments.get(tx, request.path["enrollment"], request.project)
+    enrollments.delete(tx, issued.id)
+    _audit(tx, request, issued, "delete enrollment")
+
+
+@operation(200, {"server": ShownServer}, errors=(409,))
+def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """
+    Approve a server that waits for it: its agent starts at once.
+
+    If the path contains the server's name, stacks may use a name that the machine chose, also if only the name waits.
+    """
+    server = _find_locked(tx, request)
+    approved = approval.approve(tx, server, request.path["server"])
+    name = "" if approved.is_self_named == server.is_self_named else ", and stacks may use its name"
+    _record(tx, request, server.id, "approve", f"Server {server.name} may run configs{name}")
+    return {"server": serialize(request, approved)}
+
+
+@operation(204, errors=(409,))
+def reject(request: RequestContext, tx: Tx) -> None:
+    """Delete a server that waits for approval. Its key becomes invalid."""
+    server = _find_locked(tx, request)
+    approval.require_pending(server)
+    server_runs.release_server(tx, request.app.work, server.id, server.name)
+    enrollment.remove(tx, server)
+    _record(tx, request, server.id, "reject", f"Server {server.name} was deleted")
+
+
+def _find_locked(tx: Tx, request: RequestContext) -> Server:
+    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
+    if server is None:
+        raise EntityNotFound.of("Server", request.path["server"])
+    return server
+
+
+def _audit(tx: Tx, request: RequestContext, issued: Enrollment, action: str) -> None:
+    scope = "one server" if issued.server_id else f"{issued.limit} servers"
+    reason = f"{issued.id} for {scope}, until {issued.expires_at:%Y-%m-%dT%H:%M:%SZ}"
+    _record(tx, request, issued.server_id, action, reason)
+
+
+def _record(tx: Tx, request: RequestContext, server_id: str | None, action: str, reason: str) -> None:
+    decision = Decision(
+        project_id=request.project,
+        actor=request.user.user_name,
+        action=action,
+        outcome=Outcome.ALLOWED,
+        reason=reason,
+        server_id=server_id,
+    )
+    authorizer.record(tx, decision)
+
+
+def _with_token(
+    tx: Tx, request: RequestContext, issued: Enrollment, token: str, body: NewServer | NewEnrollment
+) -> ServerEnrollment:
+    bundle = request.app.servers.agent_bundle
+    endpoint = bundle.site if body.relay is None else _endpoint(tx, request, body.relay)
+    url = endpoint.url
+    if body.proxy is not None and not _PROXY.fullmatch(body.proxy):
+        raise Invalid(
+            "proxy must be http://HOST:PORT; if the proxy needs a password, set https_proxy in the shell of the machine"
+        )
+    return fill(
+        ServerEnrollment,
+        issued,
+        token=token,
+        command=bundle.command(token, body.download, body.proxy, endpoint),
+        url=url,
+        warning=_LOOPBACK.format(url=url) if is_loopback_url(url) else None,
+    )
+
+
+def _endpoint(tx: Tx, request: RequestContext, named: str) -> Endpoint:
+    """Return where agents reach the relay of this name or id. Raises EntityNotFound."""
+    relay = relays.find_by_name(tx, request.project, named) or relays.get(tx, named, request.project)
+    return Endpoint(relay.url, relay.ca)
+
+
+def _serialize(issued: Enrollment, now: datetime) -> ShownEnrollment:
+    status = "EXPIRED" if issued.expires_at <= now else "ACTIVE"
+    if issued.uses >= issued.limit:
+        status = "USED"
+    return fill(ShownEnrollment, issued, status=status, approval=issued.needs_approval, rerun=issued.reruns)

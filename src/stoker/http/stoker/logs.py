@@ -1,0 +1,148 @@
+"""/v1/{project}/software_deployments/{id}/logs: the live output of a deployment's runs (Stoker's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from stoker.http import event_stream
+from stoker.http.contracts import operation
+from stoker.http.event_stream import Batch, Event
+from stoker.http.fields import Answer, Count, Id, Position, Query, Time, Whole, fill
+from stoker.http.hold import hold
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.deployment import Deployment, Run, RunState
+from stoker.model.status import Status
+from stoker.store import deployments, logs
+from stoker.store.notifier import deployment_topic
+from stoker.store.tx import Tx
+
+_LONGEST_WAIT = 60
+
+
+class OutputChunk(Answer):
+    """
+    A chunk of output. ``offset`` and ``size`` are in bytes.
+
+    A gap between a chunk's end and the next offset of its stream means that output was cut.
+    """
+
+    seq: Count
+    config_id: Id
+    stream: str
+    offset: Count
+    size: Count
+    data: str
+    at: Time = field(name="time")
+
+
+class RunProgress(Answer):
+    """The progress that the agent last reported. The state is UNRESPONSIVE if the report is too old."""
+
+    state: RunState
+    percent: int | None
+    message: str | None
+    last_heartbeat_at: Time = field(name="time")
+
+
+class DeploymentLogs(Answer):
+    logs: list[OutputChunk]
+    next: Annotated[Count, Meta(description="The parameter `after` of the next request")]
+    status: str | None
+    status_reason: str | None
+    progress: RunProgress | None
+
+
+class LogQuery(Query):
+    after: Annotated[Position, Meta(description="The position after which the output begins")] = 0
+    wait: Annotated[Whole, Meta(description="Seconds to wait for output, at most 60")] = 0
+
+
+@operation(200, DeploymentLogs)
+async def follow(request: RequestContext, query: LogQuery) -> Response:
+    """
+    Return the output of a deployment's runs.
+
+    With `wait`, the request waits for output or the end of the run. A client that accepts text/event-stream receives
+    the events log, progress, status and end as they occur, until the run ends.
+    """
+    after = query.after
+    if event_stream.is_wanted(request):
+        after = event_stream.last_id(request) or after
+        reader = _LogReader(request.path["deployment_id"], request.project, after)
+        return await event_stream.reply(request, reader.topic, after, reader)
+    wait = min(query.wait, _LONGEST_WAIT)
+    if not wait:
+        return Response(200, await request.in_thread(_read, request, after))
+    leave, topic = request.app.streams.enter(request), deployment_topic(request.path["deployment_id"])
+
+    async def read() -> tuple[DeploymentLogs, bool]:
+        page = await request.in_thread(_read, request, after)
+        return page, bool(page.logs) or page.status != Status.IN_PROGRESS
+
+    try:
+        return Response(200, await hold(request, topic, wait, read))
+    finally:
+        leave()
+
+
+class _LogReader:
+    """The position of an event stream."""
+
+    def __init__(self, deployment_id: str, project: str, after: int) -> None:
+        self.topic = deployment_topic(deployment_id)
+        self._deployment_id, self._project = deployment_id, project
+        self._after = after
+        self._progress: RunProgress | None = None
+        self._status: dict[str, Any] | None = None
+
+    def topics(self) -> Collection[str]:
+        return (self.topic,)
+
+    def read(self, tx: Tx, _notified: Collection[str] | None = None) -> Batch:
+        """
+        Return the next events.
+
+        ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when no more events can
+        follow.
+        """
+        deployment, page, run = _load_page(tx, self._deployment_id, self._project, self._after)
+        progress = _progress(run, tx.now)
+        events = [Event("log", fill(OutputChunk, chunk), chunk.seq) for chunk in page.chunks]
+        self._after = page.chunks[-1].seq if page.chunks else self._after
+        if progress is not None and progress != self._progress:
+            events.append(Event("progress", progress))
+        status = {name: getattr(deployment, name) for name in ("status", "status_reason", "changed", "changed_items")}
+        if status != self._status:
+            events.append(Event("status", status))
+        self._progress, self._status = progress, status
+        over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
+        return Batch([*events, Event("end", status)] if over else events, over, page.more)
+
+
+def _read(request: RequestContext, after: int) -> DeploymentLogs:
+    with request.app.store.read() as tx:
+        deployment, page, run = _load_page(tx, request.path["deployment_id"], request.project, after)
+        progress = _progress(run, tx.now)
+    return DeploymentLogs(
+        logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
+        next=page.chunks[-1].seq if page.chunks else after,
+        status=deployment.status,
+        status_reason=deployment.status_reason,
+        progress=progress,
+    )
+
+
+def _load_page(tx: Tx, deployment_id: str, project: str, after: int) -> tuple[Deployment, logs.Page, Run | None]:
+    deployment = deployments.get(tx, deployment_id, project)
+    page = logs.page(tx, deployment.id, after)
+    return deployment, page, deployment.run
+
+
+def _progress(run: Run | None, now: datetime) -> RunProgress | None:
+    if run is None or run.last_heartbeat_at is None:
+        return None
+    return fill(RunProgress, run, state=run.state_at(now))

@@ -1,0 +1,80 @@
+"""Routes of Stoker's own nouns with their access rules."""
+
+from __future__ import annotations
+
+from stoker.http.access import READ, SITE_ADMIN, WRITE
+from stoker.http.request_context import Route
+from stoker.http.stoker import (
+    agent_upgrades,
+    audit,
+    catalog,
+    checks,
+    enrollments,
+    hooks,
+    logs,
+    relays,
+    schedules,
+    servers,
+    trigger_events,
+    triggers,
+)
+
+_DEPLOYMENTS = "/v1/{project}/software_deployments"
+_DEPLOYMENT = _DEPLOYMENTS + "/{deployment_id}"
+_CHECKS = "/v1/{project}/checks"
+_TRIGGERS = "/v1/{project}/software_triggers"
+_TRIGGER = _TRIGGERS + "/{trigger_id}"
+_SCHEDULES = "/v1/{project}/software_schedules"
+_SCHEDULE = _SCHEDULES + "/{schedule_id}"
+_SERVERS = "/v1/{project}/servers"
+_UPGRADES = "/v1/{project}/agent_upgrades"
+_ENROLLMENTS = "/v1/{project}/enrollments"
+_RELAYS = "/v1/{project}/relays"
+_HOOKS = "/v1/{project}/hooks"
+_CATALOG = "/v1/{project}/catalog"
+
+ROUTES = [
+    Route("GET", _DEPLOYMENT + "/logs", READ, logs.follow),
+    Route("POST", _CHECKS, WRITE, checks.create, action="check deployments"),
+    Route("GET", _CHECKS, READ, checks.index),
+    Route("GET", _CHECKS + "/{deployment_id}", READ, checks.show),
+    Route("POST", _TRIGGERS, WRITE, triggers.create, action="create trigger"),
+    Route("GET", _TRIGGERS, READ, triggers.index),
+    Route("GET", _TRIGGER, READ, triggers.show),
+    Route("GET", _TRIGGER + "/targets", READ, triggers.index_targets),
+    Route("GET", _TRIGGER + "/events", READ, trigger_events.follow),
+    Route("DELETE", _TRIGGER, WRITE, triggers.delete, action="delete trigger"),
+    Route("POST", _TRIGGER + "/cancel", WRITE, triggers.cancel, action="cancel trigger"),
+    Route("POST", _TRIGGER + "/retry", WRITE, triggers.retry, action="retry trigger"),
+    Route("POST", _SCHEDULES, WRITE, schedules.create, action="create schedule"),
+    Route("GET", _SCHEDULES, READ, schedules.index),
+    Route("GET", _SCHEDULE, READ, schedules.show),
+    Route("PATCH", _SCHEDULE, WRITE, schedules.change, action="change schedule"),
+    Route("DELETE", _SCHEDULE, WRITE, schedules.delete, action="delete schedule"),
+    Route("GET", _SERVERS, READ, servers.index),
+    Route("POST", _SERVERS, WRITE, enrollments.create_server),
+    Route("GET", _SERVERS + "/{server}", READ, servers.show),
+    Route("PATCH", _SERVERS + "/{server}", WRITE, servers.change),
+    Route("DELETE", _SERVERS + "/{server}", WRITE, servers.delete, action="delete server"),
+    Route("GET", _UPGRADES, READ, agent_upgrades.index),
+    Route("POST", _UPGRADES, WRITE, agent_upgrades.create),
+    Route("DELETE", _UPGRADES + "/{server}", WRITE, agent_upgrades.cancel),
+    Route("POST", _SERVERS + "/{server}/approve", WRITE, enrollments.approve),
+    Route("POST", _SERVERS + "/{server}/reject", WRITE, enrollments.reject),
+    Route("GET", _ENROLLMENTS, READ, enrollments.index),
+    Route("POST", _ENROLLMENTS, WRITE, enrollments.create),
+    Route("DELETE", _ENROLLMENTS + "/{enrollment}", WRITE, enrollments.delete),
+    Route("GET", "/v1/{project}/audit", READ, audit.index),
+    Route("GET", "/v1/{project}/audit/site", SITE_ADMIN, audit.index_site),
+    Route("GET", _RELAYS, READ, relays.index),
+    Route("POST", _RELAYS, WRITE, relays.create),
+    Route("DELETE", _RELAYS + "/{relay}", WRITE, relays.delete),
+    Route("GET", _HOOKS, READ, hooks.index),
+    Route("POST", _HOOKS, WRITE, hooks.create, 2 * 1024 * 1024, action="create hook"),
+    Route("GET", _HOOKS + "/{hook_name}/{number}", READ, hooks.show),
+    Route("DELETE", _HOOKS + "/{hook_name}/{number}", WRITE, hooks.delete, action="delete hook"),
+    Route("GET", _CATALOG, READ, catalog.index),
+    Route("POST", _CATALOG, WRITE, catalog.create, action="create catalog entry"),
+    Route("GET", _CATALOG + "/{entry_name}/{number}", READ, catalog.show),
+    Route("DELETE", _CATALOG + "/{entry_name}/{number}", WRITE, catalog.delete, action="delete catalog entry"),
+]

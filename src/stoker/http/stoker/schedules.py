@@ -1,0 +1,156 @@
+"""/v1/{project}/software_schedules: schedules that create triggers (Stoker's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta, field
+
+from stoker.deployments.derive import redact_named
+from stoker.http.contracts import operation
+from stoker.http.fields import Answer, Body, Count, Id, RequiredName, RequiredShortText, Time, Unchecked, fill
+from stoker.http.heat import warnings
+from stoker.http.request_context import RequestContext, Response
+from stoker.http.stoker.triggers import TriggerBody, unwrap
+from stoker.model.errors import Invalid
+from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
+from stoker.store import schedules as stored
+from stoker.store.tx import Tx
+from stoker.triggers import schedules
+
+#: Read-only members. Requests may contain them, because clients send back what they read.
+_READ_ONLY = frozenset(
+    (
+        *("id", "next_time", "last_time", "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by"),
+        "creation_time",
+    )
+)
+
+
+class ScheduleChanges(Body):
+    name: RequiredName | None = None
+    trigger: TriggerBody | None = None
+    cron: Annotated[RequiredName | None, Meta(description='Five fields, such as "0 2 * * *", or a word: @daily')] = None
+    at: Annotated[str | None, Meta(description="The only time, such as 2026-01-01T00:00:00Z")] = None
+    timezone: Annotated[
+        RequiredShortText | None, Meta(description="The time zone of both, such as Europe/Vienna. Default: UTC")
+    ] = None
+    require_window: bool | None = None
+    misfire_policy: Annotated[
+        MisfirePolicy | None, Meta(description="What happens if a time passes while no process is running")
+    ] = None
+    overlap_policy: Annotated[
+        OverlapPolicy | None,
+        Meta(description="What happens to runs of earlier times that no agent has started. Default: REPLACE"),
+    ] = None
+    enabled: bool | None = None
+
+
+class NewSchedule(ScheduleChanges, kw_only=True):
+    name: RequiredName
+    trigger: TriggerBody
+
+
+class _NewScheduleBody(Unchecked):
+    schema = NewSchedule
+
+
+class _ScheduleChangesBody(Unchecked):
+    schema = ScheduleChanges
+
+
+class SoftwareSchedule(Answer):
+    id: Id
+    name: str
+    trigger: Annotated[
+        dict[str, Any], Meta(description="The body of a request to trigger, with the values of secret inputs redacted")
+    ]
+    cron: str | None
+    at: Time | None
+    timezone: str
+    require_window: bool
+    misfire_policy: MisfirePolicy
+    overlap_policy: OverlapPolicy
+    enabled: bool
+    next_at: Time | None = field(name="next_time")
+    last_at: Time | None = field(name="last_time")
+    last_trigger_id: Id | None
+    last_error: Annotated[str | None, Meta(description="Why the last time started no trigger")]
+    run_count: Count
+    missed_count: Count
+    requested_by: str | None
+    created_at: Time = field(name="creation_time")
+
+
+_ANSWER = {"software_schedule": SoftwareSchedule}
+
+
+@operation(
+    201,
+    _ANSWER,
+    errors=(409,),
+    example={
+        "name": "nightly",
+        "trigger": {"stack": "shop", "resource": "database", "action": "BACKUP"},
+        "cron": "0 2 * * *",
+        "timezone": "Europe/Vienna",
+    },
+)
+def create(request: RequestContext, tx: Tx, body: _NewScheduleBody) -> Response:
+    """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
+    values = _values(body)
+    user = request.user.user_name
+    request.subject.detail = str(values.get("name"))
+    schedule = schedules.create(tx, request.app.engine, request.project, values, requested_by=user)
+    return _answer(request, tx, schedule, 201)
+
+
+@operation(200, {"software_schedules": list[SoftwareSchedule]})
+def index(request: RequestContext, tx: Tx) -> Response:
+    """List the project's schedules."""
+    shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project)]
+    return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
+
+
+@operation(200, _ANSWER)
+def show(request: RequestContext, tx: Tx) -> Response:
+    """Return a schedule."""
+    return _answer(request, tx, stored.get(tx, request.path["schedule_id"], request.project))
+
+
+@operation(200, _ANSWER, errors=(409,))
+def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Response:
+    """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
+    values = _values(body)
+    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    request.subject.detail = schedule.name
+    return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, values))
+
+
+@operation(204)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete a schedule. Its triggers remain."""
+    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    request.subject.detail = schedule.name
+    schedules.delete(tx, request.app.engine, schedule)
+
+
+def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
+    """Serialize a schedule, with the values of secret inputs redacted."""
+    body = dict(schedule.body)
+    if isinstance(body.get("input_values"), Mapping):
+        body["input_values"] = redact_named(body["input_values"], schedule.secret)
+    return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body))
+
+
+def _values(body: Any) -> dict[str, Any]:
+    """Return the schedule from the body, with or without the enclosing ``software_schedule``."""
+    values = unwrap(body, "software_schedule")
+    if not isinstance(values, dict):
+        raise Invalid("software_schedule must be a map")
+    return {name: value for name, value in values.items() if name not in _READ_ONLY}
+
+
+def _answer(request: RequestContext, tx: Tx, schedule: Schedule, status: int = 200) -> Response:
+    return Response(status, {"software_schedule": serialize(tx, schedule)}, warnings.clock_headers(request))

@@ -1,0 +1,307 @@
+"""/v1/{project}/servers: the servers of a project (Stoker's own)."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta
+from msgspec.structs import replace
+
+from stoker.deployments import server_runs
+from stoker.http import paged_list
+from stoker.http.contracts import operation
+from stoker.http.fields import (
+    Absent,
+    Answer,
+    Body,
+    Count,
+    Id,
+    Positive,
+    Query,
+    RequiredName,
+    Time,
+    Unchecked,
+    fill,
+)
+from stoker.http.heat import warnings
+from stoker.http.request_context import RequestContext, Response
+from stoker.model import labels, selectors
+from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
+from stoker.model.audit import Decision, Outcome
+from stoker.model.errors import EntityNotFound
+from stoker.model.facts import FactsSummary, ServerFacts, with_labels
+from stoker.model.server import Kind, Server
+from stoker.policy import authorizer, holds, rules, windows
+from stoker.servers import enrollment
+from stoker.store import agent_upgrades, rows, server_lists, servers
+from stoker.store.tx import Tx
+
+
+class AllowedStack(Body, forbid_unknown_fields=True):
+    stack: RequiredName
+
+
+class AllowedProject(Body, forbid_unknown_fields=True):
+    project: RequiredName
+
+
+class _Allowed(Unchecked):
+    schema = AllowedStack | AllowedProject
+
+
+_Allow = Annotated[list[_Allowed], Meta(max_length=100)]
+
+
+class _AllowValue(Unchecked):
+    schema = Literal["STACK", "PROJECT"] | _Allow | None
+
+
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class NewMaintenanceWindow(Body, forbid_unknown_fields=True):
+    cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
+    minutes: Annotated[int, Meta(ge=1, le=10_080)]
+    timezone: Annotated[str, Meta(examples=["Europe/Vienna"])] | None = None
+
+
+class NewPolicy(Body, forbid_unknown_fields=True):
+    allow: _AllowValue | None = None
+    groups: Annotated[list[RequiredName], Meta(max_length=100)] | None = None
+    hooks: Literal["NONE", "STORED", "ANY"] | Annotated[list[Digest], Meta(max_length=100)] | None = None
+    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    maintenance_windows: Annotated[list[NewMaintenanceWindow], Meta(max_length=20)] | None = None
+
+
+class _Policy(Unchecked):
+    schema = Literal["STACK", "PROJECT"] | _Allow | NewPolicy | None
+
+
+class _Labels(Unchecked):
+    schema = dict[str, Annotated[str, Meta(max_length=63)] | None]
+
+
+class ServerChanges(Body):
+    labels: _Labels | Absent = UNSET
+    policy: _Policy | Absent = UNSET
+
+
+class MaintenanceWindow(Answer):
+    cron: str
+    minutes: Count
+    timezone: str
+
+
+class DeploymentPolicy(Answer):
+    """
+    ``allow``: STACK admits the stack that owns the server, PROJECT its whole project, a list others in addition.
+
+    ``groups`` are those of the configs that may run; null means all. ``hooks`` are those that the agent may fetch for a
+    run; null means NONE with ``groups``, else the site's default.
+    """
+
+    allow: _AllowValue
+    groups: list[str] | None
+    hooks: Literal["NONE", "STORED", "ANY"] | list[str] | None
+    max_concurrent_runs: Positive
+    maintenance_windows: list[MaintenanceWindow]
+
+
+class WindowState(Answer):
+    """Whether runs may begin now, and the time when that changes."""
+
+    open: bool
+    changes_at: Time | None
+
+
+class AgentUpgradeState(Answer):
+    """The last upgrade of the server's agent."""
+
+    status: UpgradeStatus
+    version: str
+    reason: str | None
+
+
+class ShownServer(Answer):
+    id: Id
+    name: str
+    self_named: Annotated[bool, Meta(description="Whether the machine chose the name, so that no stack may use it")]
+    kind: Kind
+    status: Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"]
+    last_seen: Time | None
+    created_at: Time
+    agent_version: str | None
+    agent_outdated: Annotated[bool, Meta(description="Whether the agent has another version than this Stoker")]
+    agent_upgrade: AgentUpgradeState | None
+    hooks: list[str]
+    hostname: str | None
+    os: Annotated[str | None, Meta(description="Name and version; null: the agent has sent no facts")]
+    address: Annotated[str | None, Meta(description="The address with which the server reaches other networks")]
+    problem: Annotated[str | None, Meta(description="Why the agent can start no run, such as a full disk")]
+    facts_at: Annotated[Time | None, Meta(description="When the facts last changed")]
+    stack_id: str | None
+    resource_name: str | None
+    labels: dict[str, str]
+    policy: Annotated[DeploymentPolicy, Meta(description="The server's own policy, or the site's")]
+    policy_source: Literal["server", "site"]
+    window: WindowState
+    facts: (
+        Annotated[dict[str, Any], Meta(description="What the agent reports, and the server's labels")] | Absent | None
+    ) = UNSET
+
+
+#: Names in one query, which is a line of at most a few kB.
+_MOST_NAMES = 1000
+
+
+class ServerQuery(Query):
+    selector: Annotated[
+        str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
+    ] = None
+    labels: Annotated[str | None, Meta(description="Another selector, such as tier=web,zone=a")] = None
+    name: Annotated[
+        tuple[str, ...],
+        Meta(max_length=_MOST_NAMES, description="A name, an id, or a pattern such as web*; can be repeated"),
+    ] = ()
+    limit: Annotated[Positive | None, Meta(description="The maximum number of servers; without it, all")] = None
+    marker: Annotated[str | None, Meta(description="The id of a server: the list begins after it")] = None
+
+
+@operation(200, {"servers": list[ShownServer]})
+def index(request: RequestContext, query: ServerQuery) -> Response:
+    """
+    List the project's servers, or those that the names and the selectors of the query select, oldest first.
+
+    Read a long list in pages, with ``limit`` and the last server of the page as ``marker`` of the next one.
+    """
+    parts = [selectors.parse(text) for text in (query.selector, query.labels) if text is not None]
+    selector = selectors.join(parts) if parts else None
+    start = None
+    if query.marker:  # an unknown marker is ignored, as in the list of configs
+        with request.app.store.read() as tx:
+            start = server_lists.position(tx, request.project, query.marker)
+
+    def read(tx: Tx, after: server_lists.Position | None, most: int) -> list[tuple[server_lists.Position, ShownServer]]:
+        named = server_lists.find_named(tx, request.project, query.name) if query.name else None
+        if selector is not None:
+            selected = server_lists.iterate_selected(tx, request.project, selector, after)
+            page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
+        elif named is not None:
+            page = server_lists.page_of(tx, request.project, named, most, after)
+        else:
+            page = server_lists.page(tx, request.project, most, after)
+        ids = [server.id for _, server in page]
+        facts, upgrades = servers.summarize_facts(tx, ids), agent_upgrades.find_of_servers(tx, ids)
+        return [
+            (position, serialize(request, server, facts.get(server.id), upgrades.get(server.id), in_list=True))
+            for position, server in page
+        ]
+
+    return paged_list.reply(request, "servers", read, first=1000, start=start, limit=query.limit)
+
+
+@operation(200, {"server": ShownServer}, errors=(409,))
+def show(request: RequestContext, tx: Tx) -> Response:
+    """Return a server."""
+    server = enrollment.find(tx, request.project, request.path["server"])
+    return Response(200, {"server": _show(request, tx, server)}, warnings.clock_headers(request))
+
+
+@operation(
+    200,
+    {"server": ShownServer},
+    errors=(409,),
+    example={"labels": {"tier": "web"}, "policy": {"allow": "STACK", "groups": ["script"]}},
+)
+def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
+    """
+    Change the labels and the policy of a server.
+
+    Labels are changed one by one; null removes a label. The policy is replaced as a whole; null restores the site's
+    default.
+    """
+    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
+    if server is None:
+        raise EntityNotFound.of("Server", request.path["server"])
+    if body.labels is not UNSET:
+        changed = labels.apply_changes(server.labels, body.labels)
+        _audit(tx, request, server, "labels", server.labels, changed)
+        servers.change(tx, server.id, labels=changed)
+        server = replace(server, labels=changed)
+    if body.policy is not UNSET:
+        policy = None
+        if body.policy is not None:
+            resolve = partial(request.app.engine.env.projects.resolve, tx)
+            policy = rules.with_project_ids(rules.read(body.policy, "policy"), resolve).to_json()
+        _audit(tx, request, server, "policy", server.policy, policy)
+        servers.change(tx, server.id, policy=policy)
+        server = replace(server, policy=policy)
+        server_runs.reevaluate(tx, request.app.work, server.id)
+    return Response(200, {"server": _show(request, tx, server)}, warnings.clock_headers(request))
+
+
+@operation(204, errors=(409,))
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
+    server = enrollment.find(tx, request.project, request.path["server"])
+    request.subject.server_id, request.subject.server_name = server.id, server.name
+    server_runs.release_server(tx, request.app.work, server.id, server.name)
+    enrollment.remove(tx, server)
+    compute = request.app.servers.compute
+    # a stack has retained the local server, so its agent still runs
+    if server.kind is Kind.LOCAL and compute is not None:
+        compute.delete(tx, server.id)
+
+
+def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:
+    """Record in the audit log who changed the server."""
+    if before == after:
+        return
+    old, new = ("none" if value is None else rows.dump(value) for value in (before, after))
+    decision = Decision(
+        project_id=server.project_id,
+        actor=request.user.user_name,
+        action=f"change {what}",
+        outcome=Outcome.ALLOWED,
+        reason=f"{old} → {new}",
+        server_id=server.id,
+        server_name=server.name,
+    )
+    authorizer.record(tx, decision)
+
+
+def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:
+    return serialize(request, server, servers.find_facts(tx, server.id), agent_upgrades.find(tx, server.id))
+
+
+def serialize(
+    request: RequestContext,
+    server: Server,
+    facts: FactsSummary | None = None,
+    upgrade: AgentUpgrade | None = None,
+    *,
+    in_list: bool = False,
+) -> ShownServer:
+    """Return a server as the API shows it."""
+    now, own = request.app.store.clock.now(), server.policy is not None
+    policy = holds.load_policy(rows.dump(server.policy) if own else None)
+    opening = windows.find_opening(policy.windows, now)
+    changes_at = opening or windows.find_closing(policy.windows, now)
+    return fill(
+        ShownServer,
+        server,
+        self_named=server.is_self_named,
+        os=facts.os if facts else None,
+        address=facts.address if facts else None,
+        problem=facts.problem if facts else None,
+        facts=UNSET if in_list else with_labels(facts.facts, server.labels) if isinstance(facts, ServerFacts) else None,
+        facts_at=rows.heat_time(facts.reported_at) if facts else None,
+        status=server.status(now, request.app.settings.offline_after),
+        agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
+        agent_upgrade=None if upgrade is None else fill(AgentUpgradeState, upgrade),
+        policy=policy.to_json(request.app.settings.deployment_policy),
+        policy_source="server" if own else "site",
+        window={"open": opening is None, "changes_at": None if changes_at is None else rows.heat_time(changes_at)},
+    )

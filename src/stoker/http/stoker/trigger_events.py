@@ -1,0 +1,189 @@
+"""/v1/{project}/software_triggers/{id}/events: a stream of the events of a trigger's servers (Stoker's own)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from operator import attrgetter
+
+from msgspec.structs import replace
+
+from stoker.http import event_stream
+from stoker.http.contracts import operation
+from stoker.http.event_stream import Batch, Event
+from stoker.http.fields import fill
+from stoker.http.request_context import RequestContext, Response
+from stoker.http.stoker.logs import OutputChunk
+from stoker.http.stoker.triggers import (
+    MOST_TARGETS,
+    SoftwareTrigger,
+    TriggerTarget,
+    find_runs,
+    serialize,
+    serialize_target,
+)
+from stoker.model.deployment import LogChunk
+from stoker.model.trigger import Target, TargetStatus, TriggerStatus
+from stoker.store import logs, targets, triggers
+from stoker.store.notifier import ALL, deployment_topic, trigger_topic
+from stoker.store.tx import Tx
+
+#: After this time, all transactions that were open when a chunk was created have ended.
+_SETTLED = timedelta(seconds=10)
+_ALL = datetime.max.replace(tzinfo=UTC)
+
+
+class TriggerOutput(OutputChunk):
+    """A chunk of output with its server, and the resource whose deployment the run repeats."""
+
+    server_id: str
+    server_name: str
+    resource_name: str | None
+
+
+@operation(200, str, media_type="text/event-stream")
+async def follow(request: RequestContext) -> Response:
+    """
+    Stream the events of a trigger until it ends.
+
+    Server-sent events: target, log and trigger as they occur, and end when no more events can follow.
+    """
+    id, after = request.path["trigger_id"], event_stream.last_id(request)
+    return await event_stream.reply(request, trigger_topic(id), after, TriggerReader(id, request.project, after))
+
+
+class TriggerReader:
+    """
+    The position of an event stream.
+
+    A read costs as much as the targets that have changed since the previous one, and those that are running.
+    """
+
+    def __init__(self, id: str, project: str, after: int) -> None:
+        self._id, self._project = id, project
+        self._sent = _SentLogs(after)
+        self._trigger: SoftwareTrigger | None = None
+        #: Revision and position of the last target that was read.
+        self._after = (0, -1)
+        #: The running targets, and their last events, by position.
+        self._running: dict[int, Target] = {}
+        self._shown: dict[int, TriggerTarget] = {}
+        #: The targets whose output was not sent completely, by deployment.
+        self._with_output: dict[str, Target] = {}
+        #: Those of them whose output a read must look at, although nothing was notified.
+        self._unread: set[str] = set()
+
+    def topics(self) -> Collection[str]:
+        running = (target.deployment_id for target in self._running.values())
+        return (trigger_topic(self._id), *(deployment_topic(id) for id in running if id))
+
+    def read(self, tx: Tx, notified: Collection[str] | None = None) -> Batch:
+        """
+        Return the next events.
+
+        ``target``, ``log`` and ``trigger`` events as they occur, and ``end`` when no more events can follow. Of the
+        running targets, only those whose topics are in ``notified`` are read; None: all.
+        """
+        trigger = serialize(tx, triggers.get(tx, self._id, self._project))
+        ended = trigger.status != TriggerStatus.IN_PROGRESS
+        if ended:
+            notified = None  # the last read misses nothing, whatever became of the notifications
+        changed = targets.list_changed(tx, self._id, self._after, MOST_TARGETS)
+        self._note(changed)
+        if len(changed) == MOST_TARGETS:
+            return Batch(self._compare(tx, changed), more=True)
+        positions = {target.position for target in changed}
+        unchanged = [target for position, target in self._running.items() if position not in positions]
+        events = self._compare(tx, [*changed, *(target for target in unchanged if _is_notified(target, notified))])
+        output, more = self._read_output(tx, notified, ended=ended)
+        events += output
+        if trigger != self._trigger:
+            events.append(Event("trigger", trigger))
+            self._trigger = trigger
+        over = ended and not more
+        return Batch([*events, Event("end", trigger)] if over else events, over, more)
+
+    def _read_output(self, tx: Tx, notified: Collection[str] | None, *, ended: bool) -> tuple[list[Event], bool]:
+        """Return ``log`` events, and whether there may be more."""
+        self._unread |= {id for id, target in self._with_output.items() if _is_notified(target, notified)}
+        chunks, more = logs.page_of_each(tx, self._sent.after(self._unread))
+        # Ending a deployment and appending to its log both lock the deployment. A reader that sees the end sees all
+        # output before it.
+        settled = _ALL if ended else tx.now - _SETTLED
+        events = []
+        for deployment_id, chunk in chunks:
+            target = self._with_output[deployment_id]
+            names = ("server_id", "server_name", "resource_name")
+            output = fill(TriggerOutput, chunk, **{name: getattr(target, name) for name in names})
+            events.append(Event("log", output, self._sent.add(deployment_id, chunk, settled)))
+        if not more:
+            self._unread.clear()
+            self._with_output = {
+                target.deployment_id: target for target in self._running.values() if target.deployment_id
+            }
+        return events, more
+
+    def _note(self, changed: Sequence[Target]) -> None:
+        for target in changed:
+            self._after = (target.revision, target.position)
+            self._shown.pop(target.position, None)
+            if target.status == TargetStatus.IN_PROGRESS:
+                self._running[target.position] = target
+            else:
+                self._running.pop(target.position, None)
+            if target.deployment_id:
+                self._with_output[target.deployment_id] = target
+                self._unread.add(target.deployment_id)
+
+    def _compare(self, tx: Tx, some: Sequence[Target]) -> list[Event]:
+        """Return ``target`` events of the targets that have changed, or whose runs have."""
+        current = find_runs(tx, some)
+        events = []
+        for target in sorted(some, key=attrgetter("position")):
+            shown = serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now)
+            lasting = _without_durations(shown)
+            if lasting != self._shown.get(target.position):
+                events.append(Event("target", shown))
+                if target.position in self._running:
+                    self._shown[target.position] = lasting
+        return events
+
+
+class _SentLogs:
+    """
+    The output of each deployment that the stream has already sent.
+
+    Chunks of several deployments do not become visible in the order of their numbers. The id of an event is all that a
+    reconnecting client sends. The id is therefore not the number of the event's chunk, but a lower bound for the
+    numbers of all new chunks. After a reconnect, the last seconds may be sent twice, but nothing is missing.
+    """
+
+    def __init__(self, after: int) -> None:
+        self._begin = self._floor = self._greatest = after
+        self._of: dict[str, int] = {}
+        #: When a chunk was created, and the greatest number sent until then, to which the lower bound will rise.
+        self._rising: deque[tuple[datetime, int]] = deque()
+
+    def after(self, deployment_ids: Collection[str]) -> dict[str, int]:
+        """Return the last number that was sent of each deployment."""
+        return {id: self._of.get(id, self._begin) for id in deployment_ids}
+
+    def add(self, deployment_id: str, chunk: LogChunk, settled: datetime) -> int:
+        """Return the id of the chunk's event. ``settled``: no new chunk can have an earlier time."""
+        self._of[deployment_id] = chunk.seq
+        self._greatest = max(self._greatest, chunk.seq)
+        self._rising.append((chunk.at, self._greatest))
+        while self._rising and self._rising[0][0] <= settled:
+            self._floor = self._rising.popleft()[1]
+        return self._floor
+
+
+def _is_notified(target: Target, notified: Collection[str] | None) -> bool:
+    return notified is None or ALL in notified or deployment_topic(target.deployment_id or "") in notified
+
+
+def _without_durations(target: TriggerTarget) -> TriggerTarget:
+    """Return the target without durations. The state UNRESPONSIVE is an event, but its growing duration is not."""
+
+    return target if target.run is None else replace(target, run=replace(target.run, unresponsive_seconds=None))

@@ -1,0 +1,315 @@
+"""/v1/{project}/software_triggers: runs of actions on servers on demand (Stoker's own)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+from msgspec import UNSET, Meta, field
+
+from stoker.deployments.derive import redact_named
+from stoker.http.contracts import operation
+from stoker.http.fields import (
+    Absent,
+    Answer,
+    Body,
+    Count,
+    Flag,
+    Id,
+    Positive,
+    Query,
+    RequiredName,
+    RequiredShortText,
+    Time,
+    Unchecked,
+    fill,
+    integer,
+)
+from stoker.http.heat import runs as deployment_runs
+from stoker.http.heat import warnings
+from stoker.http.heat.deployments import SignalTransport
+from stoker.http.heat.runs import Cancellation, DeploymentRun
+from stoker.http.request_context import RequestContext, Response
+from stoker.model.deployment import Run
+from stoker.model.errors import EntityNotFound
+from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
+from stoker.store import deployments, stacks, targets, triggers
+from stoker.store.tx import Tx
+from stoker.triggers import creation, lifecycle
+from stoker.triggers.request import parse
+from stoker.triggers.sources import find_stack
+
+if TYPE_CHECKING:
+    Position = int
+else:
+    #: Positions are integers of the database.
+    Position = integer("Position", 0, 2**31 - 1)
+
+#: The number of targets in one response at most.
+MOST_TARGETS = 1000
+
+
+class NewTrigger(Body, forbid_unknown_fields=True):
+    """
+    A trigger to start.
+
+    It runs the config of a resource (with its ``stack``), of a deployment, or ``config_id``, on ``servers`` (names or
+    ids), on the servers with all ``labels`` that match ``selector``, or on the servers of the source's deployments.
+    """
+
+    action: Annotated[RequiredName | None, Meta(description="Required for a component. Default: TRIGGER")] = None
+    stack: RequiredName | None = None
+    resource: RequiredName | None = None
+    deployment_id: RequiredShortText | None = None
+    config_id: RequiredShortText | None = None
+    servers: Annotated[list[RequiredName], Meta(min_length=1)] | None = None
+    labels: Annotated[dict[str, str], Meta(min_length=1)] | None = None
+    selector: Annotated[
+        str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
+    ] = None
+    input_values: Annotated[
+        dict[str, Any] | None,
+        Meta(
+            description="Values that replace those of the source's deployments, converted to the types that the config"
+            " declares"
+        ),
+    ] = None
+    name: RequiredName | None = None
+    signal_transport: SignalTransport | None = None
+    timeout: Annotated[float, Meta(ge=1, le=315_360_000, description="Maximum seconds of a run")] | None = None
+    max_concurrent: Annotated[
+        Positive | None, Meta(description="Maximum number of servers at a time: a server runs one deployment at a time")
+    ] = None
+    max_fail_percentage: Annotated[float, Meta(ge=0, le=100)] | None = None
+    require_window: Annotated[
+        bool | None, Meta(description="Whether each server waits for its own maintenance window")
+    ] = None
+    allow_undeclared: Annotated[
+        bool | None, Meta(description="Whether input_values may have names that the config does not declare")
+    ] = None
+    mode: Annotated[
+        Mode | None, Meta(description="PREVIEW: show what the runs would change, and change nothing. Default: APPLY")
+    ] = None
+
+
+class TriggerBody(Unchecked):
+    """The trigger, or an object with the trigger as its member ``software_trigger``; ``triggers.request`` checks it."""
+
+    schema = NewTrigger
+
+
+class TriggerTarget(Answer):
+    position: Count
+    server_id: Id
+    server_name: str
+    resource_name: Annotated[
+        str | None, Meta(description="The path of the resource whose deployment the target repeats, if any")
+    ]
+    deployment_id: Id | None
+    name: str
+    status: TargetStatus
+    status_reason: str
+    changed: Annotated[bool | None, Meta(description="Whether the run changed the server; null if not known")]
+    run: DeploymentRun | None
+
+
+class SoftwareTrigger(Answer):
+    id: Id
+    name: str
+    action: str
+    source: Annotated[dict[str, Any], Meta(description="The source as the request named it")]
+    status: TriggerStatus
+    status_reason: str
+    requested_by: str | None
+    schedule_id: Id | None
+    total: Count
+    queued: Count
+    running: Count
+    complete: Count
+    failed: Count
+    cancelled: Count
+    changed: Annotated[Count, Meta(description="Ended targets whose runs changed their servers")]
+    unchanged: Annotated[Count, Meta(description="Ended targets whose runs changed nothing")]
+    input_values: Annotated[dict[str, Any], Meta(description="The values of secret inputs are redacted")]
+    signal_transport: str | None
+    timeout: float | None
+    max_concurrent: Count | None
+    max_fail_percentage: float
+    require_window: bool
+    mode: Mode
+    created_at: Time = field(name="creation_time")
+    ended_at: Time | None = field(name="end_time")
+    targets: Annotated[list[TriggerTarget], Meta(description="The first 1,000 targets")] | Absent = UNSET
+
+
+class TriggerQuery(Query):
+    limit: Positive | None = None
+    marker: str | None = None
+    status: TriggerStatus | None = None
+    stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
+
+
+class TargetQuery(Query):
+    limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 1,000")] = None
+    marker: Annotated[Position | None, Meta(description="The position of the target after which the page begins")] = (
+        None
+    )
+    status: TargetStatus | None = None
+
+
+class Retry(Body):
+    only_failed: Annotated[Flag | None, Meta(description="false: all targets")] = None
+
+
+#: Members of ``SoftwareTrigger`` that are options of the trigger.
+_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window", "mode")
+
+
+@operation(
+    201,
+    {"software_trigger": SoftwareTrigger},
+    errors=(409,),
+    example={
+        "stack": "shop",
+        "resource": "database",
+        "action": "BACKUP",
+        "input_values": {"target": "s3"},
+        "max_concurrent": 50,
+    },
+)
+def create(request: RequestContext, tx: Tx, body: TriggerBody) -> Response:
+    """
+    Run an action of a component, or any config, on servers.
+
+    A component or config runs once for each of its deployments on a server. A warning names the deployments whose last
+    update has not succeeded: they run with the config and inputs of their last success.
+    """
+    trigger_request = parse(unwrap(body, "software_trigger"))
+    user = request.user.user_name
+    trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
+    _describe(tx, request, trigger)
+    return Response(201, _enclose(tx, trigger), warnings.headers(_list_warnings(trigger)))
+
+
+@operation(200, {"software_triggers": list[SoftwareTrigger]})
+def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any]:
+    """List the project's triggers, newest first, optionally with one status or of one stack."""
+    try:
+        stack_id = None if query.stack is None else find_stack(tx, request.project, query.stack).id
+    except EntityNotFound:
+        stack_id = query.stack  # the triggers of a deleted stack still exist
+    page = triggers.page(
+        tx, request.project, limit=query.limit, marker=query.marker, status=query.status, stack_id=stack_id
+    )
+    return {"software_triggers": [serialize(tx, trigger) for trigger in page]}
+
+
+@operation(200, {"software_trigger": SoftwareTrigger})
+def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """Return a trigger with its first 1,000 targets."""
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    shown = serialize(tx, trigger)
+    shown.targets = _serialize_targets(tx, targets.page(tx, trigger.id, limit=MOST_TARGETS))
+    return {"software_trigger": shown}
+
+
+@operation(200, {"targets": list[TriggerTarget]})
+def index_targets(request: RequestContext, tx: Tx, query: TargetQuery) -> dict[str, Any]:
+    """List the targets of a trigger in their order, optionally with one status."""
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    after = -1 if query.marker is None else query.marker
+    limit = min(query.limit or MOST_TARGETS, MOST_TARGETS)
+    page = targets.page(tx, trigger.id, after=after, limit=limit, status=query.status)
+    return {"targets": _serialize_targets(tx, page)}
+
+
+@operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
+def cancel(request: RequestContext, tx: Tx, body: Cancellation) -> dict[str, Any]:
+    """
+    Cancel a trigger: start no more runs and stop the running ones.
+
+    The trigger ends when its runs have ended; with ``force``, without waiting for agents to stop them. Raises Conflict.
+    """
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    _describe(tx, request, trigger)
+    user, force = request.user.user_name, bool(body.force)
+    return _enclose(tx, lifecycle.cancel(tx, request.app.engine.env, trigger, user, force=force))
+
+
+@operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
+def retry(request: RequestContext, tx: Tx, body: Retry) -> Any:
+    """
+    Start a new trigger with the targets that failed or were cancelled, or with all targets.
+
+    Raises Conflict or Invalid.
+    """
+    only_failed = body.only_failed is not False
+
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    _describe(tx, request, trigger)
+    user = request.user.user_name
+    return _enclose(tx, creation.retry(tx, request.app.engine, trigger, only_failed=only_failed, requested_by=user))
+
+
+@operation(204, errors=(409,))
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete a trigger that has ended, and its deployments. Raises Conflict while the trigger is in progress."""
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project, for_update=True)
+    _describe(tx, request, trigger)
+    lifecycle.delete(tx, request.app.engine.env, trigger)
+
+
+def _describe(tx: Tx, request: RequestContext, trigger: Trigger) -> None:
+    """Name the trigger for the audit log. Each of its runs has an entry of its own."""
+    subject = request.subject
+    subject.detail = f"{trigger.name}: {trigger.action} on {trigger.total} servers ({trigger.id})"
+    if trigger.stack_id is not None and (stack := stacks.find(tx, trigger.stack_id)) is not None:
+        subject.stack_id, subject.stack_name = stack.id, stack.name
+    subject.resource_name = trigger.source.get("resource")
+
+
+def unwrap(body: Any, noun: str) -> Any:
+    """Return the object that the body encloses in the member ``noun``, or the body."""
+    return body.get(noun, body) if isinstance(body, dict) else body
+
+
+def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
+    """Serialize a trigger without its targets, with the values of secret inputs redacted."""
+    return fill(
+        SoftwareTrigger,
+        trigger,
+        input_values=tx.secrets.redact(redact_named(trigger.input_values, trigger.options.secret)),
+        targets=UNSET,
+        **{name: getattr(trigger.options, name) for name in _OPTIONS},
+    )
+
+
+def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> TriggerTarget:
+    """Serialize a target with its newest run."""
+    return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
+
+
+def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
+    current = find_runs(tx, states)
+    return [serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now) for target in states]
+
+
+def find_runs(tx: Tx, some: Sequence[Target]) -> dict[str, Run]:
+    """Return the current runs of targets, by deployment."""
+    ids = [target.deployment_id for target in some if target.deployment_id]
+    return {deployment.id: deployment.run for deployment in deployments.find_several(tx, ids)}
+
+
+def _list_warnings(trigger: Trigger) -> list[str]:
+    outdated = trigger.source.get("last_applied")
+    if not outdated:
+        return []
+    return [
+        f"The last update of {', '.join(outdated)} has not succeeded: the runs use the config and the inputs with which"
+        " these deployments last succeeded"
+    ]
+
+
+def _enclose(tx: Tx, trigger: Trigger) -> dict[str, Any]:
+    return {"software_trigger": serialize(tx, trigger)}

@@ -1,0 +1,227 @@
+"""
+OS::Nova::Server on a site without a cloud: a server of the local provider (``ResourceEnv.compute``).
+
+The id of the resource is the server's. Properties that only a cloud can honor have no effect, so that templates for a
+cloud run unchanged. The provider of a cloud replaces this type by its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.deployments.server_runs import release_server
+from stoker.model.errors import EntityNotFound
+from stoker.model.server import Kind, Owner
+from stoker.model.stack import Resource
+from stoker.resources import server_base, server_policy
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    Replace,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
+from stoker.servers.compute import Compute
+from stoker.store import documents, servers
+
+#: Nova's limit of a server name in characters.
+LONGEST_NAME = 53
+NO_PROVIDER = (
+    "no local servers are enabled, and no cloud is installed: start Stoker with --local-servers-unsafe for development,"
+    " or install plugins/openstack from Stoker's source"
+)
+
+
+def require_compute(context: Context) -> Compute:
+    """Return the local provider. Raises ResourceFailure if there is none."""
+    if context.env.compute is None:
+        raise ResourceFailure(NO_PROVIDER)
+    return context.env.compute
+
+
+def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Create the server. A retry starts with another process."""
+    compute = require_compute(context)
+    if resource.physical_id:
+        raise Replace(resource.name)
+    name = properties["name"] or physical_name(context, resource, LONGEST_NAME)
+    owner = Owner(context.stack_id, resource.id, resource.name)
+    compute.create(context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner)
+    had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
+    policy_data = server_policy.apply(context, resource, properties, resource.id)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **policy_data})
+
+
+def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
+    """Change the server's name, transport, labels and policy. Raises Replace if changed user data requires a server."""
+    if properties["user_data"] != resource.properties.get("user_data"):
+        raise Replace("user_data")
+    return Outcome(data=change(context, resource, properties, own_agent=True))
+
+
+def change(context: Context, resource: Resource, properties: Properties, *, own_agent: bool) -> dict[str, Any]:
+    """Change what Stoker knows of a server; return the resource's data."""
+    server_id = resource.physical_id or resource.id
+    name = properties["name"] or resource.data.get("name") or physical_name(context, resource, LONGEST_NAME)
+    servers.change(context.tx, server_id, name=name)
+    had = server_base.begin(context, resource, properties, server_id, own_agent=own_agent)
+    policy_data = server_policy.apply(context, resource, properties, server_id)
+    return {**server_policy.without(resource.data), "name": name, "transports": had, **policy_data}
+
+
+def delete(context: Context, resource: Resource) -> Outcome:
+    """Delete the server. Raises ResourceFailure if the provider that runs its process is missing."""
+    if resource.physical_id:
+        remove(context, resource)
+    return DONE
+
+
+def remove(context: Context, resource: Resource) -> None:
+    """Remove the server's record with its process, if any. Raises ResourceFailure as ``delete`` does."""
+    server_id = resource.physical_id or resource.id
+    server = servers.find(context.tx, server_id)
+    server_base.end(context, resource)
+    release_server(context.tx, context.env.work, server_id, resource.name)
+    if server is not None and server.kind is not Kind.LOCAL:
+        servers.delete(context.tx, server_id)
+    elif server is not None or context.env.compute is not None:
+        require_compute(context).delete(context.tx, server_id)
+    documents.delete(context.tx, server_id)
+
+
+def refer(context: Context, resource: Resource) -> Outcome:
+    """Refer to a server that the stack neither changes nor deletes. Raises EntityNotFound."""
+    if not server_base.exists(context, resource.physical_id or ""):
+        raise EntityNotFound(f"The {resource.type} ({resource.physical_id}) could not be found.")
+    return DONE
+
+
+def attribute(context: Context, resource: Resource, name: str) -> Any:
+    if name in OWN_ATTRIBUTES:
+        return own_attribute(context, resource, name)
+    if name in ("name", "instance_name"):
+        return resource.data.get("name")
+    if name == "tags":
+        return resource.properties.get("tags") or []
+    address = context.env.compute.address(resource.physical_id or resource.id) if context.env.compute else ""
+    places: Mapping[str, Any] = {
+        "first_address": address,
+        "address": address,
+        "networks": {"local": [address]},
+        "addresses": {"local": [{"version": 4, "addr": address}]},
+        **_EMPTY,
+    }
+    if name not in places:
+        raise NoSuchAttribute(name)
+    return places[name]
+
+
+def own_attribute(context: Context, resource: Resource, name: str) -> Any:
+    """Return an attribute of ``OWN_ATTRIBUTES``, which no provider of servers knows."""
+    if name == "os_collect_config":
+        return server_base.collect_config(context, resource)
+    if name == "user_data":
+        return user_data(context, resource, resource.properties)
+    return server_base.fact_attribute(context, resource, name)
+
+
+def user_data(context: Context, resource: Resource, properties: Properties) -> str:
+    """Return the data with which the server boots."""
+    format, text = properties.get("user_data_format") or "", properties.get("user_data") or ""
+    return server_base.user_data(context, resource, format, text)
+
+
+def reached_by(context: Context, _resource: Resource, properties: Properties) -> tuple[str, bool]:
+    return server_base.reached_by(context, properties, local=True)
+
+
+OWN_ATTRIBUTES: Mapping[str, str] = {
+    "os_collect_config": "The agent's configuration.",
+    "user_data": "What the server boots with (Stoker's own).",
+    **{name: server_base.FACT_ATTRIBUTES[name] for name in ("os", "facts")},
+}
+_EMPTY: Mapping[str, Any] = {"accessIPv4": "", "accessIPv6": "", "console_urls": {}}
+#: Properties without effect, and whether an update may change them in place.
+_IGNORED = {
+    **dict.fromkeys(
+        (
+            "image", "flavor", "flavor_update_policy", "image_update_policy", "admin_pass", "networks", "metadata",
+            "tags", "user_data_update_policy",
+        ),
+        True,
+    ),
+    **dict.fromkeys(
+        (
+            "key_name", "admin_user", "availability_zone", "security_groups", "block_device_mapping",
+            "block_device_mapping_v2", "scheduler_hints", "config_drive", "diskConfig", "personality",
+            "reservation_id",
+        ),
+        False,
+    ),
+}  # fmt: skip
+
+PROPERTIES: Mapping[str, Property] = {
+    "name": Property(
+        kind="string",
+        longest=255,
+        update_allowed=True,
+        description="Name; by default stack, resource and a short id.",
+    ),
+    "user_data": Property(
+        kind="string",
+        default="",
+        update_allowed=True,
+        description="Data for the boot, or the id of a config with the data; local servers do not read it.",
+    ),
+    "user_data_format": Property(
+        kind="string",
+        default=SOFTWARE_CONFIG,
+        allowed=FORMATS,
+        description="How user data is made up; deployments need SOFTWARE_CONFIG.",
+    ),
+    **{
+        name: Property(kind="any", update_allowed=update_allowed, description="Without effect for a local server.")
+        for name, update_allowed in _IGNORED.items()
+    },
+    **server_base.PROPERTIES,
+}
+
+TYPE = ResourceType(
+    name="OS::Nova::Server",
+    properties=PROPERTIES,
+    attributes={
+        "name": "Name of the server.",
+        "instance_name": "The same.",
+        "address": "Address of the server (Stoker's own).",
+        "first_address": "The same.",
+        "networks": "Addresses by network, as plain lists.",
+        "addresses": "Addresses by network.",
+        "accessIPv4": "Empty for a local server.",
+        "accessIPv6": "Empty for a local server.",
+        "console_urls": "Empty for a local server.",
+        "tags": "Tags of the server.",
+        **OWN_ATTRIBUTES,
+    },
+    create=create,
+    update=update,
+    delete=delete,
+    retain=server_base.retain,
+    adopt=server_base.adopt,
+    refer=refer,
+    attribute=attribute,
+    validate=server_policy.validate,
+    retries=True,
+    needs_provider=NO_PROVIDER,
+    id_constraint="nova.server",
+    live_metadata=server_base.live_metadata,
+    agents_transport="software_config_transport",
+    reached_by=reached_by,
+    description="A server: an agent's process on the machine of Stoker.",
+)

@@ -1,0 +1,240 @@
+"""Start, end and failure of an action on one resource, and the breakpoints of the environment before and after it.
+
+A paused resource has the name of the hook, and its step stays in progress. A signal that clears the hook continues
+both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from stoker.hot import Definition
+from stoker.model.errors import StokerError
+from stoker.model.stack import Phase, Resource
+from stoker.model.status import Action, Status
+from stoker.resources.base import NestedFailure, Outcome, ResourceFailure
+from stoker.stacks.engine import operation
+from stoker.stacks.engine.session import StackSession
+
+#: Actions of a stack during which each hook applies. As in Heat, resources that an update creates or deletes do not
+#: pause.
+_DURING = {Action.CREATE: (Action.CREATE,), Action.UPDATE: (Action.UPDATE,), Action.DELETE: (Action.DELETE,)}
+
+
+def pauses(session: StackSession, resource: Resource, when: str, action: Action | None = None) -> bool:
+    """
+    Pause the resource if it has the hook. Return whether it pauses.
+
+    ``when`` is ``pre`` or ``post``; ``action`` is the resource's present action by default.
+    """
+    done = action or resource.action
+    hook = f"{when}-{done.lower()}"
+    if hook not in resource.definition.get("hooks", ()) or session.stack.action not in _DURING.get(done, ()):
+        return False
+    _pause(session, resource, hook, done)
+    return True
+
+
+def pauses_before(session: StackSession, definition: Definition, resource: Resource | None, action: Action) -> bool:
+    """Pause before a resource is created or updated, like ``pauses``. The resource may not exist yet."""
+    hook = f"pre-{action.lower()}"
+    if hook not in definition.hooks or session.stack.action not in _DURING[action]:
+        return False
+    if resource is None:
+        resource = Resource(
+            id=str(uuid4()),
+            stack_id=session.stack.id,
+            name=definition.name,
+            type=definition.type,
+            action=Action.INIT,
+            status=Status.COMPLETE,
+            definition={"mapped_from": definition.mapped_from} if definition.mapped_from else {},
+            requires=session.resources.requirements(definition),
+            created_at=session.tx.now,
+        )
+        session.resources.add(resource)
+    _pause(session, resource, hook, action)
+    session.plan.pause(definition.name)
+    return True
+
+
+def _pause(session: StackSession, resource: Resource, hook: str, action: Action) -> None:
+    stopped = replace(resource, hook=hook)
+    session.resources.change(stopped)
+    session.events.record(session.stack, replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
+
+
+#: Heat's reason for a regular change.
+CHANGED = "state changed"
+
+
+def begin(session: StackSession, resource: Resource | None, definition: Definition, action: Action) -> Resource:
+    """Start an action that brings a resource to ``definition``. ``resource`` is None if there is none of this name."""
+    stored_definition = definition.to_json()
+    requires = session.resources.requirements(definition)
+    if resource is None:
+        began = Resource(
+            id=str(uuid4()),
+            stack_id=session.stack.id,
+            name=definition.name,
+            type=definition.type,
+            action=action,
+            status=Status.IN_PROGRESS,
+            reason=CHANGED,
+            definition=stored_definition,
+            requires=requires,
+            created_at=session.tx.now,
+        )
+        session.resources.add(began)
+    else:
+        began = replace(
+            resource,
+            type=definition.type,
+            action=action,
+            status=Status.IN_PROGRESS,
+            reason=CHANGED,
+            definition=stored_definition,
+            requires=requires,
+            updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
+            hook=None,
+        )
+    session.events.record(session.stack, began)
+    return began
+
+
+def begin_action(session: StackSession, resource: Resource, action: Action) -> Resource:
+    """Start an action that keeps the resource's definition."""
+    began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
+    session.events.record(session.stack, began)
+    return began
+
+
+def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *, planned: bool = True) -> bool:
+    """
+    Apply the outcome of an action. Return True if the action is done, False if a later report ends the action.
+
+    ``planned``: the action belongs to a step of the present plan.
+    """
+    updated = _with(resource, outcome)
+    if not outcome.done:
+        updated = replace(updated, reason=outcome.reason or updated.reason)
+        if planned:
+            session.wait_for(updated, key_of(session, updated))
+        else:
+            session.resources.change(updated)
+        return False
+    done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
+    session.events.record(session.stack, done)
+    if planned and pauses(session, done, "post"):
+        session.wait_for(session.resources.find_by_id(done.id) or done, key_of(session, done))
+        return False
+    finish(session, done)
+    return True
+
+
+def finish(session: StackSession, done: Resource) -> None:
+    """
+    Write a resource whose action is done, or drop the resource if the action was DELETE.
+
+    As in Heat, a CHECK follows the ADOPT of an existing object (``external_id``): the ADOPT has read the object.
+    """
+    if done.action is Action.DELETE:
+        session.resources.drop(done)
+    elif done.action is Action.ADOPT and done.definition.get("external_id"):
+        for status in (Status.IN_PROGRESS, Status.COMPLETE):
+            checked = replace(done, action=Action.CHECK, status=status, reason=CHANGED)
+            session.events.record(session.stack, checked)
+        session.resources.change(checked)
+    else:
+        session.resources.change(done)
+
+
+def fail(session: StackSession, resource: Resource, error: Exception, *, stack_too: bool = True) -> None:
+    """
+    Fail the action on a resource.
+
+    If the stack waits for the resource (``stack_too``), the operation fails too: immediately, or after all other steps
+    if the resource ``may_fail``.
+    """
+    reason = _reason(resource, error)
+    if isinstance(error, ResourceFailure) and error.outcome is not None:
+        resource = _with(resource, error.outcome)
+    failed = session.abandon_resource(resource, reason)
+    if stack_too:
+        _fail_operation(session, failed, reason)
+
+
+def refuse(session: StackSession, resource: Resource, error: StokerError) -> None:
+    """Fail the operation because an update must not change the resource, which stays as it is."""
+    refused = replace(resource, action=Action.UPDATE, status=Status.FAILED, reason=error.message)
+    session.events.record(session.stack, refused)
+    _fail_operation(session, refused, _reason(resource, error))
+
+
+def describe_failure(resource: Resource, error: Exception, action: Action) -> str:
+    """Return Heat's reason of an operation that failed because ``action`` failed on the resource."""
+    return f"Resource {action} failed: {_reason(resource, error)}"
+
+
+def _fail_operation(session: StackSession, failed: Resource, reason: str) -> None:
+    words = f"Resource {failed.action} failed: {reason}"
+    if failed.definition.get("may_fail") and phase_of(failed) is Phase.APPLY:
+        session.set(failure=session.stack.failure or words)
+        end_step(session, key_of(session, failed))
+    else:
+        operation.fail(session, words)
+
+
+def end_step(session: StackSession, key: str) -> None:
+    """Remove a step from the plan and queue the steps that waited only for this step."""
+    session.todo.extend(session.plan.end(key))
+    session.set(remaining=session.stack.remaining - 1)
+
+
+def key_of(session: StackSession, resource: Resource) -> str:
+    """
+    Return the key of the step that the end of the resource's present action ends.
+
+    The key is the name if the action brings a definition to the resource. Other steps have the id, because one name may
+    have several incarnations.
+    """
+    applies = session.stack.phase is Phase.APPLY and phase_of(resource) is Phase.APPLY
+    return resource.name if applies else resource.id
+
+
+def wait_for(session: StackSession, name: str, ids: Iterable[str]) -> None:
+    """
+    Let the apply step of the resource called ``name`` wait for steps of other resources, by their ids.
+
+    The apply step runs again, from its beginning, when these steps have ended.
+    """
+    for id in ids:
+        resource = session.resources.find_by_id(id)
+        if session.plan.insert(id, name, is_started=resource is not None and session.awaits(resource)):
+            session.todo.append(id)
+            session.set(remaining=session.stack.remaining + 1)
+
+
+def phase_of(resource: Resource) -> Phase:
+    """Return the phase to which the resource's present action belongs."""
+    if resource.action is Action.DELETE:
+        return Phase.CLEANUP
+    return Phase.APPLY if resource.action in (Action.CREATE, Action.UPDATE, Action.ADOPT) else Phase.ACTION
+
+
+def _with(resource: Resource, outcome: Outcome) -> Resource:
+    data = resource.data if outcome.data is None else outcome.data
+    return replace(resource, physical_id=outcome.physical_id or resource.physical_id, data=data)
+
+
+def _reason(resource: Resource, error: Exception) -> str:
+    """Return the reason with Heat's path to the failed resource: ``resources.group.resources.0: …``."""
+    # PostgreSQL refuses NUL in text columns.
+    message = str(error).replace("\0", "")
+    if isinstance(error, NestedFailure):
+        return f"{error.kind}: resources.{resource.name}{message}"
+    kind = type(error).__name__ if isinstance(error, StokerError) else getattr(error, "kind", "Error")
+    return f"{kind}: resources.{resource.name}: {message}"

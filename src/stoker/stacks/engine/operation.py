@@ -1,0 +1,276 @@
+"""Operations and their phases: apply, clean up, complete; or fail and roll back. And the release of what they keep."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from stoker.model.errors import ActionInProgress
+from stoker.model.stack import Phase, Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.resources.base import KEEPS_OBJECT, WAKE
+from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
+from stoker.stacks.engine import plan as plans
+from stoker.stacks.engine.plan import NewPlan
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
+from stoker.store import deployments, resources, selectors, servers, snapshots, stacks, steps
+from stoker.store.tx import Tx
+
+#: Key of a snapshot's data for what clouds have saved, by the name of the resource.
+SAVED = "saved"
+
+
+def fail_superseded_snapshot(session: StackSession) -> None:
+    """Fail the snapshot in progress, because another operation begins."""
+    if session.stack.action is Action.SNAPSHOT and session.stack.status is Status.IN_PROGRESS:
+        _save_snapshots(session, Status.FAILED, "Another operation of the stack has superseded the snapshot.")
+
+
+def end_snapshot(session: StackSession) -> None:
+    """Complete or fail the snapshot in progress with the operation that has just ended."""
+    if session.stack.action is Action.SNAPSHOT and session.stack.status is not Status.IN_PROGRESS:
+        _save_snapshots(session, session.stack.status, session.stack.reason)
+
+
+def _save_snapshots(session: StackSession, status: Status, reason: str) -> None:
+    for snapshot in snapshots.in_progress(session.tx, session.stack.id):
+        data = {**snapshot.data, SAVED: _saved(session)}
+        snapshots.save(session.tx, replace(snapshot, status=status, reason=reason, data=data))
+
+
+def _saved(session: StackSession) -> dict[str, Mapping[str, Any]]:
+    """Return what the clouds saved for the current resources."""
+    saved = {}
+    for resource in resources.of_stack(session.tx, session.stack.id):
+        kind = session.type_of(resource)
+        if resource.current and resource.action is Action.SNAPSHOT and Action.SNAPSHOT in kind.actions:
+            saved[resource.name] = kind.saved(session.context, resource)
+    return {name: ids for name, ids in saved.items() if ids}
+
+
+#: Actions that lead to ROLLBACK when they fail, unless the stack disables rollback.
+_REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
+
+
+def begin_operation(session: StackSession, action: Action, **changes: Any) -> None:
+    """Start a new operation. Remaining steps of the previous operation are dropped."""
+    forget_plan(session)
+    fail_superseded_snapshot(session)
+    session.set(
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=f"Stack {action} started",
+        traversal=str(uuid4()),
+        failure=None,
+        **changes,
+    )
+    session.events.record_begin(session.stack)
+
+
+def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, **changes: Any) -> None:
+    """Start an operation that brings the stack to ``resolved``."""
+    begin_operation(session, action, **resolved.facts(), **changes)
+    # now the transaction knows the secrets, so the source can be encrypted
+    stacks.set_source(session.tx, session.stack.id, resolved.source)
+    present = resources.of_stack(session.tx, session.stack.id)
+    session.resources.preload(present)
+    for resource in present:
+        if resource.current and resource.name not in resolved.definitions:
+            session.resources.retire(resource)
+    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+
+
+def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
+    """Start the first operation of a stack. ``placeholders``: resources to adopt."""
+    session.resources.preload(())
+    for placeholder in placeholders:
+        session.resources.add(placeholder)
+    session.events.record_begin(session.stack)
+    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+
+
+def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
+    """Start an operation that removes all resources of the stack."""
+    begin_operation(session, action, updated_at=session.tx.now)
+    _begin_cleanup(session, resources.of_stack(session.tx, session.stack.id))
+
+
+def begin_action(session: StackSession, action: Action) -> None:
+    """
+    Start an operation that runs ``action`` on all resources of the stack.
+
+    SUSPEND begins with the resources that use others; other actions begin with the used resources.
+    """
+    begin_operation(session, action, updated_at=session.tx.now)
+    everything = resources.of_stack(session.tx, session.stack.id)
+    session.resources.preload(everything)
+    present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
+    order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
+    _begin_phase(session, Phase.ACTION, order(present), {})
+
+
+def begin_snapshot(session: StackSession, resource_ids: Iterable[str]) -> None:
+    """Start an operation that saves these resources at their cloud, all at once."""
+    begin_operation(session, Action.SNAPSHOT)
+    _begin_phase(session, Phase.ACTION, {id: () for id in resource_ids}, {})
+
+
+def complete(session: StackSession) -> None:
+    """Complete the present operation."""
+    _end(session, Status.COMPLETE, f"Stack {session.stack.action} completed successfully")
+
+
+def end_phase(session: StackSession) -> None:
+    """End a phase without remaining steps: start the next phase or end the operation."""
+    if session.stack.phase is Phase.APPLY and session.stack.action not in (Action.CREATE, Action.ADOPT):
+        session.save()
+        outdated = resources.outdated(session.tx, session.stack.id)
+        if outdated:
+            _begin_cleanup(session, outdated)
+            return
+    if session.stack.failure:
+        fail(session, session.stack.failure)  # a resource with ``may_fail`` failed, and the others have ended
+        return
+    complete(session)
+    if session.stack.action is Action.DELETE:
+        session.set(deleted_at=session.tx.now)
+        stacks.forget_previous_source(session.tx, session.stack.id)
+    else:
+        stacks.keep_source(session.tx, session.stack.id)
+
+
+def refuse_busy(stack: Stack) -> None:
+    """Raise ActionInProgress for a busy stack, on behalf of operations that neither wait nor supersede."""
+    if stack.status is Status.IN_PROGRESS:
+        raise ActionInProgress(f"Stack {stack.name} already has an action ({stack.action}) in progress.")
+
+
+def fail(session: StackSession, reason: str, *, rollback: bool = True) -> None:
+    """Fail the operation. Resources in progress end by themselves. Starts the rollback if the stack wants one."""
+    failed = session.stack.action
+    session.set(failure=reason)
+    _end(session, Status.FAILED, reason)
+    if rollback and failed in _REVERSIBLE and not session.stack.disable_rollback:
+        session.save()
+        begin_rollback(session)
+
+
+def begin_rollback(session: StackSession) -> None:
+    """Roll back to the last source that was applied completely, or delete all resources if there is none."""
+    stack = session.stack
+    previous = stacks.previous(session.tx, stack.id)
+    if previous is None:
+        begin_delete(session, Action.ROLLBACK)
+        return
+    identity = Identity(stack.id, stack.name, stack.project_id)
+    files = previous.files if stack.id == stack.root_id else stacks.source(session.tx, stack.root_id).files
+    # The failed operation may have used up the budget; the rollback must not fail for this reason.
+    budget = session.engine.renew_budget(session.tx)
+    resolved = prepare_again(session.engine, previous, identity, files, budget)
+    begin_apply(session, Action.ROLLBACK, resolved, updated_at=session.tx.now)
+
+
+def set_deadline(session: StackSession) -> None:
+    """Set the deadline of an operation that began in this transaction and is still in progress."""
+    stack = session.stack
+    if stack.status is not Status.IN_PROGRESS or _began_before(session) or stack.parent_id:
+        return  # the deadline of the root applies to nested stacks
+    seconds = stack.timeout_mins * 60 if stack.timeout_mins else session.engine.limits.action_timeout
+    args = {"stack_id": stack.id, "traversal": stack.traversal}
+    at = session.tx.now + timedelta(seconds=seconds)
+    session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
+
+
+def _began_before(session: StackSession) -> bool:
+    return not session.created and session.stack.traversal == session.before.traversal
+
+
+def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:
+    session.resources.preload(outdated)
+    _begin_phase(session, Phase.CLEANUP, plans.backward(outdated), {})
+
+
+def _begin_phase(
+    session: StackSession,
+    phase: Phase,
+    needs: Mapping[str, Collection[str]],
+    definitions: Mapping[str, Mapping[str, Any]],
+) -> None:
+    plan = NewPlan(session.tx, session.stack.id, needs, definitions)
+    session.plan = plan
+    session.set(phase=phase, remaining=len(plan))
+    session.todo = deque(plan.ready(len(plan)))
+
+
+def _end(session: StackSession, status: Status, reason: str) -> None:
+    if status is Status.FAILED:
+        session.add_unreached()
+    session.set(status=status, reason=reason, phase=Phase.IDLE, remaining=0)
+    session.todo.clear()
+    session.ended = True
+    session.events.record_stack(session.stack)
+    forget_plan(session)
+
+
+def forget_plan(session: StackSession) -> None:
+    """
+    Drop stored steps, continuation and deadline. They exist only if the operation outlasted its first transaction.
+    """
+    if not session.created and session.before.status is Status.IN_PROGRESS:
+        work = session.engine.env.work
+        work.cancel(session.tx, DEADLINE, session.stack.id)
+        work.cancel(session.tx, ADVANCE, session.stack.id)
+        steps.clear(session.tx, session.stack.id)
+    session.plan = NewPlan(session.tx, session.stack.id, {}, {})
+
+
+def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
+    """Release a resource's server or deployment, so that it can be deleted alone or adopted by another stack."""
+    engine.env.work.cancel(tx, WAKE, resource.id)
+    selectors.remove(tx, resource.id)
+    if resource.physical_id:
+        deployments.disown(tx, resource.physical_id, resource.id)
+        servers.disown(tx, resource.physical_id, resource.id)
+
+
+def keep_adopted(tx: Tx, root: Stack) -> None:
+    """
+    Keep the objects that a stack and its nested stacks adopted, for a deletion before the adoption is complete.
+
+    The stack that had the objects before may still use them.
+    """
+    for member in stacks.tree(tx, root.id):
+        adopted = [resource for resource in resources.of_stack(tx, member.id) if resource.action is Action.ADOPT]
+        resources.save_all(tx, [replace(item, data={**item.data, KEEPS_OBJECT: True}) for item in adopted])
+
+
+def retain(session: StackSession, resource: Resource) -> None:
+    """
+    Release a resource with ``deletion_policy: Retain``.
+
+    The objects and queues for its document and results are deleted, because they serve only the resource. For a nested
+    stack, all of its resources are retained, and the stack itself is deleted.
+    """
+    session.type_of(resource).retain(session.context, resource)
+    disown(session.tx, session.engine, resource)
+    inner = stacks.find(session.tx, resource.physical_id) if resource.physical_id else None
+    if inner is not None and inner.parent_resource_id == resource.id:
+        _retain_all(session, inner)
+
+
+def _retain_all(session: StackSession, stack: Stack) -> None:
+    tx = session.tx
+    inner = StackSession(tx, session.engine, stack)
+    for resource in resources.of_stack(tx, stack.id):
+        retain(inner, resource)
+        resources.delete_all(tx, [resource.id])
+    begin_operation(inner, Action.DELETE)
+    complete(inner)
+    inner.set(deleted_at=tx.now)
+    inner.save()

@@ -1,0 +1,213 @@
+"""Advances a stack as far as possible, in the transaction that made progress possible, and writes what has changed.
+
+Every transaction that makes progress possible (a request, a signal, a finished job, a passed deadline) calls this
+module; nothing polls. The cost of a step depends only on its resource and the steps that waited for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+import structlog
+from msgspec.structs import replace
+
+from stoker.deployments.drift import describe_drift
+from stoker.model.deployment import Deployment
+from stoker.model.errors import InvalidBreakPointHook, StokerError
+from stoker.model.stack import Phase, Resource
+from stoker.model.status import Action, Status
+from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
+from stoker.resources import label_groups
+from stoker.resources.base import ResourceFailure
+from stoker.stacks.engine import ADVANCE, Engine, operation
+from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of
+from stoker.stacks.engine.operation import end_snapshot
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.steps import action_step, apply_step, cleanup_step
+from stoker.store import resources, stacks
+from stoker.store.tx import Tx, Wake
+
+_STEPS: Mapping[Phase, Callable[[StackSession, str], bool]] = {
+    Phase.APPLY: apply_step,
+    Phase.CLEANUP: cleanup_step,
+    Phase.ACTION: action_step,
+}
+
+
+#: Minimum number of steps in a transaction, even if other writers wait: each transaction has a cost of its own.
+_LEAST_STEPS = 20
+
+
+def advance(session: StackSession) -> None:
+    """
+    Run all steps that are ready, and the phases that follow, up to the limit of one transaction.
+
+    The limit is lower while other writers wait. A job continues with the rest.
+    """
+    left = most = session.engine.limits.steps_per_transaction
+    while session.stack.phase is not Phase.IDLE:
+        if session.stack.remaining == 0:
+            operation.end_phase(session)
+        elif not session.todo:
+            return
+        elif left == 0 or (most - left >= _LEAST_STEPS and session.tx.should_yield):
+            _go_on_later(session)
+            return
+        else:
+            left -= 1
+            key = session.todo.popleft()
+            if _STEPS[session.stack.phase](session, key):
+                end_step(session, key)
+
+
+def wake(
+    session: StackSession, resource: Resource, failure: str | None = None, changed: Deployment | None = None
+) -> None:
+    """
+    Check a waiting resource after a report, and advance its stack.
+
+    ``failure``: why the resource cannot succeed. ``changed``: the deployment that the report has changed.
+    """
+    if resource.status is not Status.IN_PROGRESS:
+        return
+    # The resource may belong to an operation that was superseded or has failed; its end changes only the resource.
+    waited_for = _is_waited_for(session, resource)
+    #: A step of the action phase waits for the end of an earlier action, before it runs its own.
+    precedes = waited_for and session.stack.phase is Phase.ACTION and resource.action is not session.stack.action
+    planned = waited_for and not precedes
+    try:
+        if failure is not None:
+            raise ResourceFailure(failure)
+        context = session.context if changed is None else replace(session.context, changed=changed)
+        outcome = session.type_of(resource).check(context, resource)
+    except (ResourceFailure, StokerError) as error:
+        fail(session, resource, error, stack_too=planned)
+        has_ended = True
+    else:
+        has_ended = finish_action(session, resource, outcome, planned=planned)
+        if has_ended and planned:
+            end_step(session, key_of(session, resource))
+    if has_ended and precedes:
+        session.todo.append(resource.id)
+    advance(session)
+
+
+def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
+    """Clear a breakpoint and continue its step. Raises InvalidBreakPointHook if the resource is not paused there."""
+    if resource.hook != hook:
+        raise InvalidBreakPointHook(f'The "{hook}" hook is not defined on {resource.type} "{resource.name}"')
+    cleared = replace(resource, hook=None)
+    session.resources.change(cleared)
+    session.events.record(session.stack, replace(cleared, reason=f"Hook {hook} is cleared"))
+    when, _, action = hook.partition("-")
+    key = cleared.id if action == "delete" else cleared.name
+    if when == "post":
+        if session.stack.phase is not Phase.IDLE and session.awaits(cleared):
+            finish(session, cleared)
+            end_step(session, key)
+    elif session.plan.is_paused(key):
+        step = cleanup_step if action == "delete" else apply_step
+        if step(session, key, past_hook=True):
+            end_step(session, key)
+    advance(session)
+
+
+def _is_waited_for(session: StackSession, resource: Resource) -> bool:
+    return (
+        session.stack.phase is not Phase.IDLE
+        and (resource.current or resource.action is Action.DELETE)
+        and session.awaits(resource)
+    )
+
+
+def _go_on_later(session: StackSession) -> None:
+    """Defer a job for the rest, which is stored as steps that wait for nothing."""
+    stack = session.stack
+    args = {"stack_id": stack.id, "traversal": stack.traversal}
+    session.engine.env.work.defer(session.tx, ADVANCE, stack.id, args)
+
+
+_log = structlog.get_logger("stoker.stacks")
+
+
+def commit(session: StackSession, *, notify_parent: bool = True) -> None:
+    """
+    Write a session, set its deadline and wake the parent of a nested stack.
+
+    With ``notify_parent=False``, the resource of the nested stack checks the stack's state itself.
+    """
+    session.save()
+    if session.ended and session.stack.parent_id is None:
+        end_snapshot(session)
+    operation.set_deadline(session)
+    stack = session.stack
+    if stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
+        for grants in (session.engine.env.stack_users, session.engine.env.delegations):
+            if grants is not None:
+                grants.drop_stack(session.tx, stack)
+    if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
+        label_groups.stack_ended(session.tx, session.engine.env.work, stack.id)
+    if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:
+        _log_end(session)
+    if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and notify_parent:
+        session.tx.wake(Owner.resource(stack.parent_resource_id))
+
+
+def _log_end(session: StackSession) -> None:
+    """Log the end of an operation after the commit, without its reason, which may quote the output of scripts."""
+    stack = session.stack
+    write = partial(_log.warning if stack.status is Status.FAILED else _log.info, "stack.ended")
+    fields = {"stack_id": stack.id, "stack": stack.name, "project_id": stack.project_id}
+    session.tx.after_commit(partial(write, **fields, action=stack.action.value, status=stack.status.value))
+
+
+def _outlived_its_beginning(session: StackSession) -> bool:
+    """Return whether a group may wait for the operation. None can if the operation began in this transaction."""
+    return not session.created and (
+        session.before.status is Status.IN_PROGRESS or session.before.action is Action.SUSPEND
+    )
+
+
+@contextmanager
+def locked(tx: Tx, engine: Engine, resource_id: str, stack_id: str | None = None) -> Iterator[StackSession | None]:
+    """
+    Lock the stack of a resource. Yield its session, which is committed at the end; None if there is no such resource.
+
+    ``stack_id``: the resource's stack, if it is known.
+    """
+    unlocked = resources.find(tx, resource_id) if stack_id is None else None
+    stack_id = unlocked.stack_id if unlocked is not None else stack_id
+    stack = stacks.find(tx, stack_id, for_update=True) if stack_id is not None else None
+    if stack is None:
+        yield None
+        return
+    session = StackSession(tx, engine, stack)
+    yield session
+    commit(session)
+
+
+def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[Wake]) -> None:
+    """Check a resource after what it waits for has changed, and continue its stack. See ``Tx.wake``."""
+    stack_ids = [cause.deployment.stack_id for cause, _ in wakes if isinstance(cause, RunEnded)]
+    with locked(tx, engine, resource_id, next(iter(stack_ids), None)) as session:
+        for cause, tx.secrets in wakes if session is not None else ():
+            resource = session.resources.find_by_id(resource_id) if session is not None else None
+            if session is not None and resource is not None:
+                _apply(session, resource, cause)
+
+
+def _apply(session: StackSession, resource: Resource, cause: Cause) -> None:
+    match cause:
+        case DriftChanged():  # the stack itself does not change
+            session.events.record_signal(session.stack, resource, describe_drift(cause.check))
+        case Removed():
+            is_awaited = cause.deployment.status == Status.IN_PROGRESS and resource.action is not Action.DELETE
+            failure = f"The deployment ({cause.deployment.id}) was deleted." if is_awaited else None
+            if cause.deployment.status == Status.IN_PROGRESS:
+                wake(session, resource, failure)
+        case RunEnded():
+            wake(session, resource, changed=cause.deployment)
+        case Settled():
+            wake(session, resource, cause.failure)

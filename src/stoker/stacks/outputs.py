@@ -1,0 +1,108 @@
+"""
+A stack's outputs, evaluated on request. An output that cannot be evaluated has an error and affects no other.
+
+For all outputs and attributes, whole stacks are read with one statement per table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from stoker import hot
+from stoker.model.errors import EntityNotFound, StokerError
+from stoker.model.stack import Resource, Stack
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.templates.scope import LiveScope
+from stoker.store import configs, deployments, resources, servers, stacks
+from stoker.store.tx import Tx
+
+
+def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
+    """
+    Return a session that has read all resources of a stack.
+
+    A read transaction keeps the session for later calls. In a write transaction, each call reads the current state.
+    """
+    prefetched = tx.prefetched.get(("stack", stack.id)) if tx.prefetched is not None else None
+    if isinstance(prefetched, StackSession):
+        return prefetched
+    session = StackSession(tx, engine, stack)
+    present = resources.of_stack(tx, stack.id)
+    session.resources.preload(present)
+    if tx.prefetched is not None:
+        _prefetch_details(tx, present)
+        tx.prefetched["stack", stack.id] = session
+    return session
+
+
+def prefetch_tree(tx: Tx, root_id: str) -> None:
+    """
+    Read the whole tree of the root stack ``root_id``, so that later reads of its stacks need no statement each.
+
+    Does nothing in a write transaction, where the data may change.
+    """
+    if tx.prefetched is not None and ("tree", root_id) not in tx.prefetched:
+        tx.prefetched["tree", root_id] = True
+        members = stacks.prefetch(tx, root_id)
+        present = resources.prefetch(tx, [stack.id for stack in members])
+        _prefetch_details(tx, present)
+        deployments.prefetch_bodies(tx, [resource.physical_id or resource.id for resource in present])
+
+
+def is_prefetched(tx: Tx, stack: Stack) -> bool:
+    """Return whether the tree of the stack has been prefetched."""
+    return tx.prefetched is not None and ("tree", stack.root_id) in tx.prefetched
+
+
+def _prefetch_details(tx: Tx, present: Iterable[Resource]) -> None:
+    """Read the deployments and configs of the resources, and the facts of servers."""
+    ids = [resource.physical_id or resource.id for resource in present]
+    prefetched = deployments.prefetch(tx, ids)
+    configs.prefetch(tx, [*ids, *(deployment.config_id for deployment in prefetched)])
+    servers.prefetch_facts(tx, ids)
+
+
+#: Up to this number, outputs are evaluated one by one, so that a large stack need not be read for them.
+_FEW = 3
+#: Heat's text for an output without a description.
+_NO_DESCRIPTION = "No description given"
+
+
+def names(stack: Stack) -> list[dict[str, Any]]:
+    """Return names and descriptions of all outputs, without values."""
+    return [_named(name, output) for name, output in stack.outputs.items()]
+
+
+def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
+    """Return all outputs with values or errors."""
+    if len(stack.outputs) <= _FEW and not is_prefetched(tx, stack):
+        scope = LiveScope(StackSession(tx, engine, stack))
+    else:
+        prefetch_tree(tx, stack.root_id)
+        scope = LiveScope(prefetch_stack(tx, engine, stack))
+    return [_value(name, output, scope) for name, output in stack.outputs.items()]
+
+
+def one_value(tx: Tx, engine: Engine, stack: Stack, name: str) -> dict[str, Any]:
+    """Return one output with its value or error. Raises EntityNotFound."""
+    output = stack.outputs.get(name)
+    if output is None:
+        raise EntityNotFound(f"Specified output key {name} not found.")
+    return _value(name, output, LiveScope(StackSession(tx, engine, stack)))
+
+
+def _named(name: str, output: Mapping[str, Any]) -> dict[str, Any]:
+    return {"output_key": name, "description": output.get("description") or _NO_DESCRIPTION}
+
+
+def _value(name: str, output: Mapping[str, Any], scope: LiveScope) -> dict[str, Any]:
+    shown = {**_named(name, output), "output_value": None}
+    if "error" in output:
+        return {**shown, "output_error": output["error"]}
+    try:
+        shown["output_value"] = hot.evaluate(output["value"], scope)
+    except StokerError as error:
+        shown["output_error"] = str(error)
+    return shown

@@ -1,1 +1,0 @@
-"""Queries about stacks: outputs, attributes and exports."""

@@ -1,0 +1,145 @@
+"""Repetition of deployments: an update of the stack with its present template runs again what is marked as failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import structlog
+from msgspec.structs import replace
+
+from stoker.deployments import service
+from stoker.model.deployment import Deployment
+from stoker.model.errors import ActionInProgress, Conflict, StokerError, Unavailable
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.resources.base import is_created
+from stoker.resources.deployment_base import CREATED
+from stoker.stacks import operations
+from stoker.stacks.engine import Engine
+from stoker.stacks.operations import Options
+from stoker.stacks.templates.prepare import Identity, prepare_again
+from stoker.store import deployments, resources, servers, stacks
+from stoker.store.open import Store
+from stoker.store.tx import Tx
+
+#: Actions that an update of the stack repeats if they failed.
+_REPEATED = (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.RESUME)
+_log = structlog.get_logger("stoker.stacks")
+
+
+def retry(tx: Tx, engine: Engine, deployment: Deployment, requested_by: str) -> Deployment:
+    """
+    Run a failed deployment again, that of a stack by an update of the stack with its present template.
+
+    The run of a complete resource starts again in place, because a remediation of drift has failed. Raises Conflict,
+    also if nothing would run, and ActionInProgress.
+    """
+    failed = service.lock_failed(tx, deployment)
+    if failed.resource_id is None:
+        return service.retry(tx, engine.env, failed, requested_by)
+    resource, root = _resource_and_root(tx, failed)
+    if root.status is Status.IN_PROGRESS:
+        raise ActionInProgress(f"Stack {root.name} already has an action ({root.action}) in progress.")
+    if root.action in (Action.DELETE, Action.SUSPEND):
+        raise Conflict(f"Stack {root.name} is in {root.action}_{root.status}: {root.action.lower()} it again.")
+    if resource.status is Status.COMPLETE:
+        return service.retry(tx, engine.env, failed, requested_by)
+    if resource.status is not Status.FAILED or resource.action not in _REPEATED:
+        raise Conflict(
+            f"The resource {resource.name} is {resource.action}_{resource.status}: update stack {root.name} instead."
+        )
+    updated = repeat(tx, engine, root, (resource,))
+    after = deployments.get(tx, failed.id)
+    if after.config_id == failed.config_id and updated.status is not Status.IN_PROGRESS:
+        raise Conflict(
+            f"A retry would not run the deployment ({failed.id}) again: {updated.reason}. Update stack"
+            f" {root.name} with a template that changes the resource {resource.name}, or delete the deployment."
+        )
+    return after
+
+
+def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> Stack:
+    """
+    Update the stack with its present template, which repeats what failed. Return the stack.
+
+    ``failed``: resources of the stack or of its nested stacks, already stored as failed. The resources around them
+    count as failed, too, so that the update visits the nested stacks. Raises NotSupported.
+    """
+    around = {resource.id: resource for item in failed for resource in _around(tx, item)}
+    resources.save_all(
+        tx,
+        [
+            replace(resource, action=Action.UPDATE, status=Status.FAILED)
+            for resource in around.values()
+            if resource.action is not Action.DELETE
+        ],
+    )
+    source, identity = stacks.source(tx, root.id), Identity(root.id, root.name, root.project_id)
+    resolved = prepare_again(engine, source, identity, source.files, engine.budget(tx))
+    return operations.update(tx, engine, root.id, resolved, Options())
+
+
+def create_again(store: Store, engine: Engine, server_id: str, until: int) -> None:
+    """
+    Run CREATE of the stacks' deployments on a server whose machine was replaced, in the order of their requirements.
+
+    ``until``: the time of the replacement in microseconds since 1970. Later runs are for the new machine.
+    """
+    with store.read() as tx:
+        stack_ids = {deployment.stack_id for deployment in deployments.of_resources(tx, server_id, until)}
+        trees = [stacks.find(tx, id) for id in stack_ids if id is not None]
+    for root_id in sorted({stack.root_id for stack in trees if stack is not None}):
+        args = {"server_id": server_id, "until": until, "root_id": root_id}
+        try:
+            store.write(lambda tx, args=args: _create_tree_again(tx, engine, args))  # type: ignore[misc]  # binds the loop's variable
+        except Unavailable:
+            raise
+        except StokerError as error:  # for example, a file of the template no longer passes its checks
+            _log.warning("stack.not_repeated", stack_id=root_id, server_id=server_id, reason=error.message)
+        except Exception:
+            _log.exception("stack.not_repeated", stack_id=root_id, server_id=server_id)
+
+
+def _create_tree_again(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    root = stacks.find(tx, args["root_id"], for_update=True)
+    server = servers.find(tx, args["server_id"])
+    if root is None or root.action is Action.DELETE or server is None:
+        return
+    marked = [
+        replace(
+            resource,
+            action=Action.CREATE,
+            status=Status.FAILED,
+            reason=f"Server {server.name} was enrolled again",
+            data={**resource.data, CREATED: False},
+        )
+        for deployment in deployments.of_resources(tx, server.id, args["until"])
+        if (resource := resources.find(tx, deployment.resource_id or "")) is not None
+        and (resource.current and is_created(resource))
+        and stacks.get(tx, resource.stack_id).root_id == root.id
+    ]
+    resources.save_all(tx, marked)
+    if marked and root.action is not Action.SUSPEND:  # after the stack is resumed, its next update runs CREATE
+        repeat(tx, engine, root, marked)
+
+
+def _around(tx: Tx, resource: Resource) -> Iterator[Resource]:
+    """Yield the resources that represent the nested stacks around a resource, the innermost first."""
+    stack = stacks.get(tx, resource.stack_id)
+    while stack.parent_resource_id is not None:
+        parent = resources.find(tx, stack.parent_resource_id)
+        if parent is None:
+            return
+        yield parent
+        stack = stacks.get(tx, parent.stack_id)
+
+
+def _resource_and_root(tx: Tx, deployment: Deployment) -> tuple[Resource, Stack]:
+    """Return the deployment's resource, and the root of its tree of stacks. Raises Conflict."""
+    resource = resources.find(tx, deployment.resource_id or "")
+    stack = stacks.find(tx, resource.stack_id) if resource else None
+    root = stacks.find(tx, stack.root_id) if stack else None
+    if resource is None or root is None or not resource.current:
+        raise Conflict(f"The resource of the deployment ({deployment.id}) is gone or going: there is nothing to retry.")
+    return resource, root

@@ -1,0 +1,217 @@
+"""The types that a template names: resource types, files of nested stacks, and help for unknown names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from msgspec.structs import replace
+
+from stoker import hot
+from stoker.catalog.entry import SCHEME
+from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
+from stoker.hot.paths import Path
+from stoker.hot.words import clip, did_you_mean
+from stoker.model.errors import StackValidationFailed, StokerError
+from stoker.resources import nested_base
+from stoker.resources import properties as schemas
+from stoker.resources.base import Properties, ResourceType
+from stoker.resources.nested_base import TEMPLATE, is_template_name
+from stoker.resources.properties import Property, PropertyError
+from stoker.stacks.templates.report import FlawReport
+
+#: Services of OpenStack that Stoker does not provide, by prefix of their types.
+_NOT_MADE = {
+    "OS::Neutron::": "such things of Neutron",
+    "OS::Nova::": "such things of Nova",
+    "OS::Cinder::": "such things of Cinder",
+    "OS::Glance::": "such things of Glance",
+    "OS::Keystone::": "users or projects",
+    "OS::Octavia::": "load balancers",
+    "OS::Barbican::": "such things of Barbican",
+    "OS::Designate::": "DNS names",
+    "OS::Manila::": "shares",
+    "OS::Magnum::": "clusters",
+    "OS::Trove::": "databases",
+    "OS::Aodh::": "alarms",
+    "OS::Mistral::": "workflows",
+    "OS::Heat::AutoScalingGroup": "groups that scale by themselves",
+    "AWS::": "such things of AWS",
+}
+#: Types of the services for which there is a provider.
+_PROVIDED = ("OS::Neutron::", "OS::Nova::", "OS::Cinder::", "OS::Glance::", "OS::Barbican::")
+_MAP_IT = "map the type to OS::Heat::None, or to a template, in the environment's resource_registry."
+_NO_ENTRY = "The catalog has no such entry: `stoker catalog list` shows all entries."
+_MAP_THEM = "or map the types to others in the environment's resource_registry."
+#: Maximum number of resources that one error lists.
+_FEW = 5
+
+
+class UnknownTypes:
+    """Collects the unknown types of a template."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._known = names
+        self._resources: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
+        #: Type → resources, for types that need a cloud on a site without one, and why the site has none.
+        self._without_provider: dict[str, list[tuple[str, str]]] = {}
+        self._reason = ""
+
+    def add(self, definition: Definition, resolved: str | None, within: str, top: str | None) -> None:
+        """
+        Add a resource with an unknown type.
+
+        ``resolved``: the type to which the environment maps the declared type; None if the environment removes it.
+        ``within``: the place of the nested template, whose resource in the outermost template is ``top``.
+        """
+        self._resources.setdefault((definition.type, resolved), []).append(_place(definition, within, top))
+
+    def add_without_provider(self, definition: Definition, reason: str, within: str, top: str | None) -> None:
+        """Add a resource whose type needs a cloud, which this site does not have for this ``reason``."""
+        self._reason = reason
+        self._without_provider.setdefault(definition.type, []).append(_place(definition, within, top))
+
+    def flaws(self) -> Iterator[Flaw]:
+        """Yield one error for each unknown type, and one for all types that need a cloud."""
+        if self._without_provider:
+            types = "; ".join(f"{clip(name)} ({_names(places)})" for name, places in self._without_provider.items())
+            first = next(iter(self._without_provider.values()))[0]
+            reason = f"{self._reason[:1].upper()}{self._reason[1:]}; {_MAP_THEM}"
+            yield Flaw(f"These resources need a cloud: {types}. {reason}", ("resources", first[1], "type"))
+        for (declared, resolved), resources in self._resources.items():
+            mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
+            sentence = (
+                f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
+                f"Resources of that type: {_names(resources)}. {self._remedy(declared, resolved)}"
+            )
+            yield Flaw(sentence, ("resources", resources[0][1], "type"))
+
+    def _remedy(self, declared: str, resolved: str | None) -> str:
+        if resolved is None:
+            return "The environment's resource_registry removes it."
+        if is_template_name(resolved):
+            return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
+        service = resolved.rpartition("::")[0]
+        if hint := did_you_mean(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
+            return f"D{hint[3:]}"
+        for prefix, things in _NOT_MADE.items():
+            if resolved.startswith(prefix):
+                return f"{self._describe_absence(prefix, things)} {_MAP_IT}"
+        if hint := did_you_mean(resolved, self._known):
+            return f"D{hint[3:]}"
+        return f"M{_MAP_IT[1:]}"
+
+    def _describe_absence(self, prefix: str, things: str) -> str:
+        if prefix in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):
+            return "The types of a cloud are in plugins/openstack of Stoker's source: install it, or"
+        return f"Stoker makes no {things}:"
+
+
+def _place(definition: Definition, within: str, top: str | None) -> tuple[str, str]:
+    """Return the resource's name with its place, and the name of the resource in the outermost template."""
+    name = f"{within}resources.{definition.name}" if within else definition.name
+    return name, top or definition.name
+
+
+def _names(resources: list[tuple[str, str]]) -> str:
+    names = ", ".join(name for name, _ in resources[:_FEW])
+    return f"{names} and {len(resources) - _FEW} more" if len(resources) > _FEW else names
+
+
+_KINDS: Mapping[str, schemas.Kind] = {
+    "string": "string",
+    "number": "number",
+    "comma_delimited_list": "any",  # also text with commas, which the parameter itself parses
+    "json": "any",
+    "boolean": "boolean",
+}
+#: Placeholder for an unknown type, so that the rest of the template can be checked.
+_ANY_TYPE = replace(TEMPLATE, name="unknown")
+
+
+@lru_cache(maxsize=64)
+def parse_once(text: str) -> Template:
+    """Parse a template and cache it: a thousand members of one template are parsed once."""
+    return hot.parse(text)
+
+
+class TemplateTypes:
+    """Finds the types of the resources of all templates of one request. Errors are added to ``report``."""
+
+    def __init__(
+        self, types: Mapping[str, ResourceType], files: Mapping[str, str], report: FlawReport, *, has_provider: bool
+    ) -> None:
+        """``has_provider``: the site has a cloud or local servers."""
+        self._types = types
+        self._has_provider = has_provider
+        self._files = files
+        self._report = report
+        #: Errors of unreadable template files, by file name.
+        self._unreadable: dict[str, StokerError] = {}
+        self._unknown_types = UnknownTypes(types)
+
+    def find(self, environment: Environment, definition: Definition) -> ResourceType:
+        """Return the type of a resource. A type that is unknown or cannot be read gets a placeholder."""
+        name = environment.registry.resolve(definition.type, definition.name)
+        place: Path = ("resources", definition.name, "type")
+        if name is not None and is_template_name(name) and name in self._files:
+            with self._report.collect(place):
+                return self._provide(name, environment)
+            return _ANY_TYPE
+        resource_type = self._types.get(name) if name is not None else None
+        if resource_type is not None:
+            if resource_type.needs_provider and not self._has_provider:
+                reason = resource_type.needs_provider
+                self._unknown_types.add_without_provider(definition, reason, self._report.place, self._report.top)
+            return resource_type
+        self._unknown_types.add(definition, name, self._report.place, self._report.top)
+        return _ANY_TYPE
+
+    def parse(self, name: str) -> Template:
+        """Parse a template file. Raises a kind of Invalid, also for later uses of an unreadable file."""
+        if name in self._unreadable:
+            raise self._unreadable[name]
+        try:
+            return parse_once(self._files[name])
+        except StokerError as error:
+            self._unreadable[name] = type(error)(f"{name}: {error.message}")
+            raise self._unreadable[name] from None
+
+    def check_parameters(self, named: tuple[str, str, Any], environment: Environment, place: Path) -> Properties:
+        """
+        Return the values for the parameters of a template file; see ``ResourceType.template_file``.
+
+        ``place``: the path of the resource's properties. Raises Invalid if there is no such file.
+        """
+        key, file, values = named
+        if file not in self._files:
+            raise StackValidationFailed(f"{key}: {nested_base.missing(file)}")
+        schema = self._provide(file, environment).properties or {}
+        if values is UNKNOWN:
+            return dict.fromkeys(schema, UNKNOWN)
+        errors: list[PropertyError] = []
+        checked = schemas.check(schema, values or {}, errors=errors)
+        for error in errors:
+            self._report.add_property_error(error, place)
+        return checked
+
+    def report_unknown(self) -> None:
+        """Report the unknown types of all templates: one error for each type."""
+        for flaw in self._unknown_types.flaws():
+            self._report.add(flaw)
+
+    def _provide(self, name: str, environment: Environment) -> ResourceType:
+        """Return the resource type that a template file provides."""
+        template = self.parse(name)
+        properties = {
+            schema.name: Property(
+                kind=_KINDS[schema.type],
+                required=schema.default is None and schema.name not in environment.parameter_defaults,
+                update_allowed=True,
+                description=schema.description,
+            )
+            for schema in template.parameters.values()
+        }
+        attributes = {output.name: output.description for output in template.outputs.values()}
+        return replace(TEMPLATE, name=name, properties=properties, attributes=attributes)

@@ -1,0 +1,335 @@
+"""
+The runs that an operation would start on servers, in their order, as far as they are known beforehand.
+
+They use objects that the operation would create: contents of configs, and servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from stoker.deployments.configs import content_of, resolve_hook
+from stoker.hot import UNKNOWN, weigh
+from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.deployment import UNDO
+from stoker.model.errors import StokerError
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.model.trigger import Content
+from stoker.resources import deployment_base, deployment_runs, label_groups, nested_base, software_config
+from stoker.resources.base import Context, ResourceFailure
+from stoker.resources.deployment_runs import as_structured
+from stoker.resources.rollout import is_of_health
+from stoker.stacks import prechecks
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.decisions import ResourceChange, is_suspended
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.prechecks import STANDS_FOR
+from stoker.stacks.templates.prepare import ResolvedStack
+from stoker.stacks.templates.preview import Change, Kind, StackChanges, list_tree_changes
+from stoker.store import configs, servers
+from stoker.store.tx import Tx
+
+_CALLS = ("get_attr", "get_resource")
+
+
+class UnknownValue(Exception):
+    """A value of the deployment is unknown until the operation is applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Planner:
+    """Plans one operation: its changes to the stacks of a tree, and the runs that it would start."""
+
+    tx: Tx
+    engine: Engine
+    project_id: str
+    #: By the id that stands for a new config: the changes to its stack, and its own.
+    configs: dict[str, tuple[Mapping[str, Change], Change]] = field(default_factory=dict)
+    #: The first characters of these ids.
+    mark: str = field(default_factory=lambda: str(uuid4())[:24])
+
+    def list_levels(self, stack: Stack, resolved: ResolvedStack, *, exists: bool) -> Iterator[StackChanges]:
+        """
+        Yield the changes of an update of ``stack`` to ``resolved``, or of its creation: see ``list_tree_changes``.
+        """
+        return list_tree_changes(self.tx, self.engine, stack, resolved, exists=exists, references=self.refer)
+
+    def refer(self, change: Change, changes: Mapping[str, Change]) -> Any:
+        """
+        Return an id that stands for a new config, or the id of the enrolled server that a resource represents.
+
+        Any other reference is UNKNOWN. ``changes`` are those of the stack before ``change``, by name.
+        """
+        kind, name = self.engine.type(change.type).name, change.properties.get("name")
+        if kind in prechecks.CONFIGS | prechecks.COMPONENTS:
+            id = f"{self.mark}{len(self.configs):012x}"
+            self.configs[id] = (changes, change)
+            return id
+        if kind != STANDS_FOR or change.kind is not Kind.ADDED or not isinstance(name, str):
+            return UNKNOWN
+        enrolled = servers.find_enrolled(self.tx, name, self.project_id)
+        return enrolled.id if enrolled else UNKNOWN
+
+    def show(self, value: Any) -> Any:
+        """Return ``value`` with null in place of unknown parts, and of texts with the id of a new config."""
+        if isinstance(value, Mapping):
+            return {name: self.show(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self.show(part) for part in value]
+        return None if value is UNKNOWN or (isinstance(value, str) and self.mark in value) else value
+
+    def find_content(self, change: Change, changes: Mapping[str, Change]) -> Content:
+        """
+        Return what a deployment would run: the present config, or the one that the operation would create.
+
+        ``changes`` are those of the deployment's stack, by name. Raises UnknownValue, EntityNotFound, ResourceFailure.
+        """
+        require(changes, change, "config")
+        id = change.properties.get("config")
+        if id in self.configs:
+            content = self._find_new_content(*self.configs[id])
+        else:
+            config = configs.get(self.tx, id, self.project_id) if id else None
+            content = content_of(config) if config else _content(change.name, UNGROUPED, "", {})
+        deployment_runs.check_content(content)
+        return as_structured(content, change.properties)
+
+    def _find_new_content(self, changes: Mapping[str, Change], source: Change) -> Content:
+        for name in source.properties:
+            require(changes, source, name)
+        properties = software_config.expand(source.properties)
+        options = resolve_hook(self.tx, self.project_id, properties.get("options") or {})
+        properties = {**properties, "options": options}
+        if self.engine.type(source.type).name in prechecks.COMPONENTS:
+            return _content(source.name, COMPONENT, {"configs": properties["configs"]}, properties)
+        return _content(source.name, properties["group"] or UNGROUPED, properties["config"], properties)
+
+    def list_runs(self, levels: Iterable[StackChanges]) -> list[PlannedRun]:
+        """Return the runs of the stacks of a tree, with the names of servers."""
+        runs = [run for level in levels for run in self.plan(level)]
+        names = servers.find_several(self.tx, {run.server_id for run in runs if run.server_id is not None})
+        return [replace(run, server_name=names[run.server_id].name) if run.server_id in names else run for run in runs]
+
+    def plan(self, level: StackChanges) -> Iterator[PlannedRun]:
+        """Yield the runs: each removal before the run that takes its place, all other removals at the end."""
+        context = StackSession(self.tx, self.engine, level.stack).context
+        by_name = {change.name: change for change in level.changes}
+        starts: list[PlannedRun] = []
+        removals: list[PlannedRun] = []
+        for change in level.changes:
+            if self.engine.type(change.type).name not in prechecks.DEPLOYMENTS | prechecks.GROUPS:
+                continue
+            path = (*level.path, change.name)
+            for member in self._members(context, change, path, by_name):
+                starts.extend(member.starts())
+                removals.extend(member.removals(context))
+        for run in starts:
+            if run.action is Action.CREATE:
+                yield from [removal for removal in removals if _precedes(removal, run)]
+                removals = [removal for removal in removals if not _precedes(removal, run)]
+            yield run
+        yield from reversed(removals)
+
+    def _members(
+        self, context: Context, change: Change, path: tuple[str, ...], by_name: Mapping[str, Change]
+    ) -> Iterator[_Member]:
+        """Yield the deployment, or the members of the group."""
+        content, reason = None, None
+        if change.kind is not Kind.DELETED:
+            try:
+                content = self.find_content(change, by_name)
+            except (UnknownValue, ResourceFailure, StokerError) as error:
+                reason = str(error)
+        shared = _Member(
+            path="/".join(path),
+            change=change,
+            content=content,
+            reason=reason,
+            resource=change.resource,
+            is_replaced=change.kind is Kind.REPLACED,
+        )
+        if self.engine.type(change.type).name in prechecks.DEPLOYMENTS:
+            yield replace(shared, server=change.properties.get("server"))
+            return
+        yield from self._group_members(context, shared, by_name)
+
+    def _group_members(self, context: Context, group: _Member, by_name: Mapping[str, Change]) -> Iterator[_Member]:
+        change = group.change
+        present = {
+            member.name: member
+            for member in (nested_base.members(context, change.resource) if change.resource else ())
+            if member.current and not is_of_health(member.name) and member.action is not Action.INIT
+        }
+        if change.kind is Kind.DELETED:
+            wanted: Mapping[str, Any] = {}
+        else:
+            try:
+                for name in WHICH:
+                    require(by_name, change, name)
+                wanted = label_groups.foresee(context, change.resource, change.properties)
+            except UnknownValue as error:
+                yield replace(group, server=UNKNOWN, reason=group.reason or str(error), resource=None)
+                return
+        for name, id in wanted.items():
+            member = present.get(name)
+            stays = (
+                change.kind is not Kind.REPLACED
+                and member is not None
+                and member.properties.get("server") == id
+                and not deployment_base.must_replace(context, member, change.properties)
+            )
+            yield replace(group, path=f"{group.path}/{name}", server=id, resource=member, is_replaced=not stays)
+        for name in sorted(present.keys() - wanted.keys()):
+            path = f"{group.path}/{name}"
+            yield replace(group, path=path, server=None, resource=present[name])
+
+
+def require(changes: Mapping[str, Change], change: Change, name: str) -> None:
+    """Raise UnknownValue with the results on which an unknown property depends. ``changes`` are those of its stack."""
+    if not weigh(change.properties.get(name))[1]:
+        return
+    written = change.definition["properties"].get(name)
+    places = ((place, changes.get(place.partition(".")[0])) for place in _references(written))
+    unapplied = {place for place, source in places if source is not None and source.kind is not Kind.UNCHANGED}
+    what = ", ".join(sorted(unapplied)) or "results of the operation"
+    raise UnknownValue(f"{name} depends on {what}, unknown until applied")
+
+
+def _content(name: str, group: str, config: Any, properties: Mapping[str, Any]) -> Content:
+    return Content(
+        name=name,
+        group=group,
+        config=config,
+        inputs=tuple(properties.get("inputs") or ()),
+        outputs=tuple(properties.get("outputs") or ()),
+        options=properties.get("options") or {},
+        facts={},
+    )
+
+
+def _references(written: Any) -> Iterator[str]:
+    """Yield ``resource.attribute``, or ``resource``, for each reference in a value of a template."""
+    if isinstance(written, Mapping):
+        for call in _CALLS:
+            argument = written.get(call)
+            if isinstance(argument, str):
+                yield argument
+            elif isinstance(argument, list) and argument and isinstance(argument[0], str):
+                yield ".".join(str(part) for part in argument[:2])
+        for value in written.values():
+            yield from _references(value)
+    elif isinstance(written, list):
+        for item in written:
+            yield from _references(item)
+
+
+#: The properties of a group that name its servers.
+WHICH = frozenset(("servers", "labels", "selector"))
+
+
+class PlannedRun(Struct, frozen=True, kw_only=True):
+    """One run that an operation would start."""
+
+    #: Names of the resources from the outermost stack to the deployment, joined by slashes.
+    resource_name: str
+    action: Action
+    #: UNDO, or None: the run applies the config.
+    mode: str | None = None
+    #: None: the server is not known yet.
+    server_id: str | None = None
+    server_name: str | None = None
+    #: The change of the deployment, or of the group that it belongs to.
+    change: Change
+    #: None if it is not known yet; ``reason`` states why.
+    content: Content | None = None
+    reason: str | None = None
+
+
+class _Member(Struct, frozen=True, kw_only=True):
+    """A deployment of a stack or a member of a group, with the change of the operation."""
+
+    path: str
+    change: Change
+    content: Content | None
+    reason: str | None
+    #: The present resource of the deployment, if it exists.
+    resource: Resource | None
+    #: The id of the server; UNKNOWN, or None if the deployment goes.
+    server: Any = None
+    is_replaced: bool
+
+    def starts(self) -> Iterator[PlannedRun]:
+        """Yield the runs that bring the deployment to its definition."""
+        if self.change.kind is Kind.DELETED or self.server is None:
+            return
+        run = PlannedRun(
+            resource_name=self.path,
+            action=Action.CREATE,
+            server_id=self.server if isinstance(self.server, str) else None,
+            change=self.change,
+            content=self.content,
+            reason=self.reason,
+        )
+        for action in self._actions():
+            if self.content is None or deployment_runs.is_triggered(self.content, self.change.properties, action):
+                yield replace(run, action=action)
+
+    def _actions(self) -> Iterator[Action]:
+        if self.resource is None or self.is_replaced:
+            yield Action.CREATE
+            return
+        if is_suspended(self.resource) and self.resource.status is not Status.IN_PROGRESS:
+            yield Action.RESUME
+        if self._is_changed():
+            yield deployment_base.choose_action(self.resource, self.content, self.change.properties)
+
+    def _is_changed(self) -> bool:
+        """Return whether CREATE or UPDATE runs on an existing deployment that stays."""
+        assert self.resource is not None
+        if self.change.kind is not Kind.UPDATED:
+            return False
+        has_failed = self.resource.status is Status.FAILED and self.resource.action is not Action.RESUME
+        if has_failed:
+            return True
+        if self.change.change is ResourceChange.RETRY:
+            return bool(self.change.differing)
+        differing = set(self.change.differing) - WHICH
+        return not differing.issubset(deployment_base.SETTINGS) or not self.change.differing
+
+    def removals(self, context: Context) -> Iterator[PlannedRun]:
+        """Yield the run of the deployment's removal."""
+        goes = self.change.kind is Kind.DELETED or self.server is None or self.is_replaced
+        if self.resource is None or not goes or _is_deleting(self.resource):
+            return
+        content = deployment_runs.find_removal(context, self.resource)
+        if content is None:
+            return
+        properties = self.resource.properties
+        is_action = deployment_runs.is_triggered(content, properties, Action.DELETE)
+        yield PlannedRun(
+            resource_name=self.path,
+            action=Action.DELETE,
+            mode=None if is_action else UNDO,
+            server_id=properties.get("server"),
+            change=self.change,
+            content=content,
+        )
+
+
+def _is_deleting(resource: Resource) -> bool:
+    return resource.action is Action.DELETE and resource.status is Status.IN_PROGRESS
+
+
+def _precedes(removal: PlannedRun, run: PlannedRun) -> bool:
+    """Return whether the removal runs before a CREATE, which takes its place on the server."""
+    if removal.server_id != run.server_id:
+        return False
+    contents = [None if one.content is None else (one.content.group, one.content.config) for one in (removal, run)]
+    return removal.resource_name == run.resource_name or (contents[0] == contents[1] and contents[0] is not None)

@@ -1,0 +1,117 @@
+"""Queries about the whole site: shared properties, figures that operators monitor, and the sizes of the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from stoker.model.server import AgentAccess, Kind
+from stoker.store import jobs, rows
+from stoker.store.migrate import expected_columns
+from stoker.store.sql import compose, sql
+from stoker.store.tx import Tx
+
+_GET = sql("SELECT value FROM site_properties WHERE name = :name")
+_ADD = sql("INSERT INTO site_properties (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING")
+_SET = sql(
+    "INSERT INTO site_properties (name, value) VALUES (:name, :value)"
+    " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
+)
+#: The rules of ``model.server.Server.status``.
+_SERVERS = sql(
+    f"""SELECT status, count(*) FROM (SELECT CASE
+        WHEN agent_access != '{AgentAccess.ALLOWED}' THEN agent_access
+        WHEN last_seen > :since THEN 'ONLINE'
+        WHEN last_seen IS NOT NULL THEN 'OFFLINE'
+        WHEN kind = '{Kind.ENROLLED}' AND key_generation = 0 THEN 'ENROLLING'
+        ELSE 'NEVER_SEEN' END AS status FROM servers) AS statuses GROUP BY status"""
+)
+#: The kind of the database, its bytes, and those of SQLite's free pages.
+_DATABASE = sql(
+    "SELECT 'sqlite', page_count * page_size, freelist_count * page_size"
+    " FROM pragma_page_count(), pragma_page_size(), pragma_freelist_count()",
+    postgresql="SELECT 'postgresql', pg_database_size(current_database()), 0",
+)
+#: Whether the database tells the sizes: SQLite does if it was built with a virtual table.
+_TELLS_SIZES = sql("SELECT 1 FROM pragma_module_list WHERE name = 'dbstat'", postgresql="SELECT 1")
+_SIZES = sql(
+    """SELECT m.tbl_name, SUM(CASE WHEN m.type = 'table' THEN s.pgsize ELSE 0 END),
+        SUM(CASE WHEN m.type = 'index' THEN s.pgsize ELSE 0 END)
+    FROM (SELECT name, SUM(pgsize) AS pgsize FROM dbstat GROUP BY name) AS s
+    JOIN sqlite_master AS m ON m.name = s.name GROUP BY m.tbl_name""",
+    postgresql="SELECT relname, pg_table_size(relid), pg_indexes_size(relid) FROM pg_stat_user_tables"
+    " WHERE schemaname = current_schema()",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteFigures:
+    """The figures at one time. All processes of a site read the same."""
+
+    servers: Mapping[str, int]
+    jobs: jobs.Backlog
+    database_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """
+    A table's number of rows, and the bytes of its rows and of its indexes, with the space of deleted rows.
+
+    None: this SQLite does not tell the sizes.
+    """
+
+    name: str
+    rows: int
+    table_bytes: int | None
+    index_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseSize:
+    """The size of the database, and its tables, largest first. ``free_bytes`` are those of SQLite's free pages."""
+
+    dialect: str
+    total_bytes: int
+    free_bytes: int
+    tables: list[TableSize]
+
+
+def get_property(tx: Tx, name: str) -> str | None:
+    """Return the value of a property, which all processes on this database share, or None if it is not set."""
+    value: str | None = tx.scalar(_GET, {"name": name})
+    return value
+
+
+def add_property(tx: Tx, name: str, value: str) -> str:
+    """Set a property unless it has a value. Return its value, which another process may have set."""
+    tx.execute_fast(_ADD, {"name": name, "value": value})
+    return get_property(tx, name) or value
+
+
+def replace_property(tx: Tx, name: str, value: str) -> None:
+    """Set a property, and overwrite any previous value."""
+    tx.execute_fast(_SET, {"name": name, "value": value})
+
+
+def read_figures(tx: Tx, offline_after: timedelta) -> SiteFigures:
+    """Read the figures. ``offline_after`` is the time without a heartbeat after which a server is OFFLINE."""
+    since = rows.to_micros(tx.now - offline_after)
+    return SiteFigures(
+        servers={status: int(count) for status, count in tx.fetch_all(_SERVERS, {"since": since})},
+        jobs=jobs.backlog(tx),
+        database_bytes=int(tx.execute_fast(_DATABASE, {})[1]),
+    )
+
+
+def read_sizes(tx: Tx) -> DatabaseSize:
+    """Read the sizes. Takes a time that grows with the database, because all rows are counted."""
+    stored = tx.fetch_all(_SIZES, {}) if tx.scalar(_TELLS_SIZES, {}) else ()
+    sizes: dict[str, tuple[int, int]] = {name: (int(table), int(index)) for name, table, index in stored}
+    dialect, total, free = tx.execute_fast(_DATABASE, {})
+    names = {table for table, _ in expected_columns()} - {"schema_version"}
+    counts = {name: tx.scalar(compose(f"SELECT count(*) FROM {name}"), {}) for name in names}
+    tables = [TableSize(name, int(count), *sizes.get(name, (None, None))) for name, count in counts.items()]
+    tables.sort(key=lambda table: (-(table.table_bytes or 0) - (table.index_bytes or 0), -table.rows, table.name))
+    return DatabaseSize(dialect, int(total), int(free), tables)

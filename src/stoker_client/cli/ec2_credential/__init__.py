@@ -1,1 +1,0 @@
-"""EC2 credentials: keys to sign requests to CloudFormation's API with."""

@@ -1,1 +1,0 @@
-"""Take stacks over from other services."""

@@ -1,0 +1,162 @@
+"""What an undo leaves on a server, through the command line and a real agent."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.agents import OwnAgent, own_agent
+from support.server import Served, served
+
+pytestmark = pytest.mark.slow
+
+STEPS = {
+    "stoker_catalog_version": 1,
+    "name": "texts",
+    "version": 1,
+    "description": "A file",
+    "group": "python",
+    "library": "steps/1",
+    "inputs": [{"name": name, "description": "an input"} for name in ("path", "content")],
+    "config": "def apply(steps):\n    import os, pwd\n    steps.file(steps.inputs['path'], steps.inputs['content'],"
+    " owner=pwd.getpwuid(os.geteuid()).pw_name)\n",
+    "options": {"undo": True},
+}
+#: The same work by the hook of the group file, and by steps of the catalog.
+KINDS = ("file", "steps")
+
+
+@pytest.fixture(scope="module")
+def stoker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with served(tmp_path_factory.mktemp("undo")) as running:
+        yield running
+
+
+@dataclass
+class Site:
+    """Files on one machine, managed by deployments."""
+
+    stoker: Served
+    agent: OwnAgent
+    server: str
+    folder: Path
+    kind: str
+
+    def path(self, name: str) -> Path:
+        return self.agent.work / name
+
+    def config(self) -> dict[str, Any]:
+        if self.kind == "steps":
+            return {"config": "".join(f"{key}: {json.dumps(value)}\n" for key, value in STEPS.items())}
+        inputs = [{"name": "path"}, {"name": "content"}]
+        return {"group": "file", "options": {"undo": True}, "inputs": inputs}
+
+    def stack(self, verb: str, *words: str, **paths: str) -> str:
+        """Run ``stoker stack`` with a deployment for each name, which writes the name into the file of that name."""
+        resources: dict[str, Any] = {"config": {"type": "OS::Heat::SoftwareConfig", "properties": self.config()}}
+        for name, path in paths.items():
+            values = {"path": str(self.path(path)), "content": f"{name}\n"}
+            properties = {"config": {"get_resource": "config"}, "server": self.server, "input_values": values}
+            resources[name] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+        template = self.folder / "t.json"
+        template.write_text(json.dumps({"heat_template_version": "2018-08-31", "resources": resources}))
+        done = self.stoker.run("stack", verb, self.server, *(("-t", str(template)) if paths else ()), *words)
+        return done.stdout + done.stderr
+
+    def delete(self) -> None:
+        self.stack("delete", "--yes", "--wait")
+
+    def texts(self, *names: str) -> list[str | None]:
+        return [path.read_text() if (path := self.path(name)).exists() else None for name in names]
+
+
+@pytest.fixture(params=KINDS)
+def site(stoker: Served, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
+    name = f"m{abs(hash(request.node.name)) % 10**8}"
+    with own_agent(tmp_path / "agent") as agent:
+        agent.enroll(stoker, name)
+        agent.start()
+        server = json.loads(agent.root.joinpath("etc", "agent.json").read_text())["server_id"]
+        stoker.until(lambda: stoker.json("server", "show", server)["status"] == "ONLINE")
+        yield Site(stoker, agent, stoker.json("server", "show", server)["name"], tmp_path, request.param)
+
+
+def test_deployments_without_a_stack_whose_configs_have_one_name_undo_their_own_work(site: Site) -> None:
+    for name in ("a", "b"):
+        site.path(name).write_text(f"before {name}\n")
+    created = site.stoker.heat("POST", "/software_configs", {"name": "motd", **site.config()}).body
+    ids = {}
+    for name in ("a", "b"):
+        words = ["--config", created["software_config"]["id"], "--server", site.server, "--wait"]
+        words += ["-i", f"path={site.path(name)}", "-i", f"content={name}\n"]
+        ids[name] = site.stoker.json("deployment", "create", *words)["id"]
+    assert site.texts("a", "b") == ["a\n", "b\n"]
+    for name, left in (("a", "b\n"), ("b", "before b\n")):
+        site.stoker.run("deployment", "delete", ids[name], "--yes")
+        site.stoker.until(
+            lambda name=name: site.stoker.run("deployment", "show", ids[name], check=False).returncode != 0
+        )
+        assert site.texts("a", "b") == ["before a\n", left]
+
+
+def test_a_trigger_with_another_path_changes_nothing_of_the_deployments_undo(site: Site) -> None:
+    for name in ("a", "b"):
+        site.path(name).write_text(f"before {name}\n")
+    site.stack("create", "--wait", d="a")
+    site.stoker.run("trigger", site.server, "d", "-i", f"path={site.path('b')}", "--follow")
+    assert site.texts("a", "b") == ["d\n", "d\n"]
+    site.stoker.run("trigger", site.server, "d", "DELETE", "-i", f"path={site.path('b')}", "--follow", check=False)
+    assert site.texts("a") == ["d\n"], "the undo of a trigger leaves the deployment's file"
+    site.delete()
+    assert site.texts("a", "b") == ["before a\n", "d\n"]
+
+
+def test_a_trigger_that_corrects_a_file_does_not_prevent_its_undo(site: Site) -> None:
+    site.stack("create", "--wait", d="a")
+    site.path("a").write_text("drift\n")
+    site.stoker.run("trigger", site.server, "d", "--follow")
+    assert site.texts("a") == ["d\n"]
+    site.delete()
+    assert site.texts("a") == [None]
+
+
+def test_a_file_that_moves_leaves_its_former_path_as_it_was(site: Site) -> None:
+    for name in ("a", "b"):
+        site.path(name).write_text(f"before {name}\n")
+    site.stack("create", "--wait", d="a")
+    site.stack("update", "--wait", d="b")
+    assert site.texts("b") == ["d\n"]
+    if site.kind == "file":
+        assert site.texts("a") == ["before a\n"]
+    site.delete()
+    assert site.texts("a", "b") == ["before a\n", "before b\n"]
+
+
+def test_two_deployments_that_exchange_their_paths_keep_both_files(site: Site) -> None:
+    site.path("a").write_text("before a\n")
+    site.stack("create", "--wait", d="a", e="b")
+    site.stack("update", "--wait", d="b", e="a")
+    assert site.texts("a", "b") == ["e\n", "d\n"]
+    site.delete()
+    assert site.texts("a", "b") == ["before a\n", None]
+
+
+@pytest.mark.parametrize("before", [None, "before\n"])
+def test_a_renamed_resource_keeps_its_file_until_it_is_deleted(site: Site, before: str | None) -> None:
+    if before:
+        site.path("a").write_text(before)
+    site.stack("create", "--wait", old="a")
+    values = {"path": str(site.path("a")), "content": "old\n"}
+    template = json.loads(site.folder.joinpath("t.json").read_text())
+    template["resources"]["new"] = template["resources"].pop("old")
+    assert template["resources"]["new"]["properties"]["input_values"] == values
+    site.folder.joinpath("t.json").write_text(json.dumps(template))
+    site.stoker.run("stack", "update", site.server, "-t", str(site.folder / "t.json"), "--wait")
+    assert site.texts("a") == ["old\n"]
+    site.delete()
+    assert site.texts("a") == [before]

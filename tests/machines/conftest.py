@@ -1,0 +1,41 @@
+"""Test machines with Stoker's package."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+import stoker_relay
+
+_SOURCES = Path(stoker_relay.__file__).parents[1]
+_PROGRAM = """#!/usr/bin/python3
+import sys
+sys.path[:0] = ["/opt/stoker/src", "/opt/stoker/lib"]
+from stoker_client.cli.main import main
+sys.exit(main())
+"""
+
+
+@pytest.fixture
+def image(tmp_path) -> Path:
+    """The files of a machine with Stoker's package: hard links of the libraries of this Python."""
+    folder = tmp_path / "image"
+    home = folder / "opt" / "stoker"
+    home.mkdir(parents=True)
+    subprocess.run(["cp", "-al", sysconfig.get_path("purelib"), str(home / "lib")], check=True)
+    for sources in (_SOURCES, *_SOURCES.parent.glob("plugins/*/src")):
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(sources, home / "src", ignore=ignored, dirs_exist_ok=True)
+    for program in (folder / "usr" / "local" / "bin" / "stoker", home / "bin" / "stoker"):
+        program.parent.mkdir(parents=True)
+        program.write_text(_PROGRAM)
+    for path in (folder, *folder.rglob("*")):
+        if path.is_dir():
+            path.chmod(0o755)
+    for program in folder.rglob("bin/stoker"):
+        program.chmod(0o755)
+    return folder

@@ -1,0 +1,203 @@
+"""Whatever operations, results and cancellations come, in any order: docs/actions.md holds, and nothing hangs."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import pytest
+
+from stoker.deployments import service
+from stoker.model.deployment import Deployment
+from stoker.model.errors import StokerError
+from stoker.model.stack import Stack
+from stoker.model.status import Action
+from stoker.stacks import operations, repetition
+from stoker.stacks.operations import Options
+from stoker.store import deployments, resources, stacks
+from support.fleet import Fleet
+from support.search import examples
+from support.stacks import World
+from support.templates import template
+
+pytestmark = pytest.mark.slow
+
+ACTIONS = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
+CONFIG = {
+    "type": "OS::Heat::SoftwareConfig",
+    "properties": {"group": "script", "config": "echo", "inputs": [{"name": "v"}]},
+}
+
+
+class Life:
+    """One stack on two servers, with random operations and results."""
+
+    def __init__(self, heat: World, seed: int) -> None:
+        self.heat = heat
+        self.random = random.Random(seed)
+        self.servers = [server.id for server in Fleet(heat).servers(2)]
+        self.value = 0
+        #: The actions of each place (name and server) in the order of their ends, and whether each succeeded.
+        self.trace: dict[tuple[str, str], list[tuple[str, bool]]] = {}
+        self.operations: list[str] = []
+        self.stack: Stack | None = None
+
+    def template(self) -> dict[str, Any]:
+        self.value += 1
+
+        def deployment(*after: str) -> dict[str, Any]:
+            properties = {
+                "config": {"get_resource": "config"},
+                "server": self.random.choice(self.servers),
+                "actions": ACTIONS,
+                "input_values": {"v": self.value},
+                "signal_transport": self.random.choice(["STOKER_SIGNAL", "STOKER_SIGNAL", "CFN_SIGNAL"]),
+            }
+            return {"type": "OS::Heat::SoftwareDeployment", "properties": properties, "depends_on": list(after)}
+
+        first = self.random.choice(["a", "a", "a", "renamed"])
+        resources = {"config": CONFIG, first: deployment()}
+        if self.random.random() < 0.7:
+            resources["b"] = deployment(first)
+        if self.random.random() < 0.4:
+            resources["c"] = deployment()
+        places = {
+            name: self.servers.index(one["properties"]["server"]) for name, one in resources.items() if name != "config"
+        }
+        self.operations.append(f"template {self.value}: {places}")
+        return template(resources)
+
+    def pending(self) -> list[tuple[Deployment, str, str]]:
+        """Return (deployment, action, resource name) of the runs in the documents, in their order."""
+        with self.heat.store.read() as tx:
+            listed = []
+            for server in self.servers:
+                for run in deployments.to_run(tx, server):
+                    inputs = {entry["name"]: entry.get("value") for entry in json.loads(run.body)["inputs"]}
+                    deployment = deployments.get(tx, run.deployment_id)
+                    if not deployment.cancelling:
+                        listed.append((deployment, inputs["deploy_action"], inputs["deploy_resource_name"]))
+            return listed
+
+    def report(self, *, succeeds: bool) -> None:
+        """Complete or fail a pending run; each server runs its own in order."""
+        waiting = self.pending()
+        if not waiting:
+            return
+        server = self.random.choice(waiting)[0].server_id
+        deployment, action, name = next(one for one in waiting if one[0].server_id == server)
+        self.check(action, name, server)
+        self.trace.setdefault((name, server), []).append((action, succeeds))
+        place = f"{name} on {self.servers.index(server)}"
+        self.operations.append(f"{action} of {place} {'succeeds' if succeeds else 'fails'}")
+        self.heat.report(deployment, deploy_status_code=0 if succeeds else 1)
+
+    def check(self, action: str, name: str, server: str) -> None:
+        if action != "UPDATE":
+            return
+        before = self.trace.get((name, server), [])
+        since = before[max((place + 1 for place, (ran, _) in enumerate(before) if ran == "DELETE"), default=0) :]
+        assert ("CREATE", True) in since, self.describe()
+
+    def operate(self) -> None:
+        """Run a random operation. A refused one changes nothing."""
+        kind = self.random.random()
+        try:
+            if self.stack is None:
+                self.operations.append("create")
+                self.stack = self.heat.create(self.template(), f"s{self.value}", self.options())
+            elif kind < 0.6:
+                self.operations.append("update")
+                self.stack = self.heat.update(self.stack, self.template(), self.options())
+            elif kind < 0.75:
+                action = self.random.choice([Action.SUSPEND, Action.RESUME, Action.RESUME, Action.CHECK])
+                self.operations.append(action.lower())
+                self.write(lambda tx: operations.run_action(tx, self.heat.engine, self.id, action))
+            elif kind < 0.8:
+                self.operations.append("cancel")
+                rollback = self.random.random() < 0.5
+                self.write(lambda tx: operations.cancel(tx, self.heat.engine, self.id, rollback=rollback))
+            elif kind < 0.97:
+                self.touch()
+            else:
+                self.operations.append("delete")
+                self.write(lambda tx: operations.delete(tx, self.heat.engine, self.id))
+        except StokerError as error:
+            self.operations.append(f"refused: {error.message}")
+
+    @property
+    def id(self) -> str:
+        assert self.stack is not None
+        return self.stack.id
+
+    def options(self) -> Options:
+        return Options(disable_rollback=self.random.random() < 0.5)
+
+    def touch(self) -> None:
+        """Cancel or retry a deployment."""
+        listed = self.heat.deployments()
+        if listed:
+            deployment, env = self.random.choice(listed), self.heat.engine.env
+            if self.random.random() < 0.5:
+                self.operations.append("cancel a run")
+                self.write(lambda tx: service.cancel(tx, env, deployment, "ann", force=True))
+            else:
+                self.operations.append("retry")
+                self.write(lambda tx: repetition.retry(tx, self.heat.engine, deployment, "ann"))
+
+    def write(self, do: Any) -> None:
+        self.heat.store.write(do)
+        self.refresh()
+
+    def refresh(self) -> None:
+        if self.stack is not None:
+            with self.heat.store.read() as tx:
+                self.stack = stacks.find(tx, self.stack.id)
+        if self.stack is not None and self.stack.deleted_at is not None:
+            self.stack = None
+
+    def describe(self) -> str:
+        """Return the operations so far and the state of the resources."""
+        assert self.stack is not None
+        with self.heat.store.read() as tx:
+            everything = resources.of_stack(tx, self.stack.id)
+        states = [
+            f"{one.name} {one.action}_{one.status}{'' if one.current else ' (outdated)'} {one.reason}"
+            for one in everything
+        ]
+        return "\n".join([*self.operations, f"{self.stack.action}_{self.stack.status} {self.stack.phase}", *states])
+
+    def settle(self) -> None:
+        """Complete all runs. Nothing stays in progress."""
+        for _ in range(100):
+            if not self.pending():
+                break
+            self.report(succeeds=True)
+        self.refresh()
+        if self.stack is not None:
+            assert self.stack.status != "IN_PROGRESS", self.describe()
+            for resource in self.heat.resources(self.stack).values():
+                assert resource.status != "IN_PROGRESS", self.describe()
+        for deployment in self.heat.deployments():
+            assert deployment.status != "IN_PROGRESS", self.describe()
+            name = next(
+                (one.name for one in self.heat.resources(self.stack).values() if one.id == deployment.resource_id), None
+            ) if self.stack else None  # fmt: skip
+            if deployment.status == "COMPLETE" and name is not None:
+                last = self.trace[name, deployment.server_id][-1]
+                assert last == (deployment.action, True), f"{name}: {last}\n{self.describe()}"
+
+
+@pytest.mark.parametrize("seed", range(examples(30)))
+def test_the_rules_hold_after_any_operations(heat: World, seed: int) -> None:
+    life = Life(heat, seed)
+    for _ in range(60):
+        if life.random.random() < 0.4:
+            life.operate()
+        else:
+            life.report(succeeds=life.random.random() < 0.7)
+        life.refresh()
+        if life.random.random() < 0.05:
+            life.settle()
+    life.settle()
