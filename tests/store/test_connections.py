@@ -56,7 +56,7 @@ def test_a_server_under_load_stays_within_its_connections(tmp_path, postgresql_s
 
         def count() -> None:
             nonlocal most
-            text = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+            text = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND backend_type = 'client backend'"
             with psycopg.connect(postgresql_server, autocommit=True) as connection:
                 while not end.is_set():
                     ((number,),) = connection.execute(text, [name])
