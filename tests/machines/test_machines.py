@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
@@ -119,7 +120,7 @@ with Machines.open() as machines:
 def test_machines_of_a_killed_process_end_and_are_removed(machines):
     script = subprocess.run(
         [sys.executable, "-c", _CRASH],
-        env={"PYTHONPATH": ":".join(sys.path), "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"},
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
         capture_output=True,
         text=True,
         check=False,
