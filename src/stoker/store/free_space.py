@@ -23,8 +23,8 @@ _PAGES = sql(
     " FROM pragma_page_count(), pragma_freelist_count(), pragma_auto_vacuum()"
 )
 _INCREMENTAL = 2
-#: SQLite frees one page for each row that is fetched.
-_FREE = sql(f"PRAGMA incremental_vacuum({_BATCH})")
+#: One page, because SQLite moves a page at each step of this statement, and versions of Python take one step or all.
+_FREE = sql("PRAGMA incremental_vacuum(1)")
 
 
 def reclaim(store: Store) -> int:
@@ -40,7 +40,9 @@ def reclaim(store: Store) -> int:
 
 def _free_some(tx: Tx) -> int:
     pages, free, vacuum = tx.execute_fast(_PAGES, {})
-    if free <= max(_RESERVE_PAGES, int(pages * _RESERVE_SHARE)) or vacuum != _INCREMENTAL:
+    surplus = free - max(_RESERVE_PAGES, int(pages * _RESERVE_SHARE))
+    if surplus <= 0 or vacuum != _INCREMENTAL:
         return 0
-    tx.fetch_all(_FREE, {})
+    for _ in range(min(surplus, _BATCH)):
+        tx.fetch_all(_FREE, {})
     return int(free - tx.execute_fast(_PAGES, {})[1])
