@@ -191,9 +191,10 @@ def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str
     changes = {name: value for name, value in asdict(body).items() if value is not None}
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
     audit_trail.describe_deployment(tx, request, deployment)
-    config = _find_config(tx, request.project, body.config_id or deployment.config_id, body.input_values or {})
-    if config.id != deployment.config_id:
-        refuse_missing_hook(tx, config, deployment.server_id, body.action)
+    if body.config_id or body.input_values is not None:  # a result alone does not need the text of its config
+        config = _find_config(tx, request.project, body.config_id or deployment.config_id, body.input_values or {})
+        if config.id != deployment.config_id:
+            refuse_missing_hook(tx, config, deployment.server_id, body.action)
     user = request.user.user_name
     return enclose(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
 
