@@ -31,8 +31,12 @@ class Deployments:
         self._wire = wire
 
     def all(self, server_id: str | None = None) -> list[Deployment]:
-        """Return the deployments of the project, or of one server, oldest first."""
-        answer = self._wire.get("/software_deployments", {"server_id": server_id})
+        """
+        Return the deployments of the project, or of one server, oldest first.
+
+        Stoker names what a deployment belongs to, as in ``show``; Heat does not.
+        """
+        answer = self._wire.get("/software_deployments", {"server_id": server_id, "names": "true"})
         return cast(list[Deployment], part(answer, "software_deployments"))
 
     def find_id(self, ref: str) -> str:
@@ -45,9 +49,13 @@ class Deployments:
             return ref
         if "/" in ref:
             return self._id_of_resource(ref)
-        names = {config["id"]: config["name"] for config in Configs(self._wire).all(derived=True)}
-        deployments = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in self.all()]
-        return str(choose(deployments, ref, "deployment")["id"])
+        deployments = self.all()
+        if all("config_name" in deployment for deployment in deployments):
+            names = {deployment["config_id"]: deployment["config_name"] for deployment in deployments}
+        else:  # Heat
+            names = {config["id"]: config["name"] for config in Configs(self._wire).all(derived=True)}
+        named = [{**deployment, "name": names.get(deployment["config_id"])} for deployment in deployments]
+        return str(choose(named, ref, "deployment")["id"])
 
     def _id_of_resource(self, ref: str) -> str:
         resource = Stacks(self._wire).resource(ref)
@@ -58,7 +66,8 @@ class Deployments:
 
     def show(self, id_: str, *, patient: bool = False) -> Deployment:
         """Return one deployment. ``patient`` waits for a service that restarts."""
-        return cast(Deployment, part(self._wire.get(_path(id_), patient=patient), "software_deployment"))
+        answer = self._wire.get(_path(id_), {"names": "true"}, patient=patient)
+        return cast(Deployment, part(answer, "software_deployment"))
 
     def create(self, body: Mapping[str, Any]) -> Deployment:
         """Create a deployment of a config on a server."""
@@ -135,6 +144,23 @@ class Deployments:
             if page["status"] != RUNNING:
                 return
             _breathe(since=began)
+
+
+def name_of(deployment: Deployment) -> str:
+    """Return ``STACK/RESOURCE`` or the name of the config; without names, as Heat's API, the id."""
+    if deployment.get("resource_name"):
+        return f"{deployment.get('stack_name')}/{deployment['resource_name']}"
+    return deployment.get("config_name") or deployment["id"]
+
+
+def server_name_of(deployment: Deployment) -> str:
+    """Return the name of the deployment's server, or its id if the service does not know the name."""
+    return deployment.get("server_name") or deployment["server_id"]
+
+
+def requester_of(run: Mapping[str, Any]) -> str | None:
+    """Return who requested a run: a user, or the stack that the deployment belongs to. Heat's API does not say it."""
+    return run["requested_by"] or "the stack" if "requested_by" in run else None
 
 
 def _breathe(since: float) -> None:

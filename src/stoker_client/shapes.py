@@ -106,6 +106,11 @@ class Deployment(TypedDict):
     output_values: NotRequired[dict[str, Any] | None]
     creation_time: NotRequired[str]
     updated_time: NotRequired[str]
+    server_name: NotRequired[str | None]
+    stack_name: NotRequired[str | None]
+    resource_name: NotRequired[str | None]
+    config_name: NotRequired[str | None]
+    requested_by: NotRequired[str | None]
 
 
 class RunChange(TypedDict, total=False):

@@ -71,6 +71,8 @@ class LittleHeat(Extensions):
         #: What a new deployment gives as its reason.
         self.first_reason = "Waiting for the agent"
         self.deployments: dict[str, dict[str, Any]] = {}
+        #: Whether it names what deployments belong to, as Stoker; Heat does not.
+        self.knows_names = True
         self.servers: dict[str, dict[str, Any]] = {}
         self.script = Script()
         self.triggers: dict[str, dict[str, Any]] = {}
@@ -233,7 +235,7 @@ class LittleHeat(Extensions):
     def list_deployments(self, query: dict[str, str], **_: Any) -> Any:
         wanted = query.get("server_id")
         found = [d for d in self.deployments.values() if wanted in (None, d["server_id"])]
-        return {"software_deployments": found}
+        return {"software_deployments": [self._with_names(d, query) for d in found]}
 
     def create_deployment(self, body: Any, **_: Any) -> Any:
         source = self.configs[body["config_id"]]
@@ -254,8 +256,23 @@ class LittleHeat(Extensions):
         self.deployments[deployment["id"]] = deployment
         return {"software_deployment": deployment}
 
-    def show_deployment(self, id_: str, **_: Any) -> Any:
-        return {"software_deployment": self._get(self.deployments, id_, "Software Deployment")}
+    def show_deployment(self, id_: str, query: dict[str, str], **_: Any) -> Any:
+        deployment = self._get(self.deployments, id_, "Software Deployment")
+        return {"software_deployment": self._with_names(deployment, query)}
+
+    def _with_names(self, deployment: dict[str, Any], query: dict[str, str]) -> dict[str, Any]:
+        if "names" not in query or not self.knows_names:
+            return deployment
+        server = self.servers.get(deployment.get("server_id"))
+        config = self.configs.get(deployment.get("config_id"))
+        return {
+            **deployment,
+            "server_name": server and server["name"],
+            "stack_name": None,
+            "resource_name": None,
+            "config_name": config and config["name"],
+            "requested_by": "demo",
+        }
 
     def delete_deployment(self, id_: str, **_: Any) -> Any:
         self._get(self.deployments, id_, "Software Deployment")

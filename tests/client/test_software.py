@@ -172,6 +172,27 @@ def test_deployment_for_an_unknown_server(heat, stoker, script):
     assert unlisted.code == 0
 
 
+def test_a_deployment_list_names_config_server_and_requester(heat, stoker, deployed):
+    listed = made(stoker("deployment", "list", "-o", "json", "-c", "name", "-c", "server", "-c", "requested_by"))
+
+    assert listed == [{"name": "setup", "server": "web1", "requested_by": "demo"}]
+
+
+@pytest.mark.parametrize("knows_names", [True, False])
+def test_deployment_show_by_the_name_of_its_config(heat, stoker, deployed, knows_names):
+    heat.knows_names = knows_names
+
+    assert made(stoker("deployment", "show", "setup", "-o", "json"))["id"] == deployed["id"]
+
+
+def test_a_deployment_list_of_heat_shows_ids(heat, stoker, deployed):
+    heat.knows_names = False
+
+    [listed] = made(stoker("deployment", "list", "-o", "json", "-c", "name", "-c", "server"))
+
+    assert listed == {"name": deployed["id"], "server": deployed["server_id"]}
+
+
 def test_deployment_list_and_show(heat, stoker, deployed):
     other = heat.add_server("web2")
 

@@ -111,7 +111,7 @@ def test_a_rollback_does_not_hide_the_failure(heat, create, stoker):
         Frame("ROLLBACK_COMPLETE", "undone", []),
     ]
 
-    result = create("--enable-rollback")
+    result = create("--rollback")
 
     assert result.code == 1
     assert result.err.splitlines()[-2:] == [

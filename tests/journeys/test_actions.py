@@ -148,7 +148,7 @@ def test_a_rollback_runs_update_with_the_earlier_values(site: Site) -> None:
     site.stack("create", "--wait", d=site.resource(1))
     failing = site.tell("fail-UPDATE")
     hold = site.tell("hold-UPDATE")
-    site.stack("update", "--rollback", "enabled", d=site.resource(2))
+    site.stack("update", "--rollback", d=site.resource(2))
     site.until("UPDATE2")
     hold.unlink()
     site.until("UPDATE2", "UPDATE1")
@@ -170,7 +170,7 @@ def test_a_rollback_names_its_cause_and_an_update_what_it_changes(site: Site, is
     site.stack("create", "--wait", d=site.resource(1, config={"get_resource": "own"}), **own)
     hold = site.tell("hold") if is_seen else None
     d = site.resource(2, config={"get_resource": "own"})
-    with site.background("update", "--rollback", "enabled", "--wait", code=1, d=d, **own) as lines:
+    with site.background("update", "--rollback", "--wait", code=1, d=d, **own) as lines:
         if hold is not None:
             site.until("2")
             hold.unlink()
@@ -222,7 +222,7 @@ def test_a_create_and_an_update_are_cancelled(
     site: Site, options: Sequence[str], status: str, trace: Sequence[str]
 ) -> None:
     hold = site.tell("hold-CREATE")
-    site.stack("create", "--enable-rollback", d=site.resource(1))
+    site.stack("create", "--rollback", d=site.resource(1))
     site.until("CREATE1")
     site.stack("cancel", "--wait", *options)
     assert site.state() == "CREATE_FAILED"

@@ -149,7 +149,10 @@ def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world,
         "config",
         "install",
     ]
-    assert "web1  " in stoker("deployment", "list", "--status", "complete").out
+    columns = [part for name in ("name", "server", "requested_by") for part in ("-c", name)]
+    listed = stoker("deployment", "list", "--status", "complete", "-o", "csv", *columns).out.splitlines()
+    assert {"name,server,requested_by", "web/install,web1,the stack"} <= set(listed)
+    assert stoker("deployment", "show", "web/install", "-o", "value", "-c", "stack_name").out == "web\n"
     assert stoker("deployment", "list", "--status", "failed", "-o", "value").out == ""
     assert stoker("trigger", "create", "--config", config["name"], "--on", "web1", "-f").code == 0
     [begun] = stoker("trigger", "list", "-o", "json", "--limit", "1").data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments.derive import redact_config
@@ -19,8 +20,8 @@ def config(tx: Tx, id: str, project_id: str) -> dict[str, Any]:
     return redact_config(tx, rows.load(configs.body(tx, id, project_id)))
 
 
-def deployment(tx: Tx, deployment: Deployment) -> dict[str, Any]:
-    """Return a deployment without secrets."""
+def deployment(tx: Tx, deployment: Deployment, names: Mapping[str, str | None] | None = None) -> dict[str, Any]:
+    """Return a deployment without secrets; with ``names`` (``store.audit.names_of``), also these and the requester."""
     shown: dict[str, Any] = {
         "id": deployment.id,
         "server_id": deployment.server_id,
@@ -36,4 +37,6 @@ def deployment(tx: Tx, deployment: Deployment) -> dict[str, Any]:
     }
     if deployment.updated_at is not None:
         shown["updated_time"] = rows.heat_time(deployment.updated_at)
+    if names is not None:
+        shown |= {**names, "requested_by": deployment.requested_by}
     return shown

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -24,12 +25,12 @@ _LIST = sql(f"{_MATCHING} {_NEWEST_FIRST}")
 _OF_SERVER = sql(f"{_MATCHING} AND server_name = :server {_NEWEST_FIRST}")
 _OF_SERVER_ID = sql(f"{_MATCHING} AND server_id = :server {_NEWEST_FIRST}")
 _NAMES_OF = sql(
-    """SELECT servers.name, stacks.name, resources.name, configs.name FROM deployments
+    """SELECT deployments.id, servers.name, stacks.name, resources.name, configs.name FROM deployments
     LEFT JOIN servers ON servers.id = deployments.server_id
     LEFT JOIN stacks ON stacks.id = deployments.stack_id
     LEFT JOIN resources ON resources.id = deployments.resource_id
     LEFT JOIN configs ON configs.id = deployments.config_id
-    WHERE deployments.id = :id"""
+    WHERE deployments.id @in(ids)"""
 )
 _PURGE = delete_oldest("audit")
 _LAST = 2**63 - 1
@@ -72,10 +73,17 @@ def list_all(
     return [Entry(row[-2], rows.from_micros(row[-1]), _DECISIONS.decode(row, tx.secrets)) for row in result]
 
 
-def names_of(tx: Tx, deployment_id: str) -> dict[str, str | None]:
+def names_of(tx: Tx, deployment_id: str) -> Mapping[str, str | None]:
     """Return the names of a deployment's server, stack, resource and config, as an entry has them."""
-    row = tx.execute_fast(_NAMES_OF, {"id": deployment_id})
-    return {} if row is None else dict(zip(_NAMES[2:], row, strict=True))
+    return names_of_all(tx, [deployment_id]).get(deployment_id, {})
+
+
+def names_of_all(tx: Tx, deployment_ids: Sequence[str]) -> Mapping[str, Mapping[str, str | None]]:
+    """Return ``names_of`` by the ids of deployments."""
+    return {
+        id: dict(zip(_NAMES[2:], names, strict=True))
+        for id, *names in tx.fetch_all(_NAMES_OF, {"ids": rows.dump(list(deployment_ids))})
+    }
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:

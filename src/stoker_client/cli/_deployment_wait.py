@@ -1,9 +1,9 @@
 """Waits for deployments."""
 
 from stoker_client.cli._output import echo
-from stoker_client.cli._servers import server_names
 from stoker_client.client import Client
-from stoker_client.errors import ClientError, NotFound
+from stoker_client.deployments import name_of, server_name_of
+from stoker_client.errors import ClientError
 from stoker_client.failure_text import failure_text
 from stoker_client.shapes import Deployment
 
@@ -18,29 +18,19 @@ def report_waiting(deployment: Deployment) -> None:
         echo(f"stoker: {reason}", err=True)
 
 
-def wait_for(client: Client, id_: str, name: str | None = None) -> Deployment:
-    """Wait until a deployment ends. Raises ClientError if it failed, with its ``name``."""
+def wait_for(client: Client, id_: str) -> Deployment:
+    """Wait until a deployment ends. Raises ClientError if it failed."""
     wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
     if deployment["status"] == "FAILED":
-        raise ClientError(failure_line(client, deployment, name))
+        raise ClientError(failure_line(deployment))
     return deployment
 
 
-def failure_line(client: Client, deployment: Deployment, name: str | None = None) -> str:
-    """
-    Return a line such as ``setup on web1: exit 127: script: 7: nosuchcommand: not found``.
-
-    Without ``name``, the line begins with the name of the config.
-    """
-    if name is None:
-        try:
-            name = client.configs.show(deployment["config_id"])["name"]
-        except NotFound:
-            name = None
-    server = server_names(client).get(deployment["server_id"], deployment["server_id"])
+def failure_line(deployment: Deployment) -> str:
+    """Return a line such as ``shop/setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
     reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
-    return f"{name or deployment['id']} on {server}: {reason}"
+    return f"{name_of(deployment)} on {server_name_of(deployment)}: {reason}"
 
 
 def wait_for_end(client: Client, id_: str, reminder: str) -> None:

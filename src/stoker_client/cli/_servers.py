@@ -1,30 +1,14 @@
 """References to servers."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from stoker_client.cli._output import Output
 from stoker_client.client import Client
-from stoker_client.errors import Refused
 from stoker_client.references import is_id, is_pattern, is_prefix
 
 
 def server_id(client: Client, ref: str) -> str:
     """Return the id of the server ``ref``. A complete id needs no request: Heat's API has no list of servers."""
     return ref if is_id(ref) else client.servers.show(ref)["id"]
-
-
-def server_names(client: Client) -> Mapping[str, str]:
-    """Return the names of servers by id, or an empty mapping if the service has no list of servers, as Heat."""
-    try:
-        return {server["id"]: server["name"] for server in client.servers.all()}
-    except Refused:
-        return {}
-
-
-def cell_names(client: Client, output: Output) -> Mapping[str, str]:
-    """Return the names of servers by id for the column ``server``; empty if the output does not have the column."""
-    has_column = not output.is_data and (not output.columns or "server" in output.columns)
-    return server_names(client) if has_column else {}
 
 
 def service_name(client: Client, ref: str) -> str:

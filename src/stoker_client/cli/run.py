@@ -131,7 +131,7 @@ def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, 
     except BaseException:
         _print_remaining_objects(run, server["name"])
         raise
-    _print_result(client, server, deployment)
+    _print_result(server, deployment)
     if keep:
         echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
     else:
@@ -159,14 +159,14 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
     return deployment
 
 
-def _print_result(client: Client, server: Server, deployment: Deployment) -> None:
+def _print_result(server: Server, deployment: Deployment) -> None:
     """Print what the run changed, and the reason of a failure that its exit code and output do not explain."""
     if changes := summarize(deployment.get("changed"), deployment.get("changed_items") or 0):
         echo(f"stoker: {server['name']}: {changes}", err=True)
     if deployment["status"] != "COMPLETE" and not (deployment["status_reason"] or "").startswith(
         "deploy_status_code : "
     ):
-        echo(f"stoker: {failure_line(client, deployment)}", err=True)
+        echo(f"stoker: {failure_line(deployment)}", err=True)
 
 
 def _print_remaining_objects(run: adhoc.AdHoc, server: str) -> None:

@@ -41,7 +41,7 @@ from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.status import Action, Status
-from stoker.store import configs, deployments, server_policies
+from stoker.store import audit, configs, deployments, server_policies
 from stoker.store.limits import check_limit
 from stoker.store.tx import Tx
 
@@ -107,9 +107,22 @@ class SoftwareDeployment(Answer):
     changed_items: Annotated[Count, Meta(description="The number of items that it changed; 0 if not known")]
     creation_time: Time
     updated_time: Time | Absent = UNSET
+    server_name: str | Absent | None = UNSET
+    stack_name: str | Absent | None = UNSET
+    resource_name: str | Absent | None = UNSET
+    config_name: str | Absent | None = UNSET
+    requested_by: Annotated[
+        str | Absent | None, Meta(description="The user who requested the run; null for an action of a stack")
+    ] = UNSET
 
 
-class DeploymentQuery(Query):
+class NamesQuery(Query):
+    names: Annotated[
+        Flag, Meta(description="Whether to name the server, the stack, the resource, the config and the requester")
+    ] = False
+
+
+class DeploymentQuery(NamesQuery):
     server_id: ServerId | None = None
     limit: Whole | None = None
     marker: str | None = None
@@ -129,7 +142,11 @@ def index(request: RequestContext, query: DeploymentQuery) -> Response:
 
     def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
         page = deployments.page(tx, request.project, query.server_id, after=after, limit=most)
-        return [(position, representation.deployment(tx, deployment)) for position, deployment in page]
+        names = audit.names_of_all(tx, [deployment.id for _, deployment in page]) if query.names else {}
+        return [
+            (position, representation.deployment(tx, deployment, names.get(deployment.id)))
+            for position, deployment in page
+        ]
 
     def fit(tx: Tx, after: int | None, most: int) -> int:
         return deployments.count_fitting(tx, request.project, query.server_id, after=after, limit=most, size=LARGE)
@@ -175,9 +192,11 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
-def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
+def show(request: RequestContext, tx: Tx, query: NamesQuery) -> dict[str, Any]:
     """Return a deployment."""
-    return enclose(tx, deployments.get(tx, request.path["deployment_id"], request.project))
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    names = audit.names_of(tx, deployment.id) if query.names else None
+    return {"software_deployment": representation.deployment(tx, deployment, names)}
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})

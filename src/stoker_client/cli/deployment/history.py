@@ -8,6 +8,7 @@ import click
 from stoker_client.cli._changes import describe_changes
 from stoker_client.cli._output import Output, emit_list, emit_one, list_options
 from stoker_client.cli._session import Session
+from stoker_client.deployments import requester_of
 from stoker_client.errors import ClientError
 
 COLUMNS = (
@@ -25,7 +26,7 @@ def command(session: Session, deployment: str, number: int | None, output: Outpu
     deployments = session.client.deployments
     runs = deployments.runs(deployments.find_id(deployment))
     if number is None:
-        emit_list(output, runs, COLUMNS)
+        emit_list(output, runs, COLUMNS, cells=lambda run: {"requested_by": requester_of(run)})
         return
     for run in runs:
         if run.get("number") == number:

@@ -28,7 +28,7 @@ def command(session: Session, deployments: Sequence[str], wait: bool) -> None:
         id_ = client.deployments.find_id(deployment)
         return deployment, id_, len(deployments) > 1 and has_failed(id_)
 
-    def retry(item: tuple[str, str, bool]) -> tuple[str, str | None]:
+    def retry(item: tuple[str, str, bool]) -> str:
         deployment, id_, had_failed = item
         # The update that retried another deployment of the same stack may have started this one, too.
         is_repeated = had_failed and not has_failed(id_)
@@ -38,12 +38,12 @@ def command(session: Session, deployments: Sequence[str], wait: bool) -> None:
             raise ClientError(f"deployment {deployment} {_LATER}: wait for its stack (`stoker stack show`)")
         else:
             echo(f"deployment {deployment} {_LATER}")
-        return id_, deployment if "/" in deployment else None
+        return id_
 
     def has_failed(id_: str) -> bool:
         return client.deployments.show(id_)["status"] == "FAILED"
 
     started = batch.each(batch.each(deployments, find), retry)
     if wait:
-        batch.each(started, lambda retried: wait_for(client, *retried))
+        batch.each(started, lambda id_: wait_for(client, id_))
     batch.exit()

@@ -10,8 +10,9 @@ from stoker_client.cli._session import Session
 from stoker_client.errors import Refused
 
 FIELDS = (
-    "id", "server_id", "config_id", "action", "status", "status_reason", "changed", "changed_items",
-    "creation_time", "updated_time", "check", "input_values", "output_values",
+    "id", "stack_name", "resource_name", "server_name", "server_id", "config_name", "config_id", "requested_by",
+    "action", "status", "status_reason", "changed", "changed_items", "creation_time", "updated_time", "check",
+    "input_values", "output_values",
 )  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from stoker_client.cli._stack_input import StackInput, stack_options
 @click.command()
 @click.argument("name")
 @stack_options
-@click.option("--enable-rollback", is_flag=True, help="Roll back failures; a failed creation is deleted.")
+@click.option("--rollback", is_flag=True, help="Roll back failures; a failed creation is deleted.")
 @click.option("--dry-run", is_flag=True, help="Only show the resources, and in which order actions would run.")
 @click.option(
     "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
@@ -30,7 +30,7 @@ def command(
     *,
     name: str,
     wait: bool,
-    enable_rollback: bool,
+    rollback: bool,
     dry_run: bool,
     on_servers: bool,
     output: Output,
@@ -43,7 +43,7 @@ def command(
     # imported here because rich is slow, and usage errors do not need it
     from stoker_client.cli._stack_wait import emit_result, wait_for
 
-    body = StackInput(**options).body() | {"stack_name": name, "disable_rollback": not enable_rollback}
+    body = StackInput(**options).body() | {"stack_name": name, "disable_rollback": not rollback}
     if dry_run:
         stack, runs = session.client.stacks.preview(body)
         added = list(flatten_resources(cast(Any, stack)["resources"]))

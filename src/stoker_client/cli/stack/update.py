@@ -26,10 +26,9 @@ from stoker_client.cli._stack_input import StackInput, stack_options
     help="With --existing: reset this parameter to its default.",
 )  # fmt: skip
 @click.option(
-    "--rollback", type=click.Choice(["enabled", "disabled", "keep"]), default="keep", show_default=True,
-    help="Whether this and later updates are rolled back when they fail.",
+    "--rollback/--no-rollback", default=None,
+    help="Whether this and later updates are rolled back when they fail; default: as before.",
 )  # fmt: skip
-@click.option("--enable-rollback", "rollback", flag_value="enabled", help="The same as --rollback enabled.")
 @click.option("--dry-run", is_flag=True, help="Only show the changes, and in which order actions would run.")
 @click.option(
     "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
@@ -45,7 +44,7 @@ def command(
     dry_run: bool,
     on_servers: bool,
     clear: Sequence[str],
-    rollback: str,
+    rollback: bool | None,
     wait: bool,
     output: Output,
     **options: Any,
@@ -59,8 +58,8 @@ def command(
     body = StackInput(**options).body()
     if clear:
         body["clear_parameters"] = list(clear)
-    if rollback != "keep":
-        body["disable_rollback"] = rollback == "disabled"
+    if rollback is not None:
+        body["disable_rollback"] = not rollback
     ref = session.client.stacks.canonical(stack)
     if dry_run:
         answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
