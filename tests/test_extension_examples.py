@@ -57,7 +57,7 @@ def names_of(documented: Any, **more: Any) -> dict[str, Any]:
 
 
 def test_resource_type(store, monkeypatch):
-    made = names_of(resource_base)["TYPE"]
+    made = names_of(resource_base)["Shout"]
     point = SimpleNamespace(load=lambda: made)
     monkeypatch.setattr(resources, "entry_points", lambda group: [point])
     heat = world(store)

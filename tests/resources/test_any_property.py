@@ -15,7 +15,7 @@ from stoker import resources
 from stoker.deployments import schema
 from stoker.model.errors import StokerError
 from stoker.model.status import Action, Status
-from stoker.resources.base import WAKE
+from stoker.resources.base import WAKE, TakesSignals
 from stoker.resources.properties import Property
 from stoker.stacks import outputs
 from stoker.stacks.engine import DEADLINE
@@ -153,7 +153,7 @@ def ended(heat: World, stack: Any, told: Any) -> Any:
     for _ in range(4):
         heat.started(stack)
         for name, each in heat.resources(stack).items():
-            if each.status is Status.IN_PROGRESS and TYPES[each.type].signal:
+            if each.status is Status.IN_PROGRESS and isinstance(TYPES[each.type], TakesSignals):
                 heat.signal(stack, name, **({"x": told} if name == "d" else {}))
         heat.work.run(WAKE) if any(job[0] == WAKE for job in heat.work.jobs) and _once(heat) else None
         if heat.settled(stack.id).status is not Status.IN_PROGRESS:

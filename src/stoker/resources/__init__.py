@@ -1,9 +1,8 @@
 """
 The registry of resource types.
 
-Each type is a module of this package with a value ``TYPE``, or an entry of a module's ``TYPES``. An installed package
-names a type, or a package of such modules, as an entry point in the group ``stoker.resources``; its types replace those
-of the same name.
+Each type is a class of a module of this package, with a ``name`` of its own. An installed package names a type, or a
+package of such modules, as an entry point in the group ``stoker.resources``; its types replace those of the same name.
 """
 
 from __future__ import annotations
@@ -23,14 +22,15 @@ def load() -> Mapping[str, ResourceType]:
     types = [*types_of(sys.modules[__name__])]
     for point in entry_points(group="stoker.resources"):
         named = point.load()
-        types += types_of(named) if isinstance(named, ModuleType) else [named]
+        types += types_of(named) if isinstance(named, ModuleType) else [named()]
     return {name: resource_type for resource_type in types for name in (resource_type.name, *resource_type.aliases)}
 
 
 def types_of(package: ModuleType) -> Iterator[ResourceType]:
-    """Yield the types of a package's modules. Modules without types are shared helpers."""
+    """Yield the types of a package's modules. A class without a name of its own is a base of types."""
     for info in pkgutil.iter_modules(package.__path__):
         module = importlib.import_module(f"{package.__name__}.{info.name}")
-        if hasattr(module, "TYPE"):
-            yield module.TYPE
-        yield from getattr(module, "TYPES", ())
+        for kind in vars(module).values():
+            is_own = isinstance(kind, type) and kind.__module__ == module.__name__
+            if is_own and issubclass(kind, ResourceType) and vars(kind).get("name"):
+                yield kind()

@@ -1,47 +1,45 @@
 """
-The interface of resource types: ``ResourceType`` and the values that its functions take and return.
+The interface of resource types: ``ResourceType`` and the values that its methods take and return.
 
-A resource type is a value that consists of functions. Every function runs inside a transaction and may run twice, after
-a crash or a deadlock. Therefore a function acts only through ``context.tx``: it performs no other I/O, and an effect
-outside the database is a job that the function defers.
+Every method runs inside a transaction and may run twice, after a crash or a deadlock. Therefore a method acts only
+through ``context.tx``: it performs no other I/O, and an effect outside the database is a job that the method defers.
 
-A minimal resource type is a module of this package, or of an installed package (see ``stoker.resources``), with:
+A minimal resource type is a class in a module of this package, or of an installed package (see ``stoker.resources``):
 
-    def create(context, resource, properties):
-        return Outcome(physical_id=physical_name(context, resource), data={"text": properties["text"].upper()})
+    class Shout(ResourceType):
+        name = "Example::Shout"
+        properties = {"text": Property(kind="string", required=True)}
+        attributes = {"shouted": "The text in upper case."}
 
-    def attribute(context, resource, name):
-        if name != "shouted":
-            raise NoSuchAttribute(name)
-        return resource.data.get("text")
+        def create(self, context, resource, properties):
+            return Outcome(physical_id=physical_name(context, resource), data={"text": properties["text"].upper()})
 
-    TYPE = ResourceType(
-        name="Example::Shout",
-        properties={"text": Property(kind="string", required=True)},
-        attributes={"shouted": "The text in upper case."},
-        create=create,
-        attribute=attribute,
-    )
+        def attribute(self, context, resource, name):
+            if name != "shouted":
+                raise NoSuchAttribute(name)
+            return resource.data.get("text")
 """
 
 from __future__ import annotations
 
 from base64 import b32encode
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
-from msgspec import Struct, field
+from msgspec import Struct
 
-from stoker.hot import Definition
+from stoker.hot import Definition, select
 from stoker.model.deployment import Deployment
+from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
-from stoker.resources.env import Nested, NestedSpec, ResourceEnv
-from stoker.resources.implicit_dependencies import Rule
+from stoker.resources.env import Nested, ResourceEnv
+from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
@@ -94,7 +92,7 @@ class NoSuchAttribute(Exception):
 
 
 class Context(Struct, frozen=True):
-    """The transaction, the platform and the stack for one call of a resource type's function."""
+    """The transaction, the platform and the stack for one call of a method of a resource type."""
 
     tx: Tx
     env: ResourceEnv
@@ -140,70 +138,6 @@ class Signalled:
 Properties = Mapping[str, Any]
 
 
-def _update_nothing(_context: Context, _resource: Resource) -> Outcome:
-    return DONE
-
-
-def _never(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    raise Replace(resource.name)
-
-
-def _own_name(_context: Context, resource: Resource) -> Any:
-    return resource.physical_id or resource.name
-
-
-def _no_attribute(_context: Context, _resource: Resource, name: str) -> Any:
-    raise NoSuchAttribute(name)
-
-
-def _nothing_to_show(_context: Context, _resource: Resource) -> Mapping[str, Any]:
-    return {}
-
-
-def _no_properties(_saved: Mapping[str, Any]) -> Properties:
-    return {}
-
-
-def _delete_nothing(_context: Context, _resource: Resource, _saved: Mapping[str, Any]) -> None:
-    return None
-
-
-def _no_representation(_context: Context, _resource: Resource) -> Any:
-    return None
-
-
-def _itself(_context: Context, resource: Resource) -> Iterable[str]:
-    return (resource.id,)
-
-
-def _anything(_context: Context, _id: str) -> bool:
-    return True
-
-
-def _no_members(_properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-    return ()
-
-
-def _no_template(_properties: Properties) -> tuple[str, str, Any] | None:
-    return None
-
-
-def _nothing(_context: Context, _resource: Resource) -> None:
-    return None
-
-
-def _never_stale(_context: Context, _resource: Resource) -> bool:
-    return False
-
-
-def _as_they_are(_context: Context, properties: Properties) -> Properties:
-    return properties
-
-
-def _in_place(_context: Context, _resource: Resource, _properties: Properties) -> bool:
-    return False
-
-
 def is_created(resource: Resource) -> bool:
     """Return whether a CREATE of the resource has completed, as far as its own status shows."""
     if resource.action in (Action.CREATE, Action.ADOPT):
@@ -211,157 +145,217 @@ def is_created(resource: Resource) -> bool:
     return resource.action not in (Action.INIT, Action.DELETE)
 
 
-def _until_created(_context: Context, resource: Resource, _properties: Properties) -> Action:
-    return Action.UPDATE if is_created(resource) else Action.CREATE
-
-
-def _no_predecessors(_context: Context, _definition: Definition, _properties: Properties) -> Iterable[str]:
-    return ()
-
-
-def _adopt(_context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    return Outcome(physical_id=resource.physical_id, data=resource.data)
-
-
-def _valid(_properties: Properties) -> None:
-    return None
-
-
-def _no_policy(policy: Any, _properties: Properties) -> None:
-    schemas.check({}, policy)
-
-
-def _prepare_replacement(_context: Context, resource: Resource) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-    return resource.data, {}
-
-
-def _may_return(_resource: Resource, _replacement: Resource) -> bool:
-    return True
-
-
-class ResourceType(Struct, frozen=True, kw_only=True):
+class ResourceType:
     """
-    A resource type: its schema, and the functions that perform the actions on its resources.
+    A resource type: its schema, what the engine has to know of it, and its actions.
 
-    - ``create``, ``update`` and ``delete`` start an action. ``update`` is called only if every changed property has
-      ``update_allowed``; it may raise Replace.
+    A type is a subclass with a ``name``; its instance has no state. The actions:
+
+    - ``create``, ``update``, ``delete`` and ``act`` start an action. ``update`` is called only if every changed
+      property has ``update_allowed``; it may raise Replace.
     - ``check`` returns the state of the action after a signal, a job or a wake-up reports.
-    - All four may raise ResourceFailure. The type's private data is ``resource.data``; an Outcome replaces it.
-    - ``properties`` is the schema; None accepts any properties. ``attributes`` maps known names to descriptions; None
-      means that names are known only at run time.
+    - All of them may raise ResourceFailure. The type's private data is ``resource.data``; an Outcome replaces it.
 
-    See the module docstring for an example.
+    See the module docstring for an example, and ``TakesSignals``, ``TakesBack``, ``SavesState`` and ``NestedType`` for
+    what only some types do.
     """
 
-    name: str
-    properties: Mapping[str, Property] | None
-    attributes: Mapping[str, str] | None = field(default_factory=dict)
-    create: Callable[[Context, Resource, Properties], Outcome]
-    update: Callable[[Context, Resource, Properties], Outcome] = _never
-    delete: Callable[[Context, Resource], Outcome] = _update_nothing
-    check: Callable[[Context, Resource], Outcome] = _update_nothing
-    attribute: Callable[[Context, Resource, str], Any] = _no_attribute
-    #: Like ``attribute``, for types whose attributes depend on the path that follows in ``get_attr``. Takes precedence
-    #: over ``attribute``.
-    attribute_at: Callable[[Context, Resource, str, tuple[Any, ...]], Any] | None = None
-    #: The value of the attribute ``show``, which every resource has: the object as the API represents it; None if the
-    #: API has no representation.
-    show: Callable[[Context, Resource], Any] = _no_representation
-    #: The value of ``get_resource``.
-    reference: Callable[[Context, Resource], Any] = _own_name
-    #: Raises Invalid for properties that contradict each other. Values may be UNKNOWN.
-    validate: Callable[[Properties], None] = _valid
-    #: Raises PropertyError for an ``update_policy`` that the type does not support. Values may be UNKNOWN.
-    check_policy: Callable[[Any, Properties], None] = _no_policy
-    #: Applies a signal; None: the type does not accept signals.
-    signal: Callable[[Context, Resource, Mapping[str, Any]], Signalled] | None = None
-    #: Returns the ids of the resources whose ``check`` is called after a signal to this resource.
-    waiters: Callable[[Context, Resource], Iterable[str]] = _itself
-    #: The actions SUSPEND, RESUME, CHECK and SNAPSHOT. An action without an entry has no effect. Results are as for
-    #: ``create``.
-    actions: Mapping[Action, Callable[[Context, Resource], Outcome]] = field(default_factory=dict)
-    #: Returns what the cloud saved in the last SNAPSHOT, and the properties with which an update restores it.
-    saved: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
-    restored: Callable[[Mapping[str, Any]], Properties] = _no_properties
-    #: Deletes what a SNAPSHOT saved. A job does so later; nothing waits for it.
-    delete_saved: Callable[[Context, Resource, Mapping[str, Any]], None] = _delete_nothing
-    #: Returns whether the project owns an object with this id; validates a template's ``external_id``.
-    exists: Callable[[Context, str], bool] = _anything
-    #: Refers to an existing object for a template's ``external_id``, which is the resource's ``physical_id``. Results
-    #: are as for ``create``. None: ``exists`` is enough. ``stop_referring`` ends the reference; the object stays.
-    refer: Callable[[Context, Resource], Outcome] | None = None
-    stop_referring: Callable[[Context, Resource], None] = _nothing
-    #: Called before a resource is replaced: returns the data of this resource, with what a rollback needs, and entries
-    #: for the data of the one that takes its place.
-    prepare_replacement: Callable[[Context, Resource], tuple[Mapping[str, Any], Mapping[str, Any]]] = (
-        _prepare_replacement
-    )
-    #: Whether a rollback can return from the replacement (the second argument) to a resource that is as it was left.
-    may_return: Callable[[Resource, Resource], bool] = _may_return
-    #: Takes back what the replacement got, if a rollback returns to this resource. None: the resource gave up nothing.
-    restore: Callable[[Context, Resource, Properties], Outcome] | None = None
-    #: Stops an action in progress whose result is no longer needed.
-    cancel: Callable[[Context, Resource], None] = _nothing
-    #: Called if the resource is deleted and its physical object is kept: removes objects that served the resource only.
-    retain: Callable[[Context, Resource], None] = _nothing
-    #: Returns whether an input other than the properties, such as a file, has changed, so that the resource must be
-    #: updated.
-    is_stale: Callable[[Context, Resource], bool] = _never_stale
-    #: Takes over an object that another stack abandoned; ``physical_id`` and ``data`` come from that stack.
-    adopt: Callable[[Context, Resource, Properties], Outcome] = _adopt
-    #: Returns current metadata in addition to the template's, such as a server's deployments.
-    live_metadata: Callable[[Context, Resource], Mapping[str, Any]] = _nothing_to_show
-
-    @property
-    def has_live_metadata(self) -> bool:
-        """Whether the type computes metadata at run time."""
-        return self.live_metadata is not _nothing_to_show
-
-    #: If True, the next update repeats in place what failed: it calls ``create``, or ``retry`` if ``next_action``
-    #: returns UPDATE. If False, the next update replaces a failed resource.
-    retries: bool = False
-    #: Repeats an UPDATE that failed. None: the type repeats ``create`` only.
-    retry: Callable[[Context, Resource, Properties], Outcome] | None = None
-    #: Returns the action, CREATE or UPDATE, that brings an existing resource with ``retry`` to the properties.
-    next_action: Callable[[Context, Resource, Properties], Action] = _until_created
-    #: True for nested stacks, whose own steps repeat what failed inside, and resume what is suspended.
-    repeats_inside: bool = False
-    #: Replaces names in the properties by the ids that they mean at present, so that only a change of meaning counts.
-    normalize: Callable[[Context, Properties], Properties] = _as_they_are
-    #: Returns whether an update to the properties has to replace the resource, in addition to ``update_allowed``.
-    #: Values may be UNKNOWN.
-    must_replace: Callable[[Context, Resource, Properties], bool] = _in_place
-    #: Returns the ids of the stack's resources that have to be gone, if they go, before a resource of this name is
-    #: created with the properties, because their removal would take away what the creation brings.
-    predecessors: Callable[[Context, Definition, Properties], Iterable[str]] = _no_predecessors
-    #: Returns (name, type, properties) of the members that a resource with these properties creates, for validation.
-    #: One representative of equal members is enough.
-    members: Callable[[Properties], Iterable[tuple[str, str, Properties]]] = _no_members
-    #: Returns, for a nested stack whose template a property names: the property, the name of the template's file, and
-    #: the values of its parameters (a map, None or UNKNOWN). None if the name is unknown, or for all other types.
-    template_file: Callable[[Properties], tuple[str, str, Any] | None] = _no_template
-    #: Like ``members``, but returns all members, for a preview; None: ``members`` returns all of them.
-    every_member: Callable[[Properties], Iterable[tuple[str, str, Properties]]] | None = None
-    #: Returns the nested stack that a group with these properties has after its roll-out, for previews; None: the type
-    #: is no group of other resources.
-    group_spec: Callable[[Context, Resource, Properties], NestedSpec] | None = None
-    #: Why a site without a cloud and without local servers lacks the type; empty: every site has it. The
-    #: objects of such a type exist outside of Stoker.
-    needs_provider: str = ""
-    #: Returns the resources of a template that a resource needs in addition to those that the template states.
-    implied: Rule | None = None
-    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
-    id_constraint: str = ""
-    #: Whether jobs of the type act for the owner of the stack, besides those of a type that needs a provider.
-    acts_for_owner: bool = False
-    #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
-    agents_transport: str | None = None
-    #: Returns the transport that the property resolves to, and whether the server runs Stoker's agent. None: the
-    #: property's value, and no.
-    reached_by: Callable[[Context, Resource, Properties], tuple[str, bool]] | None = None
+    name = ""
     #: Additional names of the type; lists of types omit them.
     aliases: tuple[str, ...] = ()
-    description: str = ""
+    description = ""
+    #: None accepts any properties.
+    properties: Mapping[str, Property] | None = MappingProxyType({})
+    #: Descriptions by name; None means that names are known only at run time.
+    attributes: Mapping[str, str] | None = MappingProxyType({})
+    #: Those of SUSPEND, RESUME, CHECK and SNAPSHOT that have an effect, which ``act`` starts.
+    actions: Collection[Action] = ()
+
+    #: If True, the next update repeats in place what failed, by ``create``. If False, it replaces a failed resource.
+    retries = False
+    #: If True, a failed UPDATE is repeated too, by ``retry``, unless ``next_action`` returns CREATE.
+    repeats_update = False
+    #: True for nested stacks, whose own steps repeat what failed inside, and resume what is suspended.
+    is_nested = False
+    #: Whether the type computes metadata at run time.
+    has_live_metadata = False
+    #: Why a site without a cloud and without local servers lacks the type; empty: every site has it. The objects of
+    #: such a type exist outside of Stoker.
+    needs_provider = ""
+    #: The custom constraint that the ids of the type's objects satisfy; empty if no constraint looks them up.
+    id_constraint = ""
+    #: Whether jobs of the type act for the owner of the stack, besides those of a type that needs a provider.
+    acts_for_owner = False
+    #: Name of the property that selects the transport of the resource's agent. The agent may need a user.
+    agents_transport: str | None = None
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the physical resource, or continue a creation that failed."""
+        raise NotImplementedError(self.name)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change the physical resource from ``resource.properties`` to ``properties``."""
+        raise Replace(resource.name)
+
+    def retry(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Repeat an UPDATE that failed (``repeats_update``)."""
+        return self.update(context, resource, properties)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the physical resource."""
+        return DONE
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        """Start one of the ``actions``."""
+        return DONE
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Return the state of the action in progress."""
+        return DONE
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        """Stop an action in progress whose result is no longer needed."""
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Remove objects that served the resource only, which is deleted while its physical object stays."""
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take over an object that another stack abandoned, which had ``physical_id`` and ``data``."""
+        return Outcome(physical_id=resource.physical_id, data=resource.data)
+
+    def exists(self, context: Context, id: str) -> bool:
+        """Return whether the project owns an object with this id, for a template's ``external_id``."""
+        return True
+
+    def refer(self, context: Context, resource: Resource) -> Outcome:
+        """
+        Refer to an existing object for a template's ``external_id``, which is the resource's ``physical_id``.
+
+        The object stays as it is. Raises EntityNotFound.
+        """
+        if not self.exists(context, resource.physical_id or ""):
+            raise EntityNotFound(f"The {resource.type} ({resource.physical_id}) could not be found.")
+        return Outcome(physical_id=resource.physical_id)
+
+    def stop_referring(self, context: Context, resource: Resource) -> None:
+        """End the reference to an object, which stays."""
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        """Return an attribute. Raises NoSuchAttribute."""
+        raise NoSuchAttribute(name)
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Return the part of an attribute at the path that follows in ``get_attr``. Raises NoSuchAttribute."""
+        return select(self.attribute(context, resource, name), path)
+
+    def show(self, context: Context, resource: Resource) -> Any:
+        """Return the attribute ``show``, which every resource has: the object as its API represents it, if it does."""
+        return None
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        """Return the value of ``get_resource``."""
+        return resource.physical_id or resource.name
+
+    def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """Return current metadata in addition to the template's, such as a server's deployments."""
+        return {}
+
+    def validate(self, properties: Properties) -> None:
+        """Raise Invalid for properties that contradict each other. Values may be UNKNOWN."""
+
+    def check_policy(self, policy: Any, properties: Properties) -> None:
+        """Raise PropertyError for an ``update_policy`` that the type does not support. Values may be UNKNOWN."""
+        schemas.check({}, policy)
+
+    def normalize(self, context: Context, properties: Properties) -> Properties:
+        """Return the properties with present ids in place of names, so that only a change of meaning counts."""
+        return properties
+
+    def is_stale(self, context: Context, resource: Resource) -> bool:
+        """Return whether an input other than the properties, such as a file, requires an update."""
+        return False
+
+    def must_replace(self, context: Context, resource: Resource, properties: Properties) -> bool:
+        """Return whether an update to the properties, which may be UNKNOWN, has to replace the resource."""
+        return False
+
+    def next_action(self, context: Context, resource: Resource, properties: Properties) -> Action:
+        """Return the action, CREATE or UPDATE, that brings an existing resource to the properties."""
+        return Action.UPDATE if is_created(resource) else Action.CREATE
+
+    def predecessors(self, context: Context, definition: Definition, properties: Properties) -> Iterable[str]:
+        """
+        Return the ids of the stack's resources that have to be gone, if they go, before this resource is created.
+
+        Their removal would take away what the creation brings.
+        """
+        return ()
+
+    def may_return(self, resource: Resource, replacement: Resource) -> bool:
+        """Return whether a rollback can return from the replacement to a resource that is as it was left."""
+        return True
+
+    def implied(self, resource: PlannedResource, others: Mapping[str, PlannedResource]) -> Iterable[str]:
+        """Return the names of other resources of the template that a resource needs besides those that it states."""
+        return ()
+
+
+class TakesSignals:
+    """A resource type that accepts signals."""
+
+    def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+        """Apply a signal. Raises Invalid."""
+        raise NotImplementedError
+
+    def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
+        """Return the ids of the resources whose ``check`` is called after a signal to this resource."""
+        return (resource.id,)
+
+
+class KnowsAgent:
+    """A resource type with ``agents_transport`` whose agent and transport are known only when the server exists."""
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        """Return the name of the transport, and whether the server runs Stoker's agent."""
+        raise NotImplementedError
+
+
+class TakesBack:
+    """A resource type whose resource gives something to its replacement, and takes it back when a rollback returns."""
+
+    def prepare_replacement(self, context: Context, resource: Resource) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Return the data of a resource that is replaced, and entries for the data of its replacement."""
+        raise NotImplementedError
+
+    def restore(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take back what the replacement got."""
+        raise NotImplementedError
+
+
+class SavesState:
+    """A resource type with the action SNAPSHOT, which saves something at a cloud."""
+
+    def saved(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        """Return what the last SNAPSHOT saved."""
+        raise NotImplementedError
+
+    def restored(self, saved: Mapping[str, Any]) -> Properties:
+        """Return the properties with which an update restores what was saved."""
+        raise NotImplementedError
+
+    def delete_saved(self, context: Context, resource: Resource, saved: Mapping[str, Any]) -> None:
+        """Request the deletion of what a SNAPSHOT saved. Nothing waits for it."""
+        raise NotImplementedError
+
+
+def specialize(kind: ResourceType, extension: type[ResourceType], **attributes: Any) -> ResourceType:
+    """
+    Return the type with the methods of ``extension``, which call those of the type as ``super()``.
+
+    ``attributes``: those that the extension needs.
+    """
+    extended: type[ResourceType] = type(type(kind).__name__, (extension, type(kind)), attributes)
+    return extended()
 
 
 def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAME) -> str:

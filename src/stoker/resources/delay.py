@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from stoker.hot import UNKNOWN
@@ -36,36 +35,10 @@ def _number(description: str, default: float) -> Property:
     )
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return _wait(context, resource, properties, Action.CREATE)
-
-
-def update(_context: Context, _resource: Resource, _properties: Properties) -> Outcome:
-    return DONE
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    return _wait(context, resource, resource.properties, Action.DELETE)
-
-
-def check(context: Context, resource: Resource) -> Outcome:
-    until = resource.data.get("until")
-    return Outcome(until is None or context.tx.now >= datetime.fromisoformat(until))
-
-
-def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
-    return lambda context, resource: _wait(context, resource, resource.properties, action)
-
-
-def validate(properties: Properties) -> None:
-    least, jitter, multiplier = (properties[name] for name in ("min_wait", "max_jitter", "jitter_multiplier"))
-    if UNKNOWN not in (least, jitter, multiplier) and least + jitter * multiplier > LONGEST_WAIT:
-        raise StackValidationFailed(f"min_wait and max_jitter: it may wait no longer than {LONGEST_WAIT} seconds")
-
-
-TYPE = ResourceType(
-    name="OS::Heat::Delay",
-    properties={
+class Delay(ResourceType):
+    name = "OS::Heat::Delay"
+    description = "Waits for a time."
+    properties = {
         "min_wait": _number("Seconds at least.", default=0),
         "max_jitter": _number("Seconds more.", default=0),
         "jitter_multiplier": _number("Multiplies the jitter.", default=1.0),
@@ -76,12 +49,26 @@ TYPE = ResourceType(
             update_allowed=True,
             description="The actions that wait.",
         ),
-    },
-    create=create,
-    update=update,
-    delete=delete,
-    check=check,
-    validate=validate,
-    actions={action: _act(action) for action in (Action.SUSPEND, Action.RESUME)},
-    description="Waits for a time.",
-)
+    }
+    actions = (Action.SUSPEND, Action.RESUME)
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return _wait(context, resource, properties, Action.CREATE)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        return _wait(context, resource, resource.properties, Action.DELETE)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        return _wait(context, resource, resource.properties, action)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        until = resource.data.get("until")
+        return Outcome(until is None or context.tx.now >= datetime.fromisoformat(until))
+
+    def validate(self, properties: Properties) -> None:
+        least, jitter, multiplier = (properties[name] for name in ("min_wait", "max_jitter", "jitter_multiplier"))
+        if UNKNOWN not in (least, jitter, multiplier) and least + jitter * multiplier > LONGEST_WAIT:
+            raise StackValidationFailed(f"min_wait and max_jitter: it may wait no longer than {LONGEST_WAIT} seconds")

@@ -8,126 +8,114 @@ from stoker.deployments.server_runs import release_server
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources import server_base, server_policy
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, physical_name
 from stoker.resources.properties import Property
+from stoker.resources.server_base import ServerType
 from stoker.resources.user_data import SOFTWARE_CONFIG
 from stoker.store import documents, servers
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """
-    Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat.
-
-    Raises Conflict if a machine gave itself the name.
-    """
-    name = properties["name"] or physical_name(context, resource)
-    if enrolled := servers.find_enrolled(context.tx, name, context.project_id):
-        had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
-        server_policy.represent(context, resource, enrolled.id)
-        policy_data = server_policy.apply(context, resource, properties, enrolled.id)
-        return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **policy_data})
-    servers.refuse_self_named(context.tx, name, context.project_id)
-    servers.add(
-        context.tx,
-        Server(
-            id=resource.id,
-            project_id=context.project_id,
-            name=name,
-            kind=Kind.DEPLOYED,
-            stack_id=context.stack_id,
-            resource_id=resource.id,
-            resource_name=resource.name,
-            created_at=context.tx.now,
-        ),
-    )
-    had = server_base.begin(context, resource, properties, resource.id, own_agent=False)
-    policy_data = server_policy.apply(context, resource, properties, resource.id)
-    return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **policy_data})
-
-
-def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
-    enrolled = resource.data.get("enrolled")
-    if enrolled is None:
-        name = properties["name"] or physical_name(context, resource)
-        enrolled = servers.find_enrolled(context.tx, name, context.project_id) is not None
-    return server_base.reached_by(context, properties, enrolled=enrolled)
-
-
-def must_replace(context: Context, resource: Resource, properties: Properties) -> bool:
-    """Return whether the name means another machine than before."""
-    named = properties["name"]
-    if not resource.physical_id or not isinstance(named, str):
-        return False
-    enrolled = servers.find_enrolled(context.tx, named, context.project_id)
-    represented = resource.physical_id if resource.data.get("enrolled") else None
-    return (enrolled.id if enrolled else None) != represented
-
-
-def is_stale(context: Context, resource: Resource) -> bool:
-    """Return whether the machine that the resource represents was removed, and another one has its name."""
-    if not resource.data.get("enrolled") or servers.find(context.tx, resource.physical_id or "") is not None:
-        return False
-    return servers.find_enrolled(context.tx, str(resource.data.get("name")), context.project_id) is not None
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    name = properties["name"] or physical_name(context, resource)
-    if resource.physical_id and not resource.data.get("enrolled"):
-        servers.change(context.tx, resource.physical_id, name=name)
-    is_enrolled = bool(resource.data.get("enrolled"))
-    had = server_base.begin(context, resource, properties, resource.physical_id or resource.id, own_agent=is_enrolled)
-    policy_data = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
-    return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **policy_data})
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    if resource.physical_id and not resource.data.get("enrolled"):
-        server_base.end(context, resource)
-        release_server(context.tx, context.env.work, resource.physical_id, resource.data.get("name") or resource.name)
-        servers.delete(context.tx, resource.physical_id)
-        documents.delete(context.tx, resource.physical_id)
-    else:
-        server_base.retain(context, resource)
-    return DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name == "name":
-        return resource.data.get("name")
-    if name == "os_collect_config":
-        return server_base.collect_config(context, resource)
-    if name == "user_data":
-        return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
-    if name in server_base.FACT_ATTRIBUTES:
-        return server_base.fact_attribute(context, resource, name)
-    raise NoSuchAttribute(name)
-
-
-TYPE = ResourceType(
-    name="OS::Heat::DeployedServer",
-    properties={
+class DeployedServer(ServerType):
+    name = "OS::Heat::DeployedServer"
+    description = "A server that exists already."
+    properties = {
         "name": Property(kind="string", longest=255, update_allowed=True, description="Name of the machine."),
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),
         **server_base.PROPERTIES,
-    },
-    attributes={
+    }
+    attributes = {
         "name": "Name of the machine.",
         "os_collect_config": "The agent's configuration.",
         "user_data": "What a machine has to boot with to be this server (Stoker's own).",
         **server_base.FACT_ATTRIBUTES,
-    },
-    create=create,
-    update=update,
-    delete=delete,
-    retain=server_base.retain,
-    adopt=server_base.adopt,
-    exists=server_base.exists,
-    is_stale=is_stale,
-    must_replace=must_replace,
-    attribute=attribute,
-    validate=server_policy.validate,
-    live_metadata=server_base.live_metadata,
-    agents_transport="software_config_transport",
-    reached_by=reached_by,
-    description="A server that exists already.",
-)
+    }
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """
+        Represent the project's enrolled server of this name. If there is none, record a new server, as in Heat.
+
+        Raises Conflict if a machine gave itself the name.
+        """
+        name = properties["name"] or physical_name(context, resource)
+        if enrolled := servers.find_enrolled(context.tx, name, context.project_id):
+            had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
+            server_policy.represent(context, resource, enrolled.id)
+            policy_data = server_policy.apply(context, resource, properties, enrolled.id)
+            return Outcome(
+                physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **policy_data}
+            )
+        servers.refuse_self_named(context.tx, name, context.project_id)
+        servers.add(
+            context.tx,
+            Server(
+                id=resource.id,
+                project_id=context.project_id,
+                name=name,
+                kind=Kind.DEPLOYED,
+                stack_id=context.stack_id,
+                resource_id=resource.id,
+                resource_name=resource.name,
+                created_at=context.tx.now,
+            ),
+        )
+        had = server_base.begin(context, resource, properties, resource.id, own_agent=False)
+        policy_data = server_policy.apply(context, resource, properties, resource.id)
+        return Outcome(
+            physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **policy_data}
+        )
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        name = properties["name"] or physical_name(context, resource)
+        if resource.physical_id and not resource.data.get("enrolled"):
+            servers.change(context.tx, resource.physical_id, name=name)
+        is_enrolled = bool(resource.data.get("enrolled"))
+        had = server_base.begin(
+            context, resource, properties, resource.physical_id or resource.id, own_agent=is_enrolled
+        )
+        policy_data = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
+        return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **policy_data})
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id and not resource.data.get("enrolled"):
+            server_base.end(context, resource)
+            release_server(
+                context.tx, context.env.work, resource.physical_id, resource.data.get("name") or resource.name
+            )
+            servers.delete(context.tx, resource.physical_id)
+            documents.delete(context.tx, resource.physical_id)
+        else:
+            self.retain(context, resource)
+        return DONE
+
+    def is_stale(self, context: Context, resource: Resource) -> bool:
+        """Return whether the machine that the resource represents was removed, and another one has its name."""
+        if not resource.data.get("enrolled") or servers.find(context.tx, resource.physical_id or "") is not None:
+            return False
+        return servers.find_enrolled(context.tx, str(resource.data.get("name")), context.project_id) is not None
+
+    def must_replace(self, context: Context, resource: Resource, properties: Properties) -> bool:
+        """Return whether the name means another machine than before."""
+        named = properties["name"]
+        if not resource.physical_id or not isinstance(named, str):
+            return False
+        enrolled = servers.find_enrolled(context.tx, named, context.project_id)
+        represented = resource.physical_id if resource.data.get("enrolled") else None
+        return (enrolled.id if enrolled else None) != represented
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name == "name":
+            return resource.data.get("name")
+        if name == "os_collect_config":
+            return server_base.collect_config(context, resource)
+        if name == "user_data":
+            return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
+        if name in server_base.FACT_ATTRIBUTES:
+            return server_base.fact_attribute(context, resource, name)
+        raise NoSuchAttribute(name)
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        enrolled = resource.data.get("enrolled")
+        if enrolled is None:
+            name = properties["name"] or physical_name(context, resource)
+            enrolled = servers.find_enrolled(context.tx, name, context.project_id) is not None
+        return server_base.reached_by(context, properties, enrolled=enrolled)

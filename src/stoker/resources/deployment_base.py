@@ -1,11 +1,8 @@
-"""
-Shared functions of SoftwareDeployment and StructuredDeployment: start runs of a config on a server and apply their
-results.
-"""
+"""What SoftwareDeployment and StructuredDeployment have in common: runs of a config on a server, and their results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,12 +23,14 @@ from stoker.resources.base import (
     DONE,
     LONGEST_WAIT,
     Context,
+    KnowsAgent,
     NoSuchAttribute,
     Outcome,
     Properties,
     ResourceFailure,
     ResourceType,
     Signalled,
+    TakesSignals,
     is_created,
 )
 from stoker.resources.properties import Property
@@ -107,97 +106,12 @@ _LONGEST_LINE = 500
 CREATED = "created"
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Start the first run, or another run of the same deployment if no CREATE has completed yet."""
-    outcome = _run(context, resource, properties, Action.CREATE)
-    if outcome is DONE:
-        return Outcome(data={**resource.data, CREATED: False})
-    return replace(outcome, data={**(outcome.data or {}), CREATED: outcome.done})
-
-
-def next_action(context: Context, resource: Resource, properties: Properties) -> Action:
-    """
-    Return CREATE until a CREATE run of the deployment has completed on its server, and UPDATE from then on.
-
-    After a DELETE that has failed, the deployment has to be created again.
-    """
-    return choose_action(resource, deployment_runs.content_for(context, properties), properties)
-
-
 def choose_action(resource: Resource, content: Content | None, properties: Properties) -> Action:
     """Return the action of ``next_action`` for a content, which is None as long as it is not known."""
     if resource.action is not Action.DELETE and resource.data.get(CREATED, is_created(resource)):
         return Action.UPDATE
     is_triggered = content is None or deployment_runs.is_triggered(content, properties, Action.CREATE)
     return Action.CREATE if is_triggered else Action.UPDATE
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Start another run of the deployment, unless only settings changed, which apply to its next run."""
-    changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
-    if changed and changed <= SETTINGS:
-        content = deployment_runs.content_for(context, properties)
-        deployment_runs.configure_checks(context, resource, properties, content)
-        return DONE
-    return retry(context, resource, properties)
-
-
-def retry(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Start an UPDATE run of the deployment."""
-    return _run(context, resource, properties, Action.UPDATE)
-
-
-def must_replace(context: Context, resource: Resource, properties: Properties) -> bool:
-    """Return whether an input with ``replace_on_change`` changes, as far as its value is known."""
-    deployment = deployment_runs.find_deployment(context, resource)
-    before = configs.find(context.tx, deployment.config_id) if deployment else None
-    after = configs.find(context.tx, properties["config"]) if isinstance(properties["config"], str) else None
-    values = properties["input_values"] or {}
-    if before is None or not isinstance(values, Mapping):
-        return False
-    unknown = {name for name, value in values.items() if value is UNKNOWN}
-    inputs = derived_inputs((after or before).inputs, values, {})
-    return replaces_deployment(before.inputs, [entry for entry in inputs if entry["name"] not in unknown])
-
-
-def normalize(context: Context, properties: Properties) -> Properties:
-    """Return the properties with the server's id in place of its name."""
-    if not isinstance(properties["server"], str):
-        return properties
-    return {**properties, "server": deployment_runs.server_id_of(context, properties)}
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    """Run the config for DELETE, or undo the deployment, if one of them is required. Then remove the deployment."""
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None:
-        return _remove(context, resource, None)
-    if content := deployment_runs.find_deletion(context, deployment, resource.properties):
-        outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
-    elif undo := deployment_runs.find_resource_undo(context, resource, deployment):
-        outcome = deployment_runs.start_undo(context, resource, undo)
-    else:
-        return _remove(context, resource, deployment)
-    return check(context, resource) if outcome.done else outcome
-
-
-def check(context: Context, resource: Resource) -> Outcome:
-    """Return whether the current run has ended. Raises ResourceFailure if the run failed."""
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is not None and not deployment.has_ended:
-        return Outcome(done=False)
-    if deployment is not None and deployment.status == Status.FAILED:
-        is_deletion = resource.action is Action.DELETE
-        reason = describe_failure(context.tx, deployment) if is_deletion else deployment.status_reason
-        raise ResourceFailure(f"Deployment to server failed: {_locate(context, deployment, reason or '')}")
-    if resource.action is Action.DELETE:
-        return _remove(context, resource, deployment)
-    reported = context.changed  # only the run that has just ended explains this action
-    reason = (reported.change_summary if reported is not None else None) or ""
-    data = deployment_runs.drop_applied(resource)
-    if resource.action is Action.CREATE and deployment is not None:
-        data = {**(resource.data if data is None else data), CREATED: True}
-    return Outcome(data=data, reason=reason)
 
 
 def _locate(context: Context, deployment: Deployment, reason: str) -> str:
@@ -229,51 +143,100 @@ def _remove(context: Context, resource: Resource, deployment: Deployment | None)
     return DONE
 
 
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None:
-        return None
-    if name in deployment.output_values:
-        return deployment.output_values[name]
-    config = configs.find(context.tx, deployment.config_id)
-    declared = {output["name"] for output in config.outputs} if config else set()
-    if name in ATTRIBUTES or name in declared:
-        return None  # the run has not reported it yet
-    raise NoSuchAttribute(name)
+class DeploymentType(TakesSignals, KnowsAgent, ResourceType):
+    """The type of a deployment of one config on one server."""
 
+    properties: Mapping[str, Property] = PROPERTIES
+    attributes = None
+    actions = (Action.SUSPEND, Action.RESUME)
+    retries = True
+    repeats_update = True
+    agents_transport = "signal_transport"
 
-def show(context: Context, resource: Resource) -> Any:
-    deployment = deployment_runs.find_deployment(context, resource)
-    return None if deployment is None else representation.deployment(context.tx, deployment)
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Start the first run, or another run of the same deployment if no CREATE has completed yet."""
+        outcome = _run(context, resource, properties, Action.CREATE)
+        if outcome is DONE:
+            return Outcome(data={**resource.data, CREATED: False})
+        return replace(outcome, data={**(outcome.data or {}), CREATED: outcome.done})
 
+    def next_action(self, context: Context, resource: Resource, properties: Properties) -> Action:
+        """
+        Return CREATE until a CREATE run of the deployment has completed on its server, and UPDATE from then on.
 
-def signal(context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
-    """Apply a result or a progress report to the deployment; ignore a report of an earlier run."""
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None:
-        return Signalled("no deployment to signal")
-    # With every transport, Stoker's agent names the run that it reports.
-    if details.get(RUN, deployment.config_id) != deployment.config_id:
-        runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
-        return Signalled(f"deployment {deployment.id}: late, of an earlier run")
-    values = {name: value for name, value in details.items() if name != RUN}
-    changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
-    if runs.is_progress(values):
-        return Signalled(f"deployment {changed.id} goes on", deployment=changed)
-    if changed.status != Status.FAILED:
-        return Signalled(f"deployment {changed.id} succeeded", deployment=changed)
-    code = changed.output_values.get("deploy_status_code")
-    return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""), deployment=changed)
+        After a DELETE that has failed, the deployment has to be created again.
+        """
+        return choose_action(resource, deployment_runs.content_for(context, properties), properties)
 
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Start another run of the deployment, unless only settings changed, which apply to its next run."""
+        changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
+        if changed and changed <= SETTINGS:
+            content = deployment_runs.content_for(context, properties)
+            deployment_runs.configure_checks(context, resource, properties, content)
+            return DONE
+        return self.retry(context, resource, properties)
 
-def _action(action: Action) -> Callable[[Context, Resource], Outcome]:
-    """
-    Return the handler of SUSPEND or RESUME, which runs the config if the deployment's ``actions`` contain it.
+    def retry(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Start an UPDATE run of the deployment."""
+        return _run(context, resource, properties, Action.UPDATE)
 
-    A suspended deployment is not remediated: SUSPEND ends a remediation in progress, RESUME continues with what drifts.
-    """
+    def must_replace(self, context: Context, resource: Resource, properties: Properties) -> bool:
+        """Return whether an input with ``replace_on_change`` changes, as far as its value is known."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        before = configs.find(context.tx, deployment.config_id) if deployment else None
+        after = configs.find(context.tx, properties["config"]) if isinstance(properties["config"], str) else None
+        values = properties["input_values"] or {}
+        if before is None or not isinstance(values, Mapping):
+            return False
+        unknown = {name for name, value in values.items() if value is UNKNOWN}
+        inputs = derived_inputs((after or before).inputs, values, {})
+        return replaces_deployment(before.inputs, [entry for entry in inputs if entry["name"] not in unknown])
 
-    def do(context: Context, resource: Resource) -> Outcome:
+    def normalize(self, context: Context, properties: Properties) -> Properties:
+        """Return the properties with the server's id in place of its name."""
+        if not isinstance(properties["server"], str):
+            return properties
+        return {**properties, "server": deployment_runs.server_id_of(context, properties)}
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Run the config for DELETE, or undo the deployment, if one of them is required. Then remove the deployment."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None:
+            return _remove(context, resource, None)
+        if content := deployment_runs.find_deletion(context, deployment, resource.properties):
+            outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
+        elif undo := deployment_runs.find_resource_undo(context, resource, deployment):
+            outcome = deployment_runs.start_undo(context, resource, undo)
+        else:
+            return _remove(context, resource, deployment)
+        return self.check(context, resource) if outcome.done else outcome
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Return whether the current run has ended. Raises ResourceFailure if the run failed."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is not None and not deployment.has_ended:
+            return Outcome(done=False)
+        if deployment is not None and deployment.status == Status.FAILED:
+            is_deletion = resource.action is Action.DELETE
+            reason = describe_failure(context.tx, deployment) if is_deletion else deployment.status_reason
+            raise ResourceFailure(f"Deployment to server failed: {_locate(context, deployment, reason or '')}")
+        if resource.action is Action.DELETE:
+            return _remove(context, resource, deployment)
+        reported = context.changed  # only the run that has just ended explains this action
+        reason = (reported.change_summary if reported is not None else None) or ""
+        data = deployment_runs.drop_applied(resource)
+        if resource.action is Action.CREATE and deployment is not None:
+            data = {**(resource.data if data is None else data), CREATED: True}
+        return Outcome(data=data, reason=reason)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        """
+        Run the config for SUSPEND or RESUME if the deployment's ``actions`` contain it.
+
+        A suspended deployment is not remediated: SUSPEND ends a remediation in progress, RESUME continues with what
+        drifts.
+        """
         if not resource.properties:
             return DONE  # the resource was never created
         outcome = _run(context, resource, resource.properties, action)
@@ -286,86 +249,88 @@ def _action(action: Action) -> Callable[[Context, Resource], Outcome]:
             run_end.cancel(context.tx, context.env.work, deployment, "Cancelled: the stack is suspended")
         return outcome
 
-    return do
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None:
+            return None
+        if name in deployment.output_values:
+            return deployment.output_values[name]
+        config = configs.find(context.tx, deployment.config_id)
+        declared = {output["name"] for output in config.outputs} if config else set()
+        if name in ATTRIBUTES or name in declared:
+            return None  # the run has not reported it yet
+        raise NoSuchAttribute(name)
 
+    def show(self, context: Context, resource: Resource) -> Any:
+        deployment = deployment_runs.find_deployment(context, resource)
+        return None if deployment is None else representation.deployment(context.tx, deployment)
 
-def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    """
-    Link an existing deployment to this resource.
+    def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+        """Apply a result or a progress report to the deployment; ignore a report of an earlier run."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None:
+            return Signalled("no deployment to signal")
+        # With every transport, Stoker's agent names the run that it reports.
+        if details.get(RUN, deployment.config_id) != deployment.config_id:
+            runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
+            return Signalled(f"deployment {deployment.id}: late, of an earlier run")
+        values = {name: value for name, value in details.items() if name != RUN}
+        changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
+        if runs.is_progress(values):
+            return Signalled(f"deployment {changed.id} goes on", deployment=changed)
+        if changed.status != Status.FAILED:
+            return Signalled(f"deployment {changed.id} succeeded", deployment=changed)
+        code = changed.output_values.get("deploy_status_code")
+        return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""), deployment=changed)
 
-    Raises ResourceFailure if the deployment does not exist or belongs to a stack.
-    """
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
-        raise ResourceFailure(
-            f"The deployment ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
-        )
-    deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
-    return check(context, resource)
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """
+        Link an existing deployment to this resource.
 
-
-def exists(context: Context, id: str) -> bool:
-    deployment = deployments.find(context.tx, id)
-    return deployment is not None and deployment.project_id == context.project_id
-
-
-def cancel(context: Context, resource: Resource) -> None:
-    """Fail the run with Heat's message. The run leaves the server's document, so the agent stops it."""
-    deployment = deployment_runs.find_deployment(context, resource)
-    if deployment is not None:
-        run_end.force_fail(context.tx, context.env.work, deployment, "Deployment cancelled.")
-
-
-def may_return(resource: Resource, replacement: Resource) -> bool:
-    """Return whether the replacement ran elsewhere: on the same server, only another run restores the server."""
-    return bool(resource.properties.get("server") != replacement.properties.get("server"))
-
-
-def predecessors(context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
-    """
-    Yield the ids of the stack's resources whose removal runs something on the same server, if they have the same name
-    or the same config.
-    """
-    content = deployment_runs.content_for(context, properties)
-    for deployment in deployments.of_stack_on_server(context.tx, context.stack_id, properties["server"]):
-        resource = resources.find(context.tx, deployment.resource_id or "")
-        if (
-            resource is not None
-            and deployment_runs.acts_at_removal(context, resource)
-            and (
-                resource.name == definition.name
-                or deployment_runs.runs_same_config(context, resource.properties, content)
+        Raises ResourceFailure if the deployment does not exist or belongs to a stack.
+        """
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
+            raise ResourceFailure(
+                f"The deployment ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
             )
-        ):
-            yield resource.id
+        deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
+        return self.check(context, resource)
 
+    def exists(self, context: Context, id: str) -> bool:
+        deployment = deployments.find(context.tx, id)
+        return deployment is not None and deployment.project_id == context.project_id
 
-def deployment_type(name: str, description: str, properties: Mapping[str, Property] | None = None) -> ResourceType:
-    """Return the type of a deployment. ``properties``: its own, in addition to those of all deployments."""
-    return ResourceType(
-        name=name,
-        properties={**PROPERTIES, **(properties or {})},
-        attributes=None,
-        create=create,
-        update=update,
-        delete=delete,
-        check=check,
-        attribute=attribute,
-        show=show,
-        signal=signal,
-        cancel=cancel,
-        retain=deployment_runs.close,
-        actions={action: _action(action) for action in (Action.SUSPEND, Action.RESUME)},
-        adopt=adopt,
-        exists=exists,
-        retries=True,
-        retry=retry,
-        next_action=next_action,
-        normalize=normalize,
-        must_replace=must_replace,
-        predecessors=predecessors,
-        may_return=may_return,
-        agents_transport="signal_transport",
-        reached_by=deployment_runs.reached_by,
-        description=description,
-    )
+    def cancel(self, context: Context, resource: Resource) -> None:
+        """Fail the run with Heat's message. The run leaves the server's document, so the agent stops it."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is not None:
+            run_end.force_fail(context.tx, context.env.work, deployment, "Deployment cancelled.")
+
+    def may_return(self, resource: Resource, replacement: Resource) -> bool:
+        """Return whether the replacement ran elsewhere: on the same server, only another run restores the server."""
+        return bool(resource.properties.get("server") != replacement.properties.get("server"))
+
+    def predecessors(self, context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+        """
+        Yield the ids of the stack's resources whose removal runs something on the same server, if they have the same
+        name or the same config.
+        """
+        content = deployment_runs.content_for(context, properties)
+        for deployment in deployments.of_stack_on_server(context.tx, context.stack_id, properties["server"]):
+            resource = resources.find(context.tx, deployment.resource_id or "")
+            if (
+                resource is not None
+                and deployment_runs.acts_at_removal(context, resource)
+                and (
+                    resource.name == definition.name
+                    or deployment_runs.runs_same_config(context, resource.properties, content)
+                )
+            ):
+                yield resource.id
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        deployment_runs.close(context, resource)
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        return deployment_runs.reached_by(context, resource, properties)

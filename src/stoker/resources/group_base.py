@@ -8,9 +8,9 @@ next stage. The state of the roll-out is stored in the resource's data (see ``ro
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from stoker.model.status import Action, Status
 from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.env import NestedSpec
+from stoker.resources.nested_base import NestedType
 from stoker.resources.properties import Property
 from stoker.resources.rollout import (
     CHANGING,
@@ -60,16 +61,23 @@ def _tolerate(context: Context, resource: Resource, act: Callable[[Context, Reso
         return Outcome(reason=f"members that had failed before are left as they are: {_few(sorted(failed))}")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """The functions of a group type. ``members`` returns the members for given properties and resource data."""
+class GroupType(NestedType):
+    """A nested stack of similar members."""
 
-    members: Callable[[Resource, Properties], Members]
     #: Schema of the type's ``update_policy``.
-    policies: Mapping[str, Property]
+    policies: Mapping[str, Property] = MappingProxyType({})
+
+    def definitions(self, resource: Resource, properties: Properties) -> Members:
+        """Return the definitions of the members by name, for given properties and resource data."""
+        raise NotImplementedError
+
+    def select(self, context: Context, resource: Resource, properties: Properties) -> Resource:
+        """Return the resource with the data that its members depend on."""
+        return resource
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the members. A group that failed is retried in place, with the policy for changes if it has one."""
+        resource = self.select(context, resource, properties)
         nested_status = context.nested.status(context, resource.physical_id)
         if nested_status is None or nested_status.deleted:
             return self._begin(context, resource, properties, CREATING)
@@ -82,14 +90,18 @@ class Group:
         nested_status = context.nested.status(context, resource.physical_id)
         if nested_status is None or nested_status.deleted:
             raise Replace(resource.name)
-        return self._begin(context, resource, properties, CHANGING)
+        return self._begin(context, self.select(context, resource, properties), properties, CHANGING)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         """Continue the roll-out when a stage has ended or a pause is over."""
         rollout = Rollout.of(resource)
         if rollout is None or resource.action not in (Action.CREATE, Action.UPDATE):
-            return _tolerate(context, resource, nested_base.check)
+            return _tolerate(context, resource, super().check)
         return self._go_on(context, resource, rollout)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        """Act on the members. Those whose failure the last roll-out tolerated stay failed."""
+        return _tolerate(context, resource, partial(super().act, action=action))
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the nested stack from the abandoned resources."""
@@ -99,11 +111,12 @@ class Group:
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
         return nested_base.began_status(context, id, {**kept, "made_from": nested_base.fingerprint(context)})
 
-    def spec(self, _context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+    def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
         """Return the nested stack with all members, as it is after the last batch."""
-        return NestedSpec(MembersPlan(self._members(replace(resource, properties=properties))).template)
+        selected = replace(self.select(context, resource, properties), properties=properties)
+        return NestedSpec(MembersPlan(self._members(selected)).template)
 
-    def check_policy(self, policy: Any, _properties: Properties) -> None:
+    def check_policy(self, policy: Any, properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
         rollout.check(self.policies, policy)
 
@@ -234,7 +247,7 @@ class Group:
         values = ("properties", "metadata")
         return {
             name: {key: literal(part) if key in values else part for key, part in definition.items()}
-            for name, definition in self.members(resource, resource.properties).items()
+            for name, definition in self.definitions(resource, resource.properties).items()
         }
 
     def _checks(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Members:
@@ -242,7 +255,7 @@ class Group:
         Return the health check members of the changed members. Their metadata changes with each round, so the checks
         run again.
         """
-        members = self.members(resource, resource.properties)
+        members = self.definitions(resource, resource.properties)
         checks: dict[str, Mapping[str, Any]] = {}
         for name in rollout.sound:
             member_properties = members[name]["properties"]
@@ -263,12 +276,6 @@ class Group:
 
     def _policy(self, resource: Resource, name: str) -> UpdatePolicy:
         return rollout.of_resource(self.policies, resource.definition.get("update_policy"), name)
-
-
-#: The functions for SUSPEND, RESUME and CHECK. Members whose failure the last roll-out tolerated stay failed.
-ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
-    action: partial(_tolerate, act=act) for action, act in nested_base.ACTIONS.items()
-}
 
 
 def _is_busy(context: Context, resource: Resource) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments.server_runs import release_server
-from stoker.model.errors import EntityNotFound
 from stoker.model.server import Kind, Owner
 from stoker.model.stack import Resource
 from stoker.resources import server_base, server_policy
@@ -23,10 +22,10 @@ from stoker.resources.base import (
     Properties,
     Replace,
     ResourceFailure,
-    ResourceType,
     physical_name,
 )
 from stoker.resources.properties import Property
+from stoker.resources.server_base import ServerType
 from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.servers.compute import Compute
 from stoker.store import documents, servers
@@ -59,13 +58,6 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **policy_data})
 
 
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Change the server's name, transport, labels and policy. Raises Replace if changed user data requires a server."""
-    if properties["user_data"] != resource.properties.get("user_data"):
-        raise Replace("user_data")
-    return Outcome(data=change(context, resource, properties, own_agent=True))
-
-
 def change(context: Context, resource: Resource, properties: Properties, *, own_agent: bool) -> dict[str, Any]:
     """Change what Stoker knows of a server; return the resource's data."""
     server_id = resource.physical_id or resource.id
@@ -74,13 +66,6 @@ def change(context: Context, resource: Resource, properties: Properties, *, own_
     had = server_base.begin(context, resource, properties, server_id, own_agent=own_agent)
     policy_data = server_policy.apply(context, resource, properties, server_id)
     return {**server_policy.without(resource.data), "name": name, "transports": had, **policy_data}
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    """Delete the server. Raises ResourceFailure if the provider that runs its process is missing."""
-    if resource.physical_id:
-        remove(context, resource)
-    return DONE
 
 
 def remove(context: Context, resource: Resource) -> None:
@@ -96,33 +81,6 @@ def remove(context: Context, resource: Resource) -> None:
     documents.delete(context.tx, server_id)
 
 
-def refer(context: Context, resource: Resource) -> Outcome:
-    """Refer to a server that the stack neither changes nor deletes. Raises EntityNotFound."""
-    if not server_base.exists(context, resource.physical_id or ""):
-        raise EntityNotFound(f"The {resource.type} ({resource.physical_id}) could not be found.")
-    return DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name in OWN_ATTRIBUTES:
-        return own_attribute(context, resource, name)
-    if name in ("name", "instance_name"):
-        return resource.data.get("name")
-    if name == "tags":
-        return resource.properties.get("tags") or []
-    address = context.env.compute.address(resource.physical_id or resource.id) if context.env.compute else ""
-    places: Mapping[str, Any] = {
-        "first_address": address,
-        "address": address,
-        "networks": {"local": [address]},
-        "addresses": {"local": [{"version": 4, "addr": address}]},
-        **_EMPTY,
-    }
-    if name not in places:
-        raise NoSuchAttribute(name)
-    return places[name]
-
-
 def own_attribute(context: Context, resource: Resource, name: str) -> Any:
     """Return an attribute of ``OWN_ATTRIBUTES``, which no provider of servers knows."""
     if name == "os_collect_config":
@@ -136,10 +94,6 @@ def user_data(context: Context, resource: Resource, properties: Properties) -> s
     """Return the data with which the server boots."""
     format, text = properties.get("user_data_format") or "", properties.get("user_data") or ""
     return server_base.user_data(context, resource, format, text)
-
-
-def reached_by(context: Context, _resource: Resource, properties: Properties) -> tuple[str, bool]:
-    return server_base.reached_by(context, properties, local=True)
 
 
 OWN_ATTRIBUTES: Mapping[str, str] = {
@@ -193,10 +147,12 @@ PROPERTIES: Mapping[str, Property] = {
     **server_base.PROPERTIES,
 }
 
-TYPE = ResourceType(
-    name="OS::Nova::Server",
-    properties=PROPERTIES,
-    attributes={
+
+class LocalServer(ServerType):
+    name = "OS::Nova::Server"
+    description = "A server: an agent's process on the machine of Stoker."
+    properties = PROPERTIES
+    attributes = {
         "name": "Name of the server.",
         "instance_name": "The same.",
         "address": "Address of the server (Stoker's own).",
@@ -208,20 +164,44 @@ TYPE = ResourceType(
         "console_urls": "Empty for a local server.",
         "tags": "Tags of the server.",
         **OWN_ATTRIBUTES,
-    },
-    create=create,
-    update=update,
-    delete=delete,
-    retain=server_base.retain,
-    adopt=server_base.adopt,
-    refer=refer,
-    attribute=attribute,
-    validate=server_policy.validate,
-    retries=True,
-    needs_provider=NO_PROVIDER,
-    id_constraint="nova.server",
-    live_metadata=server_base.live_metadata,
-    agents_transport="software_config_transport",
-    reached_by=reached_by,
-    description="A server: an agent's process on the machine of Stoker.",
-)
+    }
+    retries = True
+    needs_provider = NO_PROVIDER
+    id_constraint = "nova.server"
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return create(context, resource, properties)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change name, transport, labels and policy. Raises Replace if changed user data requires another server."""
+        if properties["user_data"] != resource.properties.get("user_data"):
+            raise Replace("user_data")
+        return Outcome(data=change(context, resource, properties, own_agent=True))
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the server. Raises ResourceFailure if the provider that runs its process is missing."""
+        if resource.physical_id:
+            remove(context, resource)
+        return DONE
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name in OWN_ATTRIBUTES:
+            return own_attribute(context, resource, name)
+        if name in ("name", "instance_name"):
+            return resource.data.get("name")
+        if name == "tags":
+            return resource.properties.get("tags") or []
+        address = context.env.compute.address(resource.physical_id or resource.id) if context.env.compute else ""
+        places: Mapping[str, Any] = {
+            "first_address": address,
+            "address": address,
+            "networks": {"local": [address]},
+            "addresses": {"local": [{"version": 4, "addr": address}]},
+            **_EMPTY,
+        }
+        if name not in places:
+            raise NoSuchAttribute(name)
+        return places[name]
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        return server_base.reached_by(context, properties, local=True)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import email
 import re
+from collections.abc import Mapping
 from email.message import Message
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from pathlib import PurePosixPath
+from typing import Any
 from uuid import UUID
 
-from stoker.deployments.configs import new_config
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.config import UNGROUPED
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import software_config
-from stoker.resources.base import Context, Outcome, Properties, ResourceType, physical_name
+from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
+from stoker.resources.software_config import ConfigType
 from stoker.store import configs, rows
 
 #: Valid MIME subtypes of ``text/``.
@@ -33,36 +34,6 @@ _PART = Property(
         "subtype": Property(kind="string"),
     },
 )
-
-
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    # A random boundary would change the text each time, so the boundary derives from the resource's id.
-    whole = MIMEMultipart(boundary=f"part-{resource.id}")
-    for part in properties["parts"] or ():
-        text = _content(context, part["config"])
-        if part["type"] == "multipart":
-            _append_parts(whole, text, part)
-        else:
-            whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
-    config, _ = new_config(
-        context.tx,
-        context.project_id,
-        name=physical_name(context, resource),
-        group=properties["group"],
-        config=whole.as_string(),
-    )
-    return Outcome(physical_id=config.id)
-
-
-def validate(properties: Properties) -> None:
-    """Reject subtypes and filenames that could inject headers, for example by a line break."""
-    parts = properties["parts"]
-    for part in () if parts is UNKNOWN else parts or ():
-        subtype, filename = (None, None) if part is UNKNOWN else (part["subtype"], part["filename"])
-        if isinstance(subtype, str) and subtype and not _SUBTYPE.fullmatch(subtype):
-            raise StackValidationFailed(f"parts: the subtype {clip(repr(subtype))} is none")
-        if isinstance(filename, str) and not filename.isprintable():
-            raise StackValidationFailed(f"parts: the filename {clip(repr(filename))} cannot be printed")
 
 
 def _content(context: Context, text: str) -> str:
@@ -99,21 +70,33 @@ def _subtype(filename: str | None) -> str:
     return stem if _SUBTYPE.fullmatch(stem) else "plain"
 
 
-TYPE = ResourceType(
-    name="OS::Heat::MultipartMime",
-    properties={
+class MultipartMime(ConfigType):
+    name = "OS::Heat::MultipartMime"
+    description = "Several configs put together as multipart MIME."
+    properties = {
         "group": Property(
             kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
         ),
         "parts": Property(kind="list", each=_PART, default=[], description="The parts, in their order."),
-    },
-    attributes={"config": "The config's content."},
-    create=create,
-    delete=software_config.delete,
-    adopt=software_config.adopt,
-    exists=software_config.exists,
-    attribute=software_config.attribute,
-    show=software_config.show,
-    validate=validate,
-    description="Several configs put together as multipart MIME.",
-)
+    }
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        # A random boundary would change the text each time, so the boundary derives from the resource's id.
+        whole = MIMEMultipart(boundary=f"part-{resource.id}")
+        for part in properties["parts"] or ():
+            text = _content(context, part["config"])
+            if part["type"] == "multipart":
+                _append_parts(whole, text, part)
+            else:
+                whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
+        return {"group": properties["group"], "config": whole.as_string()}
+
+    def validate(self, properties: Properties) -> None:
+        """Reject subtypes and filenames that could inject headers, for example by a line break."""
+        parts = properties["parts"]
+        for part in () if parts is UNKNOWN else parts or ():
+            subtype, filename = (None, None) if part is UNKNOWN else (part["subtype"], part["filename"])
+            if isinstance(subtype, str) and subtype and not _SUBTYPE.fullmatch(subtype):
+                raise StackValidationFailed(f"parts: the subtype {clip(repr(subtype))} is none")
+            if isinstance(filename, str) and not filename.isprintable():
+                raise StackValidationFailed(f"parts: the filename {clip(repr(filename))} cannot be printed")

@@ -1,10 +1,9 @@
-"""Shared functions of resource types whose resources are nested stacks, and what is stored of these stacks."""
+"""Resource types whose resources are nested stacks: template files, groups and others; and what such a stack stores."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -25,7 +24,8 @@ from stoker.resources.base import (
     ResourceFailure,
     ResourceType,
 )
-from stoker.resources.env import NestedSpec
+from stoker.resources.env import NestedSpec, NestedView
+from stoker.resources.properties import Property
 from stoker.store import resources, rows, stacks
 
 T = TypeVar("T")
@@ -81,13 +81,6 @@ def members(context: Context, resource: Resource) -> Sequence[Resource]:
     return () if stack is None else resources.of_stack(context.tx, stack.id)
 
 
-def predecessors(context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
-    """Yield the ids of the nested stacks whose place a new one takes, if their removal runs something on servers."""
-    for resource in resources.of_stack(context.tx, context.stack_id):
-        if takes_place(definition.name, definition.type, properties, resource) and _acts_at_removal(context, resource):
-            yield resource.id
-
-
 def takes_place(name: str, type: str, properties: Properties, resource: Resource) -> bool:
     """Return whether a new nested stack takes the place of ``resource``, under its name or under another one."""
     return resource.name == name or (resource.type == type and resource.properties == properties)
@@ -114,13 +107,40 @@ def is_template_name(type_name: str) -> bool:
     return type_name.endswith(TEMPLATE_ENDINGS) or type_name.startswith(SCHEME)
 
 
-@dataclass(frozen=True, slots=True)
-class NestedBase:
-    """
-    The functions of a ``ResourceType`` whose resource is a nested stack. ``spec`` returns the stack's desired state.
-    """
+class NestedType(ResourceType):
+    """A resource type whose resources are nested stacks."""
 
-    spec: Callable[[Context, Resource, Properties], NestedSpec]
+    attributes: Mapping[str, str] | None = None
+    actions = (Action.SUSPEND, Action.RESUME, Action.CHECK)
+    retries = True
+    repeats_update = True
+    is_nested = True
+    #: Whether previews show the changes of the resources inside, by ``spec``.
+    has_foreseeable_members = False
+
+    def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+        """Return the desired state of the nested stack; of a group, after its roll-out."""
+        raise NotImplementedError
+
+    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """
+        Return (name, type, properties) of the members that a resource with these properties creates, for validation.
+
+        One representative of equal members is enough. None for a stack of a template.
+        """
+        return ()
+
+    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """Return all members as ``members`` does, for a preview."""
+        return self.members(properties)
+
+    def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
+        """
+        Return, if a property names the template: the property, the name of the template's file, and its parameters.
+
+        The parameters are a map, None or UNKNOWN.
+        """
+        return None
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the nested stack; retry in place if it exists."""
@@ -145,6 +165,77 @@ class NestedBase:
         context.nested.update(context, resource, self.spec(context, resource, properties))
         done = _current_status(context, resource.physical_id)
         return Outcome(done, data={**resource.data, "made_from": fingerprint(context)})
+
+    def retry(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return self.create(context, resource, properties)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        status = context.nested.status(context, resource.physical_id)
+        if status is None or status.deleted:
+            return DONE
+        context.nested.act(context, resource, Action.DELETE)
+        return _check(context, resource)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        if context.nested.status(context, resource.physical_id) is None:
+            return DONE
+        context.nested.act(context, resource, action)
+        return _check(context, resource)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        return _check(context, resource)
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        context.nested.cancel(context, resource)
+
+    def exists(self, context: Context, id: str) -> bool:
+        return context.nested.status(context, id) is not None
+
+    def is_stale(self, context: Context, resource: Resource) -> bool:
+        """Return whether the tree's files or environment changed since the nested stack's last create or update."""
+        return bool(resource.data.get("made_from") != fingerprint(context))
+
+    def predecessors(self, context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+        """Yield the nested stacks whose place a new one takes and whose removal runs something on servers."""
+        for resource in resources.of_stack(context.tx, context.stack_id):
+            is_former = takes_place(definition.name, definition.type, properties, resource)
+            if is_former and _acts_at_removal(context, resource):
+                yield resource.id
+
+
+class TemplateType(NestedType):
+    """
+    The type of a template file: parameters are properties, outputs are attributes.
+
+    Both are None for existing resources, whose names were checked when their stack was prepared.
+    """
+
+    description = "A nested stack of a template of one's own."
+
+    def __init__(
+        self,
+        name: str = "template",
+        properties: Mapping[str, Property] | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.properties = properties
+        self.attributes = attributes
+
+    def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+        return NestedSpec(file(context, resource.type), properties)
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        if name.startswith(_INSIDE):
+            return inside(context, resource, name, path)
+        return context.nested.output(context, resource, name, path)
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return reference(context, resource)
+
+
+#: The type of all existing resources of template files.
+TEMPLATE = TemplateType()
 
 
 def began_status(context: Context, id: str, data: Mapping[str, Any]) -> Outcome:
@@ -171,7 +262,7 @@ def _current_status(context: Context, id: str | None) -> bool:
     return status.status is Status.COMPLETE
 
 
-def check(context: Context, resource: Resource) -> Outcome:
+def _check(context: Context, resource: Resource) -> Outcome:
     if resource.action is Action.DELETE:
         status = context.nested.status(context, resource.physical_id)
         if status is None or status.deleted:
@@ -179,40 +270,9 @@ def check(context: Context, resource: Resource) -> Outcome:
     return Outcome(_current_status(context, resource.physical_id))
 
 
-def delete(context: Context, resource: Resource) -> Outcome:
-    status = context.nested.status(context, resource.physical_id)
-    if status is None or status.deleted:
-        return DONE
-    context.nested.act(context, resource, Action.DELETE)
-    return check(context, resource)
-
-
-def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
-    def do(context: Context, resource: Resource) -> Outcome:
-        if context.nested.status(context, resource.physical_id) is None:
-            return DONE
-        context.nested.act(context, resource, action)
-        return check(context, resource)
-
-    return do
-
-
-ACTIONS: Mapping[Action, Callable[[Context, Resource], Outcome]] = {
-    action: _act(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)
-}
-
-
-def exists(context: Context, id: str) -> bool:
-    return context.nested.status(context, id) is not None
-
-
-def is_stale(context: Context, resource: Resource) -> bool:
-    """Return whether the tree's files or environment changed since the nested stack's last create or update."""
-    return bool(resource.data.get("made_from") != fingerprint(context))
-
-
-def cancel(context: Context, resource: Resource) -> None:
-    context.nested.cancel(context, resource)
+def reference(context: Context, resource: Resource) -> Any:
+    """Return the output ``OS::stack_id`` or the ARN of the nested stack; the resource's name if there is none."""
+    return context.nested.reference(context, resource) or resource.name
 
 
 def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
@@ -230,43 +290,9 @@ def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...
     return look.attribute(member, attribute, path)
 
 
-def _provided_attribute(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
-    return NestedSpec(file(context, resource.type), properties)
-
-
-def reference(context: Context, resource: Resource) -> Any:
-    """Return the output ``OS::stack_id`` or the ARN of the nested stack; the resource's name if there is none."""
-    return context.nested.reference(context, resource) or resource.name
-
-
-def _output(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    if name.startswith(_INSIDE):
-        return inside(context, resource, name, path)
-    return context.nested.output(context, resource, name, path)
-
-
-_PROVIDED = NestedBase(_provided_attribute)
-
-#: The type of all template files: parameters are properties, outputs are attributes. The names are checked when a stack
-#: is prepared, so stored resources are valid.
-TEMPLATE = ResourceType(
-    name="template",
-    properties=None,
-    attributes=None,
-    create=_PROVIDED.create,
-    update=_PROVIDED.update,
-    adopt=_PROVIDED.adopt,
-    exists=exists,
-    delete=delete,
-    check=check,
-    cancel=cancel,
-    is_stale=is_stale,
-    predecessors=predecessors,
-    actions=ACTIONS,
-    attribute_at=_output,
-    reference=reference,
-    retries=True,
-    retry=_PROVIDED.create,
-    repeats_inside=True,
-    description="A nested stack of a template of one's own.",
-)
+def attribute_of_each(look: NestedView, members: Sequence[str], path: tuple[Any, ...]) -> Any:
+    """Return the attribute that the path names, by member."""
+    if not path:
+        return None
+    wanted, *rest = path
+    return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}

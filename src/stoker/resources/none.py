@@ -6,20 +6,17 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceType
 
 
-def create(_: Context, resource: Resource, __: Properties) -> Outcome:
-    return Outcome(physical_id=resource.physical_id or resource.id)
+class Nothing(ResourceType):
+    name = "OS::Heat::None"
+    description = "Does nothing, whatever its properties."
+    properties = None
+    attributes = None
 
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return Outcome(physical_id=resource.physical_id or resource.id)
 
-def attribute(_: Context, __: Resource, ___: str) -> None:
-    return None
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return self.create(context, resource, properties)
 
-
-TYPE = ResourceType(
-    name="OS::Heat::None",
-    properties=None,
-    attributes=None,
-    create=create,
-    update=create,
-    attribute=attribute,
-    description="Does nothing, whatever its properties.",
-)
+    def attribute(self, context: Context, resource: Resource, name: str) -> None:
+        return None

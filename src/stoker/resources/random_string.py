@@ -24,10 +24,6 @@ CLASSES = {
 _random = secrets.SystemRandom()
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return Outcome(physical_id=physical_name(context, resource), data={"value": generate(properties)})
-
-
 def generate(properties: Properties) -> str:
     """Return a random string with the minimum of each class and sequence; the other characters are from all of them."""
     alphabets = _alphabets(properties)
@@ -46,38 +42,17 @@ def _alphabets(properties: Properties) -> list[tuple[str, int]]:
     return alphabets or [(CLASSES["lettersdigits"], 1)]
 
 
-def validate(properties: Properties) -> None:
-    entries = [*_listed(properties["character_classes"]), *_listed(properties["character_sequences"])]
-    least = [*(entry["min"] for entry in entries), 1 if properties["sequence"] else 0]
-    if any(number is UNKNOWN for number in (*least, properties["length"])):
-        return
-    if sum(least) > properties["length"]:
-        raise StackValidationFailed(
-            "Length property cannot be smaller than combined character class and character sequence minimums"
-        )
-    if any(entry.get("sequence") == "" for entry in entries):
-        raise StackValidationFailed("a character sequence must hold at least one character")
-
-
 def _listed(entries: Any) -> list[Any]:
     return [] if entries is UNKNOWN or entries is None else [entry for entry in entries if entry is not UNKNOWN]
 
 
-def attribute(_: Context, resource: Resource, name: str) -> Any:
-    if name != "value":
-        raise NoSuchAttribute(name)
-    return resource.data.get("value")
-
-
-def reference(_context: Context, resource: Resource) -> Any:
-    return resource.data.get("value", resource.name)
-
-
 _LEAST = Property(kind="integer", default=1, minimum=1, maximum=512)
 
-TYPE = ResourceType(
-    name="OS::Heat::RandomString",
-    properties={
+
+class RandomString(ResourceType):
+    name = "OS::Heat::RandomString"
+    description = "A random string, made once and kept."
+    properties = {
         "length": Property(kind="integer", default=32, minimum=1, maximum=512, description="How many characters."),
         "character_classes": Property(
             kind="list",
@@ -101,11 +76,28 @@ TYPE = ResourceType(
             description="Obsolete: a kind of characters, as in character_classes.",
         ),
         "salt": Property(kind="string", description="Another salt makes another string."),
-    },
-    attributes={"value": "The string."},
-    create=create,
-    attribute=attribute,
-    reference=reference,
-    validate=validate,
-    description="A random string, made once and kept.",
-)
+    }
+    attributes = {"value": "The string."}
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return Outcome(physical_id=physical_name(context, resource), data={"value": generate(properties)})
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "value":
+            raise NoSuchAttribute(name)
+        return resource.data.get("value")
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return resource.data.get("value", resource.name)
+
+    def validate(self, properties: Properties) -> None:
+        entries = [*_listed(properties["character_classes"]), *_listed(properties["character_sequences"])]
+        least = [*(entry["min"] for entry in entries), 1 if properties["sequence"] else 0]
+        if any(number is UNKNOWN for number in (*least, properties["length"])):
+            return
+        if sum(least) > properties["length"]:
+            raise StackValidationFailed(
+                "Length property cannot be smaller than combined character class and character sequence minimums"
+            )
+        if any(entry.get("sequence") == "" for entry in entries):
+            raise StackValidationFailed("a character sequence must hold at least one character")

@@ -7,7 +7,7 @@ The resource's ``data`` holds the requested action. A job sends the request and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -61,74 +61,57 @@ def _task(context: Context, resource: Resource, action: Action, properties: Prop
     return Outcome(False, data={**resource.data, "name": wanted["name"], "wanted": wanted, "ended": None})
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return _task(context, resource, Action.CREATE, properties)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Update the stack. Raises Replace if the region changes, because the new region needs a new stack."""
-    before, after = ((values.get("context") or {}).get("region_name") for values in (resource.properties, properties))
-    if before != after or resource.physical_id is None:
-        raise Replace(resource.name)
-    return _task(context, resource, Action.UPDATE, properties)
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    """Delete the stack, also if it may exist although no response confirmed its creation."""
-    return _task(context, resource, Action.DELETE, resource.properties) if resource.data.get("name") else DONE
-
-
-def check(_context: Context, resource: Resource) -> Outcome:
-    return Outcome(resource.data.get("ended") == (resource.data.get("wanted") or {}).get("task"))
-
-
-def cancel(context: Context, resource: Resource) -> None:
-    context.env.work.cancel(context.tx, REMOTE, resource.id)
-
-
-def attribute(_context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    match name:
-        case "stack_name":
-            return select(resource.data.get("name"), path)
-        case "outputs":
-            return select(resource.data.get("outputs") or {}, path)
-        case _:
-            raise NoSuchAttribute(name)
-
-
-def validate(properties: Properties) -> None:
-    remote = properties["context"]
-    if not isinstance(remote, Mapping):
-        return
-    for name in ("credential_secret_id", "ca_cert", "insecure"):
-        if remote.get(name) not in (None, False, UNKNOWN):
-            raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")
-
-
-def _act(action: Action) -> Callable[[Context, Resource], Outcome]:
-    def do(context: Context, resource: Resource) -> Outcome:
-        return _task(context, resource, action, resource.properties) if resource.physical_id else DONE
-
-    return do
-
-
-TYPE = ResourceType(
-    name="OS::Heat::Stack",
-    properties={
+class RemoteStack(ResourceType):
+    name = "OS::Heat::Stack"
+    description = "A stack of its own, here or at another Heat."
+    properties = {
         "template": Property(kind="string", required=True, update_allowed=True, description="The stack's template."),
         "parameters": Property(kind="map", update_allowed=True, description="Its parameters."),
         "timeout": Property(kind="integer", minimum=1, update_allowed=True, description="Minutes it may take."),
         "context": Property(kind="map", update_allowed=True, schema=_CONTEXT, description="Which Heat, and how."),
-    },
-    attributes={"stack_name": "The stack's name.", "outputs": "Its outputs, by name."},
-    create=create,
-    update=update,
-    delete=delete,
-    check=check,
-    cancel=cancel,
-    attribute_at=attribute,
-    validate=validate,
-    acts_for_owner=True,
-    actions={action: _act(action) for action in (Action.SUSPEND, Action.RESUME, Action.CHECK)},
-    description="A stack of its own, here or at another Heat.",
-)
+    }
+    attributes = {"stack_name": "The stack's name.", "outputs": "Its outputs, by name."}
+    acts_for_owner = True
+    actions = (Action.SUSPEND, Action.RESUME, Action.CHECK)
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return _task(context, resource, Action.CREATE, properties)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Update the stack. Raises Replace if the region changes, because the new region needs a new stack."""
+        before, after = (
+            (values.get("context") or {}).get("region_name") for values in (resource.properties, properties)
+        )
+        if before != after or resource.physical_id is None:
+            raise Replace(resource.name)
+        return _task(context, resource, Action.UPDATE, properties)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the stack, also if it may exist although no response confirmed its creation."""
+        return _task(context, resource, Action.DELETE, resource.properties) if resource.data.get("name") else DONE
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        return _task(context, resource, action, resource.properties) if resource.physical_id else DONE
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        return Outcome(resource.data.get("ended") == (resource.data.get("wanted") or {}).get("task"))
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        context.env.work.cancel(context.tx, REMOTE, resource.id)
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        match name:
+            case "stack_name":
+                return select(resource.data.get("name"), path)
+            case "outputs":
+                return select(resource.data.get("outputs") or {}, path)
+            case _:
+                raise NoSuchAttribute(name)
+
+    def validate(self, properties: Properties) -> None:
+        remote = properties["context"]
+        if not isinstance(remote, Mapping):
+            return
+        for name in ("credential_secret_id", "ca_cert", "insecure"):
+            if remote.get(name) not in (None, False, UNKNOWN):
+                raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")

@@ -8,52 +8,16 @@ from typing import Any
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
 from stoker.resources import nested_base, rollout
-from stoker.resources.base import Context, Properties, ResourceType
-from stoker.resources.group_base import ACTIONS, Group
+from stoker.resources.base import Context, Properties
+from stoker.resources.group_base import GroupType
 from stoker.resources.properties import Property
 from stoker.resources.rollout import BATCHES, Members
 
 
-def _members(_resource: Resource, properties: Properties) -> Members:
-    members: dict[str, dict[str, Any]] = {}
-    for index, type_name in enumerate(properties["resources"]):
-        member: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
-        if index and not properties["concurrent"]:
-            member["depends_on"] = [str(index - 1)]
-        members[str(index)] = member
-    return members
-
-
-def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    look = context.nested.view(context, resource)
-    if look is None:
-        return None
-    members = sorted(look.names, key=int)
-    if name == "refs":
-        return select([look.reference(member) for member in members], path)
-    if name == "attributes":
-        if not path:
-            return None  # the path names the attribute
-        wanted, *rest = path
-        return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}
-    if name.startswith("resource."):
-        return nested_base.inside(context, resource, name, path)
-    return [look.attribute(member, name, path) for member in members]
-
-
-def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-    types, values = properties["resources"], properties["resource_properties"]
-    if types is UNKNOWN:
-        return ()
-    plain = {} if values is UNKNOWN or values is None else values
-    return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)
-
-
-_GROUP = Group(_members, rollout.schema(BATCHES, BATCHES))
-
-TYPE = ResourceType(
-    name="OS::Heat::ResourceChain",
-    properties={
+class ResourceChain(GroupType):
+    name = "OS::Heat::ResourceChain"
+    description = "Resources of several types with the same properties, in a row."
+    properties = {
         "resources": Property(
             kind="list",
             each=Property(kind="string"),
@@ -63,24 +27,35 @@ TYPE = ResourceType(
         ),
         "concurrent": Property(kind="boolean", default=False, description="All at once instead of one by one."),
         "resource_properties": Property(kind="map", description="Properties for each of them."),
-    },
-    attributes=None,
-    create=_GROUP.create,
-    update=_GROUP.update,
-    delete=nested_base.delete,
-    check=_GROUP.check,
-    check_policy=_GROUP.check_policy,
-    adopt=_GROUP.adopt,
-    exists=nested_base.exists,
-    cancel=nested_base.cancel,
-    is_stale=nested_base.is_stale,
-    predecessors=nested_base.predecessors,
-    actions=ACTIONS,
-    attribute_at=attribute,
-    members=members,
-    group_spec=_GROUP.spec,
-    retries=True,
-    retry=_GROUP.create,
-    repeats_inside=True,
-    description="Resources of several types with the same properties, in a row.",
-)
+    }
+    policies = rollout.schema(BATCHES, BATCHES)
+    has_foreseeable_members = True
+
+    def definitions(self, resource: Resource, properties: Properties) -> Members:
+        members: dict[str, dict[str, Any]] = {}
+        for index, type_name in enumerate(properties["resources"]):
+            member: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
+            if index and not properties["concurrent"]:
+                member["depends_on"] = [str(index - 1)]
+            members[str(index)] = member
+        return members
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        look = context.nested.view(context, resource)
+        if look is None:
+            return None
+        members = sorted(look.names, key=int)
+        if name == "refs":
+            return select([look.reference(member) for member in members], path)
+        if name == "attributes":
+            return nested_base.attribute_of_each(look, members, path)
+        if name.startswith("resource."):
+            return nested_base.inside(context, resource, name, path)
+        return [look.attribute(member, name, path) for member in members]
+
+    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        types, values = properties["resources"], properties["resource_properties"]
+        if types is UNKNOWN:
+            return ()
+        plain = {} if values is UNKNOWN or values is None else values
+        return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)

@@ -11,9 +11,9 @@ from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources import nested_base, rollout
-from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, ResourceType
-from stoker.resources.env import NestedSpec, NestedView
-from stoker.resources.group_base import ACTIONS, Group
+from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
+from stoker.resources.env import NestedView
+from stoker.resources.group_base import GroupType
 from stoker.resources.properties import Property
 from stoker.resources.rollout import BATCHES, MIN_IN_SERVICE, Members
 
@@ -53,11 +53,6 @@ PROPERTIES: Mapping[str, Property] = {
 }
 
 
-def _members(resource: Resource, properties: Properties) -> Members:
-    names = _names(properties["count"], resource.data.get("removed") or ())
-    return {name: _member(name, properties) for name in names}
-
-
 def _names(count: int, removed: Iterable[str]) -> list[str]:
     unused, index = set(removed), 0
     names: list[str] = []
@@ -86,39 +81,6 @@ def _fill(value: Any, word: str, name: str) -> Any:
     return [_fill(part, word, name) for part in value] if isinstance(value, list) else value
 
 
-def validate(properties: Properties) -> None:
-    word = properties["index_var"]
-    if word is not UNKNOWN and len(word) < 3:
-        raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
-
-
-_GROUP = Group(_members, rollout.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE}))
-
-
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return _GROUP.create(context, _with_removed(context, resource, properties), properties)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return _GROUP.update(context, _with_removed(context, resource, properties), properties)
-
-
-def group_spec(context: Context, resource: Resource, properties: Properties) -> NestedSpec:
-    return _GROUP.spec(context, _with_removed(context, resource, properties), properties)
-
-
-def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Take over an abandoned group. Raises ResourceFailure if the data is not that of a group."""
-    removed = resource.data.get("removed") or []
-    if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
-        raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
-    return _GROUP.adopt(context, resource, properties)
-
-
-def _with_removed(context: Context, resource: Resource, properties: Properties) -> Resource:
-    return replace(resource, data={**resource.data, "removed": _removed(context, resource, properties)})
-
-
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
     """Return the names that must not be used: names removed earlier, and names in the removal policies."""
     removed = resource.data.get("removed") or []
@@ -133,21 +95,6 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     return sorted({*(removed if properties["removal_policies_mode"] == "append" else ()), *map(str, named)})
 
 
-def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    """Return an attribute of the group; for any other name, a list of this attribute of all members."""
-    if name.startswith("resource."):
-        return nested_base.inside(context, resource, name, path)
-    look = context.nested.view(context, resource)
-    if look is None:
-        return None
-    members = sorted(look.names, key=int)
-    if name in _OWN:
-        return select(_OWN[name](resource, look, members), path)
-    if name == "attributes":
-        return _of_each(look, members, path)
-    return [look.attribute(member, name, path) for member in members]
-
-
 _OWN: Mapping[str, Callable[[Resource, NestedView, Sequence[str]], Any]] = {
     "removed_rsrc_list": lambda resource, _, __: resource.data.get("removed") or [],
     "refs": lambda _, look, names: [look.reference(name) for name in names],
@@ -155,65 +102,64 @@ _OWN: Mapping[str, Callable[[Resource, NestedView, Sequence[str]], Any]] = {
 }
 
 
-def _of_each(look: NestedView, members: Sequence[str], path: tuple[Any, ...]) -> Any:
-    if not path:
-        return None  # the path names the attribute
-    wanted, *rest = path
-    return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}
+class ResourceGroup(GroupType):
+    name = "OS::Heat::ResourceGroup"
+    description = "A number of resources of one definition."
+    properties = PROPERTIES
+    policies = rollout.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE})
+    has_foreseeable_members = True
+
+    def definitions(self, resource: Resource, properties: Properties) -> Members:
+        names = _names(properties["count"], resource.data.get("removed") or ())
+        return {name: _member(name, properties) for name in names}
+
+    def select(self, context: Context, resource: Resource, properties: Properties) -> Resource:
+        return replace(resource, data={**resource.data, "removed": _removed(context, resource, properties)})
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take over an abandoned group. Raises ResourceFailure if the data is not that of a group."""
+        removed = resource.data.get("removed") or []
+        if not isinstance(removed, list) or not all(isinstance(name, str) for name in removed):
+            raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
+        return super().adopt(context, resource, properties)
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Return an attribute of the group; for any other name, a list of this attribute of all members."""
+        if name.startswith("resource."):
+            return nested_base.inside(context, resource, name, path)
+        look = context.nested.view(context, resource)
+        if look is None:
+            return None
+        members = sorted(look.names, key=int)
+        if name in _OWN:
+            return select(_OWN[name](resource, look, members), path)
+        if name == "attributes":
+            return nested_base.attribute_of_each(look, members, path)
+        return [look.attribute(member, name, path) for member in members]
+
+    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """Return the first member as the representative of all."""
+        wanted = properties["resource_def"]
+        if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
+            return ()
+        return (("0", wanted["type"], _member_properties("0", properties)),)
+
+    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """Return all members, or the representative if their number is not known yet."""
+        sample = tuple(self.members(properties))
+        count, policies = properties["count"], properties["removal_policies"] or ()
+        if not sample or weigh([count, policies])[1]:
+            return sample
+        removed = [str(one) for policy in policies for one in policy["resource_list"]]
+        type_name = properties["resource_def"]["type"]
+        return ((name, type_name, _member_properties(name, properties)) for name in _names(count, removed))
+
+    def validate(self, properties: Properties) -> None:
+        word = properties["index_var"]
+        if word is not UNKNOWN and len(word) < 3:
+            raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
-def members(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-    """Return the first member as the representative of all."""
-    wanted = properties["resource_def"]
-    if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
-        return ()
-    member_properties = wanted.get("properties")
-    return (
-        (
-            "0",
-            wanted["type"],
-            {} if member_properties is UNKNOWN else _fill(member_properties or {}, str(properties["index_var"]), "0"),
-        ),
-    )
-
-
-def every_member(properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-    """Return all members, or the representative if their number is not known yet."""
-    sample = tuple(members(properties))
-    count, policies = properties["count"], properties["removal_policies"] or ()
-    if not sample or weigh([count, policies])[1]:
-        return sample
-    removed = [str(one) for policy in policies for one in policy["resource_list"]]
-    wanted, word = properties["resource_def"], str(properties["index_var"])
-    member_properties = wanted.get("properties")
-    return (
-        (name, wanted["type"], {} if member_properties is UNKNOWN else _fill(member_properties or {}, word, name))
-        for name in _names(count, removed)
-    )
-
-
-TYPE = ResourceType(
-    name="OS::Heat::ResourceGroup",
-    properties=PROPERTIES,
-    attributes=None,
-    create=create,
-    update=update,
-    delete=nested_base.delete,
-    check=_GROUP.check,
-    check_policy=_GROUP.check_policy,
-    adopt=adopt,
-    exists=nested_base.exists,
-    cancel=nested_base.cancel,
-    is_stale=nested_base.is_stale,
-    predecessors=nested_base.predecessors,
-    actions=ACTIONS,
-    attribute_at=attribute,
-    members=members,
-    every_member=every_member,
-    group_spec=group_spec,
-    validate=validate,
-    retries=True,
-    retry=create,
-    repeats_inside=True,
-    description="A number of resources of one definition.",
-)
+def _member_properties(name: str, properties: Properties) -> Properties:
+    values = properties["resource_def"].get("properties")
+    return {} if values is UNKNOWN else _fill(values or {}, str(properties["index_var"]), name)

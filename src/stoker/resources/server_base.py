@@ -1,4 +1,4 @@
-"""Shared functions of the server types: the choice of the metadata transport, and the metadata that agents read."""
+"""What the types of servers have in common: the choice of the metadata transport, and the metadata that agents read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,16 @@ from stoker.model.facts import with_labels
 from stoker.model.server import OWN_AGENT, Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources import server_policy
-from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceFailure, target_of
+from stoker.resources.base import (
+    DONE,
+    Context,
+    KnowsAgent,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    target_of,
+)
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
 from stoker.store import configs, deployments, documents, rows, servers
@@ -101,11 +110,6 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     transports = begin(context, resource, properties, server.id, own_agent=False)
     policy_data = server_policy.apply(context, resource, properties, server.id)
     return Outcome(data={"name": server.name, "enrolled": False, "transports": transports, **policy_data})
-
-
-def exists(context: Context, id: str) -> bool:
-    server = servers.find(context.tx, id)
-    return server is not None and server.project_id == context.project_id
 
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
@@ -229,7 +233,7 @@ def end(context: Context, resource: Resource) -> None:
             transport.close(context.tx, context.env.platform, target_of(context, resource))
 
 
-def retain(context: Context, resource: Resource) -> None:
+def release(context: Context, resource: Resource) -> None:
     """Release the server from its stack. Stoker's agent can still poll the server; nothing is published any more."""
     end(context, resource)
     if not resource.physical_id:
@@ -284,3 +288,26 @@ def signing_key(context: Context, resource: Resource, server: Server | None) -> 
 def _first_collectors(resource: Resource) -> list[str]:
     """Return the collectors before the transports': a cloud's servers read their metadata service first."""
     return ["ec2"] if resource.type == "OS::Nova::Server" else []
+
+
+class ServerType(KnowsAgent, ResourceType):
+    """A resource type whose resources are servers."""
+
+    has_live_metadata = True
+    agents_transport = "software_config_transport"
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        release(context, resource)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return adopt(context, resource, properties)
+
+    def exists(self, context: Context, id: str) -> bool:
+        server = servers.find(context.tx, id)
+        return server is not None and server.project_id == context.project_id
+
+    def validate(self, properties: Properties) -> None:
+        server_policy.validate(properties)
+
+    def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        return live_metadata(context, resource)

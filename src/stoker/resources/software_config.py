@@ -1,4 +1,4 @@
-"""OS::Heat::SoftwareConfig: a config with text content. A config is immutable; a change replaces the resource."""
+"""OS::Heat::SoftwareConfig: a config with text content; and what all types of configs have in common."""
 
 from __future__ import annotations
 
@@ -52,51 +52,8 @@ COMMON: Mapping[str, Property] = {
 }
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    config, _ = new_config(
-        context.tx,
-        context.project_id,
-        name=physical_name(context, resource),
-        group=properties["group"],
-        config=properties["config"],
-        options=properties["options"],
-        inputs=properties["inputs"],
-        outputs=properties["outputs"],
-    )
-    return Outcome(physical_id=config.id)
-
-
-def adopt(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    """Verify that the config exists. Raises ResourceFailure if it does not."""
-    if not configs.exists(context.tx, resource.physical_id or "", context.project_id):
-        raise ResourceFailure(
-            f"The software config ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
-        )
-    return DONE
-
-
-def exists(context: Context, id: str) -> bool:
-    return configs.exists(context.tx, id, context.project_id)
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    if resource.physical_id:
-        configs.delete(context.tx, resource.physical_id)
-    return DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name != "config":
-        raise NoSuchAttribute(name)
-    config = configs.find(context.tx, resource.physical_id or "")
-    return config.config if config else None
-
-
-def show(context: Context, resource: Resource) -> Any:
-    return representation.config(context.tx, resource.physical_id or "", context.project_id)
-
-
 def validate(properties: Properties) -> None:
+    """Raise Invalid for options, inputs and outputs that a config cannot have, as far as they are known."""
     expanded = expand(properties)
     if not weigh(expanded["options"])[1]:
         check_option(expanded["options"])
@@ -133,16 +90,54 @@ def _known(entry: Any) -> bool:
     return entry is not UNKNOWN and not any(value is UNKNOWN for value in entry.values())
 
 
-TYPE = ResourceType(
-    name="OS::Heat::SoftwareConfig",
-    properties={**COMMON, "config": Property(kind="string", description="The script, manifest, playbook …")},
-    attributes={"config": "The config's content."},
-    create=create,
-    delete=delete,
-    adopt=adopt,
-    exists=exists,
-    attribute=attribute,
-    show=show,
-    validate=validate,
-    description="Describes and stores a software configuration.",
-)
+class ConfigType(ResourceType):
+    """A type whose resources are configs. A config is immutable: every change replaces it."""
+
+    attributes = {"config": "The config's content."}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        """Return the arguments of ``new_config``."""
+        raise NotImplementedError
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        content = self.content(context, resource, properties)
+        config, _ = new_config(context.tx, context.project_id, name=physical_name(context, resource), **content)
+        return Outcome(physical_id=config.id)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id:
+            configs.delete(context.tx, resource.physical_id)
+        return DONE
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Verify that the config exists. Raises ResourceFailure if it does not."""
+        id = resource.physical_id
+        if not self.exists(context, id or ""):
+            raise ResourceFailure(
+                f"The software config ({id}) cannot be adopted: it does not exist, or belongs to a stack."
+            )
+        return DONE
+
+    def exists(self, context: Context, id: str) -> bool:
+        return configs.exists(context.tx, id, context.project_id)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "config":
+            raise NoSuchAttribute(name)
+        config = configs.find(context.tx, resource.physical_id or "")
+        return config.config if config else None
+
+    def show(self, context: Context, resource: Resource) -> Any:
+        return representation.config(context.tx, resource.physical_id or "", context.project_id)
+
+
+class SoftwareConfig(ConfigType):
+    name = "OS::Heat::SoftwareConfig"
+    description = "Describes and stores a software configuration."
+    properties = {**COMMON, "config": Property(kind="string", description="The script, manifest, playbook …")}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        return {name: properties[name] for name in ("group", "config", "options", "inputs", "outputs")}
+
+    def validate(self, properties: Properties) -> None:
+        validate(properties)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from stoker.resources.deployment_base import deployment_type
-from stoker.resources.deployment_group_base import group_of
+from stoker.resources.deployment_base import PROPERTIES, DeploymentType
+from stoker.resources.deployment_group_base import DeploymentGroupType, group_properties
 from stoker.resources.properties import Property
 
-SOFTWARE = deployment_type("OS::Heat::SoftwareDeployment", "Runs a software config on a server.")
+
+class SoftwareDeployment(DeploymentType):
+    name = "OS::Heat::SoftwareDeployment"
+    description = "Runs a software config on a server."
 
 
-STRUCTURED = deployment_type(
-    "OS::Heat::StructuredDeployment",
-    "Runs a structured config on a server, with values put in place.",
-    {
+class StructuredDeployment(DeploymentType):
+    name = "OS::Heat::StructuredDeployment"
+    description = "Runs a structured config on a server, with values put in place."
+    properties = {
+        **PROPERTIES,
         "input_key": Property(kind="string", default="get_input", description="Marks where a value goes."),
         "input_values_validate": Property(
             kind="string",
@@ -20,23 +24,20 @@ STRUCTURED = deployment_type(
             allowed=("LAX", "STRICT"),
             description="STRICT: a missing value fails the deployment, instead of being null.",
         ),
-    },
-)
+    }
 
 
-SOFTWARE_GROUP = group_of(
-    SOFTWARE,
-    "OS::Heat::SoftwareDeploymentGroup",
-    "OS::Heat::SoftwareDeployments",
-    "Runs a software config on several servers, all at once or in batches.",
-)
+class SoftwareDeploymentGroup(DeploymentGroupType):
+    name = "OS::Heat::SoftwareDeploymentGroup"
+    aliases = ("OS::Heat::SoftwareDeployments",)
+    description = "Runs a software config on several servers, all at once or in batches."
+    one = SoftwareDeployment
+    properties = group_properties(SoftwareDeployment)
 
 
-STRUCTURED_GROUP = group_of(
-    STRUCTURED,
-    "OS::Heat::StructuredDeploymentGroup",
-    "OS::Heat::StructuredDeployments",
-    "Runs a structured config on several servers, all at once or in batches.",
-)
-
-TYPES = (SOFTWARE, STRUCTURED, SOFTWARE_GROUP, STRUCTURED_GROUP)
+class StructuredDeploymentGroup(DeploymentGroupType):
+    name = "OS::Heat::StructuredDeploymentGroup"
+    aliases = ("OS::Heat::StructuredDeployments",)
+    description = "Runs a structured config on several servers, all at once or in batches."
+    one = StructuredDeployment
+    properties = group_properties(StructuredDeployment)

@@ -1,13 +1,13 @@
 """Provisioning of what an agent needs before its resource can start: a Keystone user, or a signed URL.
 
 The user is deleted with the resource. With Stoker's agent, a URL that an external messaging service signs replaces the
-user. Resource types do not know of this provisioning. ``with_stack_users`` wraps a type: an action waits until the user
-or the URL exists, and then runs as if it had just been requested.
+user. Resource types do not know of this provisioning. ``with_stack_users`` specializes them: an action waits until the
+user or the URL exists, and then runs as if it had just been requested.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,14 @@ from stoker.resources.base import (
     DONE,
     USER,
     Context,
+    KnowsAgent,
     Outcome,
     Properties,
     Replace,
     ResourceFailure,
     ResourceType,
     physical_name,
+    specialize,
     target_of,
 )
 from stoker.resources.env import StackUsers
@@ -59,7 +61,7 @@ class AgentAccess:
         """Raise StackValidationFailed if the transport needs a user and Stoker cannot create users."""
         transport = properties.get(self.property) or self.default
         transports = self.login_transports
-        if self.kind.reached_by is not None:  # the agent is known only when the server exists
+        if isinstance(self.kind, KnowsAgent):  # the agent is known only when the server exists
             transports -= self.signed_methods.keys()
         is_impossible = self.users_in_keystone and self.stack_users is None
         if is_impossible and isinstance(transport, str) and transport in transports:
@@ -71,7 +73,7 @@ class AgentAccess:
 
         Raises ResourceFailure if the agent needs a user and Stoker cannot create users.
         """
-        if self.kind.reached_by is not None:
+        if isinstance(self.kind, KnowsAgent):
             name, own_agent = self.kind.reached_by(context, resource, properties)
         else:
             name, own_agent = str(properties.get(self.property) or self.default), False
@@ -126,7 +128,7 @@ def with_stack_users(
     types: Mapping[str, ResourceType], transports: Transports, queues: Queues, logins: StackUsers | None, *, users: bool
 ) -> Mapping[str, ResourceType]:
     """
-    Wrap the types whose agents may need a user.
+    Specialize the types whose agents may need a user.
 
     ``users``: Keystone stores the users. ``logins`` None: Stoker cannot create users in Keystone, so resources that
     need one are refused.
@@ -143,38 +145,19 @@ def with_stack_users(
     def wrap(kind: ResourceType, property: str) -> ResourceType:
         default = defaults.get(property)
         access = AgentAccess(kind, property, default, login_transports, signed_methods, queues, logins, users)
-        return _UserProvisioning(kind, access).type()
+        actions = {*kind.actions, Action.SUSPEND, Action.RESUME}
+        return specialize(kind, _AwaitsAccess, access=access, actions=actions)
 
     return {name: wrap(kind, kind.agents_transport) if kind.agents_transport else kind for name, kind in types.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class _UserProvisioning:
-    """Wraps one resource type: an action waits until the agent of the resource has access."""
+class _AwaitsAccess(ResourceType):
+    """Makes an action wait until the agent of the resource has access."""
 
-    kind: ResourceType
     access: AgentAccess
 
-    def type(self) -> ResourceType:
-        actions = {
-            Action.SUSPEND: self._act(Action.SUSPEND),
-            Action.RESUME: self._resume,
-        }
-        return replace(
-            self.kind,
-            live_metadata=self.live_metadata if self.kind.has_live_metadata else self.kind.live_metadata,
-            attribute=self.attribute,
-            create=self.create,
-            update=self.update,
-            adopt=self.adopt,
-            delete=self.delete,
-            check=self.check,
-            validate=self.validate,
-            actions={**self.kind.actions, **actions},
-        )
-
     def validate(self, properties: Properties) -> None:
-        self.kind.validate(properties)
+        super().validate(properties)
         self.access.validate(properties)
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -190,23 +173,23 @@ class _UserProvisioning:
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Take over the resource without the user, which belongs to the former stack."""
         resource = replace(resource, data=_own(resource.data))
-        outcome = self.kind.adopt(context, resource, properties)
+        outcome = super().adopt(context, resource, properties)
         need = self.access.find_need(context, resource, properties)
         return self._await_access(context, resource, outcome, "check", need) if need else outcome
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        return self._finish(context, resource, self.kind.delete(context, _as_it_is(resource)))
+        return self._finish(context, resource, super().delete(context, _as_it_is(resource)))
 
     def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
-        return self.kind.live_metadata(context, _as_it_is(resource))
+        return super().live_metadata(context, _as_it_is(resource))
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        return self.kind.attribute(context, _as_it_is(resource), name)
+        return super().attribute(context, _as_it_is(resource), name)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         awaits = resource.data.get(_AWAITS)
         if awaits is None:
-            return self._finish(context, resource, self.kind.check(context, resource))
+            return self._finish(context, resource, super().check(context, resource))
         user = self.access.find_user(context, resource)
         own = _own(resource.data)
         ready = replace(resource, data={**own, USER: user} if user else own)
@@ -215,24 +198,20 @@ class _UserProvisioning:
             return Outcome(done=False)
         if need:  # the service refused to sign a URL, so the agent needs a user
             return self._await_access(context, resource, DONE, awaits["then"], need)
-        return self._finish(context, ready, _run_waiting(self.kind, context, ready, awaits))
+        return self._finish(context, ready, self._run_waiting(context, ready, awaits))
 
-    def _act(self, action: Action) -> Callable[[Context, Resource], Outcome]:
-        do = self.kind.actions.get(action, _nothing)
-        return lambda context, resource: self._finish(context, resource, do(context, _as_it_is(resource)))
-
-    def _resume(self, context: Context, resource: Resource) -> Outcome:
-        """Enable the user first, because the agent needs it to report the run."""
-        if USER not in resource.data:
-            return self._act(Action.RESUME)(context, resource)
-        return self._await_access(context, resource, DONE, "resume", USER)
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        """Start the action. RESUME waits until the user is enabled, because the agent needs it to report the run."""
+        if action is Action.RESUME and USER in resource.data:
+            return self._await_access(context, resource, DONE, "resume", USER)
+        return self._finish(context, resource, super().act(context, _as_it_is(resource), action))
 
     def _run_with_access(self, context: Context, resource: Resource, properties: Properties, then: str) -> Outcome:
         need = self.access.find_need(context, resource, properties)
         if need:
             return self._await_access(context, resource, DONE, then, need)
         ready = replace(resource, data=_without_wait(resource.data))
-        do = self.kind.create if then == "create" else self.kind.update
+        do = super().create if then == "create" else super().update
         return _keep_markers(ready, do(context, ready, properties))
 
     def _await_access(self, context: Context, resource: Resource, outcome: Outcome, then: str, need: str) -> Outcome:
@@ -253,21 +232,20 @@ class _UserProvisioning:
                 self.access.disable(context, resource)
         return _keep_markers(resource, outcome)
 
-
-def _run_waiting(kind: ResourceType, context: Context, ready: Resource, awaits: Mapping[str, Any]) -> Outcome:
-    """Run the action that waited for the access."""
-    match awaits["then"]:
-        case "create":
-            return kind.create(context, ready, ready.properties)
-        case "update":
-            try:
-                return kind.update(context, replace(ready, properties=awaits["before"]), ready.properties)
-            except Replace:
-                raise ResourceFailure("it has to be replaced: update the stack again") from None
-        case "resume":
-            return kind.actions.get(Action.RESUME, _nothing)(context, ready)
-        case _:
-            return kind.check(context, ready)
+    def _run_waiting(self, context: Context, ready: Resource, awaits: Mapping[str, Any]) -> Outcome:
+        """Run the action that waited for the access."""
+        match awaits["then"]:
+            case "create":
+                return super().create(context, ready, ready.properties)
+            case "update":
+                try:
+                    return super().update(context, replace(ready, properties=awaits["before"]), ready.properties)
+                except Replace:
+                    raise ResourceFailure("it has to be replaced: update the stack again") from None
+            case "resume":
+                return super().act(context, ready, Action.RESUME)
+            case _:
+                return super().check(context, ready)
 
 
 def _keep_markers(resource: Resource, outcome: Outcome) -> Outcome:
@@ -296,7 +274,3 @@ def _as_it_is(resource: Resource) -> Resource:
         return resource
     properties = awaits["before"] if awaits["then"] == "update" else resource.properties
     return replace(resource, properties=properties, data=_without_wait(resource.data))
-
-
-def _nothing(_context: Context, _resource: Resource) -> Outcome:
-    return DONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,10 +14,12 @@ from stoker.resources.base import (
     Outcome,
     Properties,
     ResourceType,
+    Signalled,
+    TakesSignals,
     physical_name,
     target_of,
 )
-from stoker.resources.wait_base import Words, target_of_handle, wait_type, waiters
+from stoker.resources.wait_base import HEAT, WaitType, schema, target_of_handle, waiters
 from stoker.resources.wait_condition import signal
 from stoker.store import resources
 from stoker.transports.base import ObjectRef, TransportTarget
@@ -31,79 +33,62 @@ _ATTRIBUTES = {
 }
 
 
-def create(context: Context, resource: Resource, _properties: Properties) -> Outcome:
-    target, objects = target_of(context, resource), context.env.platform.objects
-    objects.open(context.tx, target, _place(target), context.stack_id)
-    url = objects.url(target, _place(target), "PUT")
-    return Outcome(physical_id=physical_name(context, resource), data={"url": url})
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    close(context, resource)
-    return DONE
-
-
-def close(context: Context, resource: Resource) -> None:
-    """Delete the object for the signals. Only Stoker may delete it."""
-    target = target_of(context, resource)
-    context.env.platform.objects.close(context.tx, target, _place(target))
-
-
-def listen(context: Context, url: str, until: datetime) -> None:
-    """Expect signals in the handle's object until a time."""
-    target = target_of_handle(context, _id_in(url))
-    context.env.platform.objects.await_result(context.tx, target, _place(target), until)
-
-
 def _place(target: TransportTarget) -> ObjectRef:
     return signal_place(target, versions=True)
-
-
-def reference(_context: Context, resource: Resource) -> Any:
-    return resource.data.get("url") or resource.name
-
-
-def attribute(_context: Context, resource: Resource, name: str) -> Any:
-    url = resource.data.get("url")
-    values = {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}
-    if name not in values:
-        raise NoSuchAttribute(name)
-    return values[name]
-
-
-def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
-    return waiters(context, SWIFT_SIGNAL, "handle", resource.data.get("url"))
-
-
-def of_url(context: Context, url: str) -> Resource | None:
-    """Return the handle of this stack to which the URL belongs; None if there is none."""
-    resource = resources.find(context.tx, _id_in(url))
-    own = resource is not None and resource.stack_id == context.stack_id and resource.data.get("url") == url
-    return resource if own else None
 
 
 def _id_in(url: str) -> str:
     return url.partition("?")[0].rpartition("/")[2]
 
 
-HANDLE = ResourceType(
-    name="OS::Heat::SwiftSignalHandle",
-    properties={},
-    attributes=_ATTRIBUTES,
-    create=create,
-    delete=delete,
-    retain=close,
-    attribute=attribute,
-    reference=reference,
-    # The format is that of OS::Heat::WaitConditionHandle; an empty object is a success.
-    signal=signal,
-    waiters=waiting_for,
-    description="Takes signals that are put into an object.",
-)
+class SwiftSignalHandle(TakesSignals, ResourceType):
+    name = "OS::Heat::SwiftSignalHandle"
+    description = "Takes signals that are put into an object."
+    attributes = _ATTRIBUTES
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        target, objects = target_of(context, resource), context.env.platform.objects
+        objects.open(context.tx, target, _place(target), context.stack_id)
+        url = objects.url(target, _place(target), "PUT")
+        return Outcome(physical_id=physical_name(context, resource), data={"url": url})
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        self.retain(context, resource)
+        return DONE
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Delete the object for the signals. Only Stoker may delete it."""
+        target = target_of(context, resource)
+        context.env.platform.objects.close(context.tx, target, _place(target))
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        url = resource.data.get("url")
+        values = {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}
+        if name not in values:
+            raise NoSuchAttribute(name)
+        return values[name]
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return resource.data.get("url") or resource.name
+
+    def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+        """Record a signal in the format of OS::Heat::WaitConditionHandle; an empty object is a success."""
+        return signal(resource, details)
+
+    def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
+        return waiters(context, SWIFT_SIGNAL, "handle", resource.data.get("url"))
 
 
-_WORDS = Words(handle="handle", timeout="timeout", count="count", data="data")
+class SwiftSignal(WaitType):
+    name = SWIFT_SIGNAL
+    properties = schema(HEAT, most=1000)
 
-SIGNAL = wait_type(SWIFT_SIGNAL, _WORDS, of_url, listen, most=1000)
+    def find_handle(self, context: Context, reference: str) -> Resource | None:
+        resource = resources.find(context.tx, _id_in(reference))
+        own = resource is not None and resource.stack_id == context.stack_id and resource.data.get("url") == reference
+        return resource if own else None
 
-TYPES = (HANDLE, SIGNAL)
+    def listen(self, context: Context, reference: str, until: datetime) -> None:
+        """Expect signals in the handle's object until a time."""
+        target = target_of_handle(context, _id_in(reference))
+        context.env.platform.objects.await_result(context.tx, target, _place(target), until)

@@ -26,20 +26,6 @@ _SECONDS = Property(kind="number", minimum=0, maximum=LONGEST_WAIT)
 _ACTION_SECONDS = dict.fromkeys(("create", "update", "delete"), _SECONDS)
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    return _begin(context, resource, properties)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    if properties["update_replace"]:
-        raise Replace(resource.name)
-    return _begin(context, resource, properties)
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    return _begin(context, resource, resource.properties) if resource.properties else DONE
-
-
 def _begin(context: Context, resource: Resource, properties: Properties) -> Outcome:
     waits = (properties["action_wait_secs"] or {}).get(resource.action.value.lower())
     seconds = properties["wait_secs"] if waits is None else waits
@@ -48,13 +34,6 @@ def _begin(context: Context, resource: Resource, properties: Properties) -> Outc
     until = context.tx.now + timedelta(seconds=seconds)
     wake_at(context, resource, until)
     return Outcome(False, physical_id=_id(context, resource), data={"until": until.isoformat()})
-
-
-def check(context: Context, resource: Resource) -> Outcome:
-    until = resource.data.get("until")
-    if until is not None and context.tx.now < datetime.fromisoformat(until):
-        return Outcome(False)
-    return _end(context, resource, resource.properties)
 
 
 def _end(context: Context, resource: Resource, properties: Properties) -> Outcome:
@@ -67,15 +46,10 @@ def _id(context: Context, resource: Resource) -> str:
     return resource.physical_id or physical_name(context, resource)
 
 
-def attribute(_context: Context, resource: Resource, name: str) -> Any:
-    if name != "output":
-        raise NoSuchAttribute(name)
-    return resource.properties.get("value")
-
-
-TYPE = ResourceType(
-    name="OS::Heat::TestResource",
-    properties={
+class TestResource(ResourceType):
+    name = "OS::Heat::TestResource"
+    description = "Waits, fails, or is replaced as its properties say."
+    properties = {
         "value": Property(kind="string", default="test_string", update_allowed=True, description="What output gives."),
         "fail": Property(kind="boolean", default=False, update_allowed=True, description="Fail, after any wait."),
         "update_replace": Property(
@@ -97,12 +71,27 @@ TYPE = ResourceType(
         "constraint_prop_secs": Property(kind="number", default=0, update_allowed=True, description="Accepted."),
         "client_name": Property(kind="string", update_allowed=True, description="Accepted."),
         "entity_name": Property(kind="string", update_allowed=True, description="Accepted."),
-    },
-    attributes={"output": "The value."},
-    create=create,
-    update=update,
-    delete=delete,
-    check=check,
-    attribute=attribute,
-    description="Waits, fails, or is replaced as its properties say.",
-)
+    }
+    attributes = {"output": "The value."}
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return _begin(context, resource, properties)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        if properties["update_replace"]:
+            raise Replace(resource.name)
+        return _begin(context, resource, properties)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        return _begin(context, resource, resource.properties) if resource.properties else DONE
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        until = resource.data.get("until")
+        if until is not None and context.tx.now < datetime.fromisoformat(until):
+            return Outcome(False)
+        return _end(context, resource, resource.properties)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "output":
+            raise NoSuchAttribute(name)
+        return resource.properties.get("value")

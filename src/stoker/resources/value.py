@@ -21,14 +21,6 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 
 
-def keep(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    try:
-        value = convert_value(properties["type"], properties["value"])
-    except ValueError as error:
-        raise ResourceFailure(f"value: {clip(str(error))}") from None
-    return Outcome(physical_id=resource.physical_id or physical_name(context, resource), data={"value": value})
-
-
 def convert_value(kind: Any, value: Any) -> Any:
     """Convert ``value`` as a parameter of this type. Raises ValueError if the value does not match the type."""
     if not isinstance(kind, str) or weigh(value)[1]:
@@ -36,22 +28,10 @@ def convert_value(kind: Any, value: Any) -> Any:
     return convert(kind, value)
 
 
-def validate(properties: Properties) -> None:
-    try:
-        convert_value(properties["type"], properties["value"])
-    except ValueError as error:
-        raise StackValidationFailed(f"value: {clip(str(error))}") from None
-
-
-def attribute(_: Context, resource: Resource, name: str) -> Any:
-    if name != "value":
-        raise NoSuchAttribute(name)
-    return resource.data.get("value")
-
-
-TYPE = ResourceType(
-    name="OS::Heat::Value",
-    properties={
+class Value(ResourceType):
+    name = "OS::Heat::Value"
+    description = "Exposes a value as an attribute."
+    properties = {
         "value": Property(kind="any", required=True, update_allowed=True, description="The value."),
         "type": Property(
             kind="string",
@@ -59,11 +39,26 @@ TYPE = ResourceType(
             allowed=("string", "number", "comma_delimited_list", "json", "boolean"),
             description="What the value is to be.",
         ),
-    },
-    attributes={"value": "The value."},
-    create=keep,
-    update=keep,
-    attribute=attribute,
-    validate=validate,
-    description="Exposes a value as an attribute.",
-)
+    }
+    attributes = {"value": "The value."}
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        try:
+            value = convert_value(properties["type"], properties["value"])
+        except ValueError as error:
+            raise ResourceFailure(f"value: {clip(str(error))}") from None
+        return Outcome(physical_id=resource.physical_id or physical_name(context, resource), data={"value": value})
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return self.create(context, resource, properties)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "value":
+            raise NoSuchAttribute(name)
+        return resource.data.get("value")
+
+    def validate(self, properties: Properties) -> None:
+        try:
+            convert_value(properties["type"], properties["value"])
+        except ValueError as error:
+            raise StackValidationFailed(f"value: {clip(str(error))}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -29,11 +29,6 @@ from stoker.transports.base import TransportTarget
 _PARTS = {"status", "reason", "data"}
 SUCCESS, FAILURE = "SUCCESS", "FAILURE"
 
-#: Finds the handle by the reference in the template.
-Find = Callable[[Context, str], Resource | None]
-#: Expects signals to the handle with this reference until a time.
-Listen = Callable[[Context, str, datetime], None]
-
 
 @dataclass(frozen=True, slots=True)
 class Words:
@@ -45,28 +40,62 @@ class Words:
     data: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    type_name: str
-    words: Words
-    find: Find
-    listen: Listen | None
+#: The names in Heat's types.
+HEAT = Words(handle="handle", timeout="timeout", count="count", data="data")
 
-    def wait(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Start to wait. An update waits again for the full time."""
+
+def schema(words: Words, most: int | None = None) -> Mapping[str, Property]:
+    """Return the properties of a wait condition. ``most``: limit of the signals to wait for."""
+    return {
+        words.handle: Property(kind="string", required=True, description="Reference of the handle."),
+        words.timeout: Property(
+            kind="number", required=True, minimum=1, maximum=43200, description="Seconds to wait for the signals."
+        ),
+        words.count: Property(
+            kind="integer",
+            default=1,
+            minimum=1,
+            maximum=most,
+            update_allowed=True,
+            description="Signals to wait for.",
+        ),
+    }
+
+
+class WaitType(ResourceType):
+    """A resource type that waits for signals to a handle."""
+
+    description = "Waits for signals to a handle."
+    words = HEAT
+    properties = schema(HEAT)
+    attributes = {HEAT.data: "What the signals brought, in JSON, by their ids."}
+
+    def find_handle(self, context: Context, reference: str) -> Resource | None:
+        """Return the handle by the reference in the template."""
+        raise NotImplementedError
+
+    def listen(self, context: Context, reference: str, until: datetime) -> None:
+        """Expect signals to the handle with this reference until a time, if an external service takes them."""
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Start to wait."""
         until = context.tx.now + timedelta(seconds=properties[self.words.timeout])
         if self._is_over(context, properties):
             return Outcome(physical_id=resource.id, data={})
         wake_at(context, resource, until)
-        self._listen(context, properties, until)
+        self.listen(context, properties.get(self.words.handle) or "", until)
         return Outcome(False, physical_id=resource.id, data={"until": until.isoformat()})
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Wait again for the full time."""
+        return self.create(context, resource, properties)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         if self._is_over(context, resource.properties):
-            context.env.work.cancel(context.tx, WAKE, resource.id)
+            self.cancel(context, resource)
             reference = resource.properties.get(self.words.handle)
-            if set(waiters(context, self.type_name, self.words.handle, reference)) <= {resource.id}:
-                self._listen(context, resource.properties, context.tx.now)
+            if set(waiters(context, self.name, self.words.handle, reference)) <= {resource.id}:
+                self.listen(context, reference or "", context.tx.now)
             return Outcome()
         until = resource.data.get("until")
         if until is not None and context.tx.now < datetime.fromisoformat(until):
@@ -75,6 +104,13 @@ class _Waiting:
         reasons = ";".join(str(signal["reason"]) for signal in signals.values())
         progress = f"{len(signals)} of {resource.properties[self.words.count]} received"
         raise ResourceFailure(clip(f"{progress} - {reasons}" if reasons else progress))
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        self.cancel(context, resource)
+        return DONE
+
+    def cancel(self, context: Context, resource: Resource) -> None:
+        context.env.work.cancel(context.tx, WAKE, resource.id)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name != self.words.data:
@@ -89,63 +125,13 @@ class _Waiting:
             raise ResourceFailure(clip(";".join(failures)))
         return bool(len(signals) >= properties[self.words.count])
 
-    def _listen(self, context: Context, properties: Properties, until: datetime) -> None:
-        if self.listen is not None:
-            self.listen(context, properties.get(self.words.handle) or "", until)
-
     def _signals(self, context: Context, properties: Properties) -> Mapping[str, Any]:
-        handle = self.find(context, properties.get(self.words.handle) or "")
+        handle = self.find_handle(context, properties.get(self.words.handle) or "")
         metadata = handle.metadata if handle is not None else {}
         # The template may define other metadata of the handle.
         return {
             id: signal for id, signal in metadata.items() if isinstance(signal, Mapping) and signal.keys() >= _PARTS
         }
-
-
-def _cancel(context: Context, resource: Resource) -> None:
-    context.env.work.cancel(context.tx, WAKE, resource.id)
-
-
-def _delete(context: Context, resource: Resource) -> Outcome:
-    _cancel(context, resource)
-    return DONE
-
-
-def wait_type(
-    name: str, words: Words, find: Find, listen: Listen | None = None, *, most: int | None = None
-) -> ResourceType:
-    """
-    Return a resource type that waits for signals to a handle.
-
-    ``listen``: requests results from an external service, if signals can arrive at one. ``most``: limit of the signals
-    to wait for.
-    """
-    waiting = _Waiting(name, words, find, listen)
-    return ResourceType(
-        name=name,
-        properties={
-            words.handle: Property(kind="string", required=True, description="Reference of the handle."),
-            words.timeout: Property(
-                kind="number", required=True, minimum=1, maximum=43200, description="Seconds to wait for the signals."
-            ),
-            words.count: Property(
-                kind="integer",
-                default=1,
-                minimum=1,
-                maximum=most,
-                update_allowed=True,
-                description="Signals to wait for.",
-            ),
-        },
-        attributes={words.data: "What the signals brought, in JSON, by their ids."},
-        create=waiting.wait,
-        update=waiting.wait,
-        check=waiting.check,
-        delete=_delete,
-        cancel=_cancel,
-        attribute=waiting.attribute,
-        description="Waits for signals to a handle.",
-    )
 
 
 def waiters(context: Context, type_name: str, property_name: str, reference: str | None) -> Iterable[str]:

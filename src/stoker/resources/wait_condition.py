@@ -20,10 +20,11 @@ from stoker.resources.base import (
     Properties,
     ResourceType,
     Signalled,
+    TakesSignals,
     target_of,
 )
 from stoker.resources.properties import Property
-from stoker.resources.wait_base import FAILURE, SUCCESS, Words, record_signal, target_of_handle, wait_type, waiters
+from stoker.resources.wait_base import FAILURE, SUCCESS, WaitType, record_signal, target_of_handle, waiters
 from stoker.store import resources
 from stoker.transports.base import NeedsProvisioning, ObjectRef, SignalTransport, TransportTarget
 from stoker.transports.temp_url_signal import signal_place
@@ -40,39 +41,6 @@ TEMP_URL = "TEMP_URL_SIGNAL"
 _KEYS = ("status", "reason", "data", "id")
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    target = target_of(context, resource)
-    if properties.get("signal_transport") == TEMP_URL:
-        context.env.platform.objects.open(context.tx, target, _place(target), context.stack_id)
-    elif isinstance(transport := _transport(context, properties), NeedsProvisioning):
-        transport.open(context.tx, context.env.platform, target)
-    return Outcome(physical_id=resource.id)
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    close(context, resource)
-    return DONE
-
-
-def close(context: Context, resource: Resource) -> None:
-    """Delete the object or queue for the signals. Only Stoker may delete it."""
-    target = target_of(context, resource)
-    if resource.properties.get("signal_transport") == TEMP_URL:
-        context.env.platform.objects.close(context.tx, target, _place(target))
-    elif isinstance(transport := _transport(context, resource.properties), NeedsProvisioning):
-        transport.close(context.tx, context.env.platform, target)
-
-
-def listen(context: Context, id: str, until: datetime) -> None:
-    """
-    Expect signals in the handle's object and queue until a time. Embedded services deliver signals without this
-    request.
-    """
-    site, target = context.env.platform, target_of_handle(context, id)
-    site.objects.await_result(context.tx, target, _place(target), until)
-    site.queues.await_result(context.tx, target, until)
-
-
 def _place(target: TransportTarget) -> ObjectRef:
     """Return the object for signals. Every version counts, because a signal may overwrite the previous one."""
     return signal_place(target, versions=True)
@@ -80,30 +48,6 @@ def _place(target: TransportTarget) -> ObjectRef:
 
 def _transport(context: Context, properties: Properties) -> SignalTransport | None:
     return context.env.transports.signal_transports.get(properties.get("signal_transport") or "")
-
-
-def update(_context: Context, _resource: Resource, _properties: Properties) -> Outcome:
-    return DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name not in _ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    transport = resource.properties.get("signal_transport")
-    if name == "signal":
-        return _details(context, resource, transport)
-    if transport != TOKEN_SIGNAL:
-        return None
-    endpoint = _endpoint(context, resource)
-    token = context.env.signal_tokens.token(resource.id)
-    if name == "endpoint":
-        return endpoint
-    if name == "token":
-        return token
-    return (
-        f"curl -i -X POST -H 'X-Auth-Token: {token}' -H 'Content-Type: application/json' "
-        f"-H 'Accept: application/json' {endpoint}"
-    )
 
 
 def _details(context: Context, resource: Resource, transport: Any) -> str | None:
@@ -144,7 +88,7 @@ def _endpoint(context: Context, resource: Resource) -> str:
     return f"{stack}/{context.stack_id}/resources/{quote(resource.name, safe='')}/signal"
 
 
-def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+def signal(resource: Resource, details: Mapping[str, Any]) -> Signalled:
     """Record a signal. Raises Invalid for an invalid signal, which Heat accepts and discards later."""
     unknown = sorted(set(details) - set(_KEYS))
     if unknown:
@@ -159,38 +103,77 @@ def signal(_context: Context, resource: Resource, details: Mapping[str, Any]) ->
     return Signalled(f"status:{status} reason:{reason}", changed)
 
 
-def waiting_for(context: Context, resource: Resource) -> Iterable[str]:
-    return waiters(context, WAIT_CONDITION, "handle", resource.physical_id)
-
-
-HANDLE = ResourceType(
-    name="OS::Heat::WaitConditionHandle",
-    properties={
+class WaitConditionHandle(TakesSignals, ResourceType):
+    name = "OS::Heat::WaitConditionHandle"
+    description = "Takes signals for wait conditions."
+    properties = {
         "signal_transport": Property(
             kind="string",
             default=TOKEN_SIGNAL,
             allowed=(TOKEN_SIGNAL, "CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "NO_SIGNAL"),
             description="How it is signalled.",
         )
-    },
-    attributes=_ATTRIBUTES,
-    create=create,
-    update=update,
-    delete=delete,
-    retain=close,
-    attribute=attribute,
-    signal=signal,
-    waiters=waiting_for,
-    agents_transport="signal_transport",
-    description="Takes signals for wait conditions.",
-)
+    }
+    attributes = _ATTRIBUTES
+    agents_transport = "signal_transport"
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        target = target_of(context, resource)
+        if properties.get("signal_transport") == TEMP_URL:
+            context.env.platform.objects.open(context.tx, target, _place(target), context.stack_id)
+        elif isinstance(transport := _transport(context, properties), NeedsProvisioning):
+            transport.open(context.tx, context.env.platform, target)
+        return Outcome(physical_id=resource.id)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        self.retain(context, resource)
+        return DONE
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Delete the object or queue for the signals. Only Stoker may delete it."""
+        target = target_of(context, resource)
+        if resource.properties.get("signal_transport") == TEMP_URL:
+            context.env.platform.objects.close(context.tx, target, _place(target))
+        elif isinstance(transport := _transport(context, resource.properties), NeedsProvisioning):
+            transport.close(context.tx, context.env.platform, target)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        transport = resource.properties.get("signal_transport")
+        if name == "signal":
+            return _details(context, resource, transport)
+        if transport != TOKEN_SIGNAL:
+            return None
+        endpoint = _endpoint(context, resource)
+        token = context.env.signal_tokens.token(resource.id)
+        if name == "endpoint":
+            return endpoint
+        if name == "token":
+            return token
+        return (
+            f"curl -i -X POST -H 'X-Auth-Token: {token}' -H 'Content-Type: application/json' "
+            f"-H 'Accept: application/json' {endpoint}"
+        )
+
+    def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
+        return signal(resource, details)
+
+    def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
+        return waiters(context, WAIT_CONDITION, "handle", resource.physical_id)
 
 
-CONDITION = wait_type(
-    WAIT_CONDITION,
-    Words(handle="handle", timeout="timeout", count="count", data="data"),
-    lambda context, id: resources.with_physical_id(context.tx, context.stack_id, id),
-    listen,
-)
+class WaitCondition(WaitType):
+    name = WAIT_CONDITION
 
-TYPES = (HANDLE, CONDITION)
+    def find_handle(self, context: Context, reference: str) -> Resource | None:
+        return resources.with_physical_id(context.tx, context.stack_id, reference)
+
+    def listen(self, context: Context, reference: str, until: datetime) -> None:
+        """Expect signals in the handle's object and queue. Embedded services deliver signals without this request."""
+        site, target = context.env.platform, target_of_handle(context, reference)
+        site.objects.await_result(context.tx, target, _place(target), until)
+        site.queues.await_result(context.tx, target, until)

@@ -44,43 +44,34 @@ def failing() -> Iterator[None]:
         raise ResourceFailure(error.message) from None
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Create the queue. An existing queue is used as it is, as in Zaqar."""
-    name = properties["name"] or physical_name(context, resource, _NAME)
-    with failing():
-        messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
-    return Outcome(physical_id=name)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    name = resource.physical_id or ""
-    with failing():
-        messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
-    return DONE
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    if resource.physical_id:
-        messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
-    return DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name != "href":
-        raise NoSuchAttribute(name)
-    return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
-
-
-TYPE = ResourceType(
-    name="OS::Zaqar::Queue",
-    properties={
+class ZaqarQueue(ResourceType):
+    name = "OS::Zaqar::Queue"
+    description = "A queue of the messaging service."
+    properties = {
         "name": Property(kind="string", longest=_NAME, description="Name of the queue."),
         "metadata": Property(kind="map", update_allowed=True, description="What is said of the queue."),
-    },
-    attributes={"href": "The queue's own URL."},
-    create=create,
-    update=update,
-    delete=delete,
-    attribute=attribute,
-    description="A queue of the messaging service.",
-)
+    }
+    attributes = {"href": "The queue's own URL."}
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the queue. An existing queue is used as it is, as in Zaqar."""
+        name = properties["name"] or physical_name(context, resource, _NAME)
+        with failing():
+            messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
+        return Outcome(physical_id=name)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        name = resource.physical_id or ""
+        with failing():
+            messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id:
+            messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
+        return DONE
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "href":
+            raise NoSuchAttribute(name)
+        return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"

@@ -23,46 +23,41 @@ _ATTRIBUTES = {
 }
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    queue = properties["queue"]
-    signed_url = messaging_of(context).sign(
-        context.project_id,
-        queue,
-        properties["paths"] or _PATHS,
-        properties["methods"] or ["GET"],
-        context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
-    )
-    return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
-
-
-def attribute(_context: Context, resource: Resource, name: str) -> Any:
-    if name not in _ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    signed_url = resource.data
-    if name != "query_str":
-        return signed_url.get(name)
-    return urlencode(
-        {
-            "signature": signed_url.get("signature"),
-            "expires": signed_url.get("expires"),
-            "paths": ",".join(signed_url.get("paths", ())),
-            "methods": ",".join(signed_url.get("methods", ())),
-            "project_id": signed_url.get("project"),
-            "queue_name": signed_url.get("queue_name"),
-        }
-    )
-
-
-TYPE = ResourceType(
-    name="OS::Zaqar::SignedQueueURL",
-    properties={
+class ZaqarSignedQueueUrl(ResourceType):
+    name = "OS::Zaqar::SignedQueueURL"
+    description = "A pre-signed URL of a queue."
+    properties = {
         "queue": Property(kind="string", required=True, description="Name of the queue."),
         "paths": Property(kind="list", each=Property(kind="string"), description="What of the queue it opens."),
         "ttl": Property(kind="integer", minimum=1, maximum=3_153_600_000, description="Seconds that it lasts."),
         "methods": Property(kind="list", each=Property(kind="string", allowed=_METHODS), description="To what."),
-    },
-    attributes=_ATTRIBUTES,
-    create=create,
-    attribute=attribute,
-    description="A pre-signed URL of a queue.",
-)
+    }
+    attributes = _ATTRIBUTES
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        queue = properties["queue"]
+        signed_url = messaging_of(context).sign(
+            context.project_id,
+            queue,
+            properties["paths"] or _PATHS,
+            properties["methods"] or ["GET"],
+            context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
+        )
+        return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        signed_url = resource.data
+        if name != "query_str":
+            return signed_url.get(name)
+        return urlencode(
+            {
+                "signature": signed_url.get("signature"),
+                "expires": signed_url.get("expires"),
+                "paths": ",".join(signed_url.get("paths", ())),
+                "methods": ",".join(signed_url.get("methods", ())),
+                "project_id": signed_url.get("project"),
+                "queue_name": signed_url.get("queue_name"),
+            }
+        )

@@ -14,36 +14,16 @@ _LONGEST = 3_153_600_000
 _FOREVER = 220_367_260_800
 
 
-def create(context: Context, _resource: Resource, properties: Properties) -> Outcome:
-    messaging, queue = messaging_of(context), properties["queue_name"]
-    with failing():
-        id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
-    return Outcome(physical_id=id)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
-    with failing():
-        messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
-    return DONE
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    if resource.physical_id:
-        queue = resource.properties.get("queue_name") or ""
-        messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
-    return DONE
-
-
 def _body(properties: Properties) -> dict[str, Any]:
     # Heat's default for an unlimited lifetime exceeds the service's limit.
     ttl = min(properties["ttl"], _LONGEST)
     return {"subscriber": properties["subscriber"], "options": properties["options"] or {}, "ttl": ttl}
 
 
-TYPE = ResourceType(
-    name="OS::Zaqar::Subscription",
-    properties={
+class ZaqarSubscription(ResourceType):
+    name = "OS::Zaqar::Subscription"
+    description = "A webhook that receives a queue's messages."
+    properties = {
         "queue_name": Property(kind="string", required=True, description="Name of the queue."),
         "subscriber": Property(
             kind="string", required=True, update_allowed=True, description="URL that receives the messages."
@@ -57,9 +37,22 @@ TYPE = ResourceType(
             description="Seconds that it lasts.",
         ),
         "options": Property(kind="map", update_allowed=True, description="What the service knows of it."),
-    },
-    create=create,
-    update=update,
-    delete=delete,
-    description="A webhook that receives a queue's messages.",
-)
+    }
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        messaging, queue = messaging_of(context), properties["queue_name"]
+        with failing():
+            id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
+        return Outcome(physical_id=id)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
+        with failing():
+            messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id:
+            queue = resource.properties.get("queue_name") or ""
+            messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
+        return DONE

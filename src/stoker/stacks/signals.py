@@ -20,6 +20,7 @@ from stoker.model.messaging import Message
 from stoker.model.stack import RUN_COUNT, Resource, Stack
 from stoker.model.status import Action
 from stoker.objects import object_operations
+from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import clear_hook, commit, wake
 from stoker.stacks.engine.session import StackSession
@@ -93,7 +94,7 @@ def _signal_resource(
     if resource is None or resource.action is Action.INIT:
         raise no_resource(target.name, stack)
     resource_type = engine.type(resource.type)
-    if resource_type.signal is None:
+    if not isinstance(resource_type, TakesSignals):
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
     if not is_current(resource, number):
         reject(tx, resource, number)
@@ -193,7 +194,7 @@ class InboundSignals:
             return False
         if row is None or row.owner != target.id:
             return True
-        if isinstance(target, Deployment) or self._engine.type(target.type).signal is not None:
+        if isinstance(target, Deployment) or isinstance(self._engine.type(target.type), TakesSignals):
             for message in messages:
                 self._signal(tx, target, _decode(message.body.encode()), "queue", project_id, number)
         return True

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stoker.model.errors import Invalid, NotSupported
 from stoker.model.stack import Resource, Snapshot, Source, Stack
 from stoker.model.status import Action, Status
-from stoker.resources.base import DONE
+from stoker.resources.base import DONE, SavesState
 from stoker.stacks import export, operations
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.actions import begin_action, finish_action
@@ -82,8 +82,8 @@ def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
         session = StackSession(tx, engine, stack)
         for name, ids in saved.items():
             resource = session.resources.find(name)
-            if resource is not None:
-                session.type_of(resource).delete_saved(session.context, resource, ids)
+            if resource is not None and isinstance(kind := session.type_of(resource), SavesState):
+                kind.delete_saved(session.context, resource, ids)
     snapshots.delete(tx, snapshot.id)
 
 
@@ -106,8 +106,9 @@ def _with_saved(engine: Engine, resolved: ResolvedStack, snapshot: Snapshot) -> 
     definitions = dict(resolved.definitions)
     for name, saved in (snapshot.data.get(SAVED) or {}).items():
         definition = definitions.get(name)
-        if definition is not None and isinstance(definition["properties"], Mapping):
-            restored = engine.type(definition["type"]).restored(saved)
+        kind = engine.type(definition["type"]) if definition is not None else None
+        if definition is not None and isinstance(kind, SavesState) and isinstance(definition["properties"], Mapping):
+            restored = kind.restored(saved)
             definitions[name] = {**definition, "properties": {**definition["properties"], **restored}}
     return replace(resolved, definitions=definitions)
 

@@ -17,6 +17,7 @@ from stoker.http.request_context import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.resources.base import TakesSignals
 from stoker.stacks import operations, signals
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
@@ -167,7 +168,7 @@ def signal(request: RequestContext, tx: Tx, body: dict[str, Any]) -> None:
         signals.unset_hook(tx, request.app.engine, stack, request.path["resource_name"], hook)
         return
     kind = request.app.engine.type(resource.type)
-    if resource.action in _DEAF and kind.signal is None:
+    if resource.action in _DEAF and not isinstance(kind, TakesSignals):
         raise Invalid(f"Signal resource during {resource.action} is not supported.")
     number = request.caller.principal.run if request.caller.principal is not None else None
     signals.deliver(tx, request.app.engine, resource, body, number=number)

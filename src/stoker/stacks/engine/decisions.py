@@ -23,7 +23,7 @@ from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
-from stoker.resources.base import ResourceType
+from stoker.resources.base import ResourceType, TakesBack
 from stoker.resources.properties import PropertyError
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.scope import LiveScope
@@ -74,7 +74,7 @@ def decide(
         or any(name in schema and not schema[name].update_allowed for name in changed)
     ):
         return ResourceChange.REPLACE
-    if resource.status is Status.FAILED or (kind.repeats_inside and is_suspended(resource)):
+    if resource.status is Status.FAILED or (kind.is_nested and is_suspended(resource)):
         return ResourceChange.RETRY
     settings = {name for name in changed if name in schema and schema[name].is_setting}
     if stale or changed - settings or _other_parts(resource.definition) != _other_parts(definition.to_json()):
@@ -139,7 +139,8 @@ def choose_change(
 
 def replace_current(session: StackSession, kind: ResourceType, resource: Resource) -> Mapping[str, Any]:
     """Free the name of a resource for its replacement. Return entries for the replacement's data."""
-    if resource.type != kind.name and resource.type not in kind.aliases:
+    is_of_type = resource.type == kind.name or resource.type in kind.aliases
+    if not is_of_type or not isinstance(kind, TakesBack):
         session.resources.retire(resource)
         return {}
     kept, passed = kind.prepare_replacement(session.context, resource)
@@ -174,7 +175,7 @@ def reinstate(
         if kind.may_return(predecessor, replacement):
             passed = replace_current(session, kind, replacement)
             restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
-            return session.resources.change(restored), kind.restore is not None
+            return session.resources.change(restored), isinstance(kind, TakesBack)
     return resource, False
 
 
@@ -199,7 +200,7 @@ def _can_return(kind: ResourceType, resource: Resource) -> bool:
     The deletion of such a resource may have failed: nothing deletes it after it has been created again.
     """
     if resource.action is Action.DELETE:
-        return kind.retry is not None and resource.status is Status.FAILED
+        return kind.repeats_update and resource.status is Status.FAILED
     return resource.status is Status.COMPLETE and resource.action is not Action.INIT
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from stoker.model.errors import ActionInProgress
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.resources.base import KEEPS_OBJECT, WAKE
+from stoker.resources.base import KEEPS_OBJECT, WAKE, SavesState
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine import plan as plans
 from stoker.stacks.engine.plan import NewPlan
@@ -49,7 +49,7 @@ def _saved(session: StackSession) -> dict[str, Mapping[str, Any]]:
     saved = {}
     for resource in resources.of_stack(session.tx, session.stack.id):
         kind = session.type_of(resource)
-        if resource.current and resource.action is Action.SNAPSHOT and Action.SNAPSHOT in kind.actions:
+        if resource.current and resource.action is Action.SNAPSHOT and isinstance(kind, SavesState):
             saved[resource.name] = kind.saved(session.context, resource)
     return {name: ids for name, ids in saved.items() if ids}
 

@@ -11,7 +11,6 @@ from stoker import hot
 from stoker.hot import Definition
 from stoker.hot.words import kind_of
 from stoker.model.errors import (
-    EntityNotFound,
     NotSupported,
     ResourceActionRestricted,
     StackValidationFailed,
@@ -19,7 +18,7 @@ from stoker.model.errors import (
 )
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
-from stoker.resources.base import DONE, Context, Outcome, Replace, ResourceFailure, ResourceType, is_created
+from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, ResourceType, TakesBack, is_created
 from stoker.stacks import adoption
 from stoker.stacks.engine import actions, decisions, operation
 from stoker.stacks.engine.actions import (
@@ -131,22 +130,17 @@ def prior_step(session: StackSession, id: str) -> bool:
 
 
 def _run_action(session: StackSession, resource: Resource, action: Action, acted: Resource) -> bool:
-    """Run the type's function for the action. ``acted``: the resource with the properties that the function uses."""
-    do = session.type_of(resource).actions.get(action, _do_nothing)
-    began = begin_action(session, resource, action)
+    """Run the action of the type. ``acted``: the resource with the properties that the type uses."""
+    kind, began = session.type_of(resource), begin_action(session, resource, action)
+    if action not in kind.actions:
+        reason = f"CHECK not supported for {resource.type}" if action is Action.CHECK else ""
+        return finish_action(session, began, Outcome(reason=reason))
     try:
-        outcome = do(session.context, replace(began, properties=acted.properties))
+        outcome = kind.act(session.context, replace(began, properties=acted.properties), action)
     except (ResourceFailure, StokerError) as error:
         fail(session, began, error)
         return False
     return finish_action(session, began, outcome)
-
-
-def _do_nothing(_context: Context, resource: Resource) -> Outcome:
-    """Do nothing for a type without this action. For CHECK, the reason states that the type has no check."""
-    if resource.action is Action.CHECK:
-        return Outcome(reason=f"CHECK not supported for {resource.type}")
-    return DONE
 
 
 def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> bool:
@@ -219,7 +213,7 @@ def _apply(
 
 def _has_prior(kind: ResourceType, resource: Resource, change: ResourceChange) -> bool:
     """Return whether the resource's present action has to end, or the resource has to be resumed, before the change."""
-    if change in (ResourceChange.CREATE, ResourceChange.REPLACE) or kind.repeats_inside:
+    if change in (ResourceChange.CREATE, ResourceChange.REPLACE) or kind.is_nested:
         return False
     return is_suspended(resource) or (resource.status is Status.IN_PROGRESS and phase_of(resource) is not Phase.APPLY)
 
@@ -266,19 +260,14 @@ def _take_external(
         sentence = f"Update to property external_id of {definition.name} ({definition.type}) is not supported"
         fail(session, began, NotSupported(sentence))
         return False
-    if kind.refer is not None:
-        referring = replace(began, properties=properties, physical_id=definition.external_id)
-        try:
-            outcome = kind.refer(session.context, referring)
-        except (ResourceFailure, StokerError) as failure:
-            fail(session, referring, failure)
-            return False
-        return finish_action(session, referring, outcome)
-    if not kind.exists(session.context, definition.external_id):
-        error = EntityNotFound(f"The {definition.type} ({definition.external_id}) could not be found.")
-        fail(session, began, error)
+    began = replace(began, properties=properties)
+    referring = replace(began, physical_id=definition.external_id)
+    try:
+        outcome = kind.refer(session.context, referring)
+    except (ResourceFailure, StokerError) as failure:
+        fail(session, began, failure)  # without the id of an object that may belong to another project
         return False
-    return finish_action(session, replace(began, properties=properties), Outcome(physical_id=definition.external_id))
+    return finish_action(session, referring, outcome)
 
 
 _Function = Callable[[Context, Resource, dict[str, Any]], Outcome]
@@ -291,16 +280,16 @@ def _choose_action(
     resource: Resource | None,
     properties: dict[str, Any],
 ) -> tuple[Action, _Function]:
-    """Return the action of a change, and the function of the type that performs it."""
+    """Return the action of a change, and the method of the type that performs it."""
     if change is ResourceChange.RESTORE:
-        assert kind.restore is not None
+        assert isinstance(kind, TakesBack)
         return Action.UPDATE, kind.restore
     if resource is None or change not in (ResourceChange.UPDATE, ResourceChange.RETRY):
         is_adopted = resource is not None and adoption.is_unfinished(resource, is_external=bool(kind.needs_provider))
         return (Action.ADOPT, kind.adopt) if is_adopted else (Action.CREATE, kind.create)
     if adoption.is_unfinished(resource, is_external=bool(kind.needs_provider)):
         return Action.ADOPT, kind.adopt
-    if kind.retry is None:
+    if not kind.repeats_update:
         return (Action.UPDATE, kind.update) if change is ResourceChange.UPDATE else (Action.CREATE, kind.create)
     if kind.next_action(session.context, resource, properties) is Action.CREATE:
         return Action.CREATE, kind.create

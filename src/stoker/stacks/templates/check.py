@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,15 +31,15 @@ from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.constraints import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
-from stoker.resources.nested_base import is_template_name
-from stoker.resources.remote_stack import TYPE
+from stoker.resources.nested_base import NestedType, is_template_name
+from stoker.resources.remote_stack import RemoteStack
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import STANDS_FOR, InnerOutline, OutlinedResource, PlannedDeployment, plan_deployments
 from stoker.stacks.templates.lookup import TemplateTypes
 from stoker.stacks.templates.report import FlawReport, PropertyChecker
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
 
-__all__ = ["TYPE", "Around", "check"]
+__all__ = ["Around", "check"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class Checker:
             )
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties.check(types[name], definition, scope, flawed)
-            if types[name].name == TYPE.name:
+            if types[name].name == RemoteStack.name:
                 self._check_remote(name, values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
             outline[name] = OutlinedResource(
@@ -284,6 +284,8 @@ class Checker:
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         if is_template_name(kind.name):
             return self._inside_file(name, kind.name, properties, below, depth)
+        if not isinstance(kind, NestedType):
+            return None
         if named := kind.template_file(properties):
             place: Path = ("resources", name, "properties")
             with self._report.collect(place):
@@ -291,7 +293,8 @@ class Checker:
                 return self._inside_file(name, named[1], values, below, depth)
             return None
         members: dict[str, OutlinedResource] = {}
-        for member, type_name, member_properties in self._members(kind, properties):
+        list_members = kind.every_member if self._every_member else kind.members
+        for member, type_name, member_properties in list_members(properties):
             definition = Definition(name=member, type=type_name, properties=hot.literal(member_properties))
             members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(definition), {}, below, depth)
         return InnerOutline(resources=members) if members else None
@@ -303,11 +306,6 @@ class Checker:
         bound = self._bind(name, template, properties, below)
         inner = self._deeper(name, file, template, bound, below, depth)
         return InnerOutline(resources=inner, template=template)
-
-    def _members(self, kind: ResourceType, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        if not self._every_member or kind.every_member is None:
-            return kind.members(properties)
-        return kind.every_member(properties)
 
     def _deeper(
         self, name: str, file: str, template: Template, parameters: Values, environment: Environment, depth: int
@@ -344,7 +342,7 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
         for name, resource in outline.items()
         if resource.type.needs_provider
     }
-    rules = {resource.type.name: resource.type.implied for resource in outline.values() if resource.type.implied}
+    rules = {resource.type.name: resource.type.implied for resource in outline.values()}
     implied = implicit_dependencies.find(planned, rules) if len(planned) > 1 else {}
     if not implied:
         return outline

@@ -6,8 +6,6 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from msgspec.structs import replace
-
 from stoker import hot
 from stoker.catalog.entry import SCHEME
 from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
@@ -17,7 +15,7 @@ from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.resources import nested_base
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.nested_base import TEMPLATE, is_template_name
+from stoker.resources.nested_base import TemplateType, is_template_name
 from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.templates.report import FlawReport
 
@@ -127,7 +125,7 @@ _KINDS: Mapping[str, schemas.Kind] = {
     "boolean": "boolean",
 }
 #: Placeholder for an unknown type, so that the rest of the template can be checked.
-_ANY_TYPE = replace(TEMPLATE, name="unknown")
+_ANY_TYPE = TemplateType("unknown")
 
 
 @lru_cache(maxsize=64)
@@ -180,7 +178,7 @@ class TemplateTypes:
 
     def check_parameters(self, named: tuple[str, str, Any], environment: Environment, place: Path) -> Properties:
         """
-        Return the values for the parameters of a template file; see ``ResourceType.template_file``.
+        Return the values for the parameters of a template file; see ``NestedType.template_file``.
 
         ``place``: the path of the resource's properties. Raises Invalid if there is no such file.
         """
@@ -214,4 +212,4 @@ class TemplateTypes:
             for schema in template.parameters.values()
         }
         attributes = {output.name: output.description for output in template.outputs.values()}
-        return replace(TEMPLATE, name=name, properties=properties, attributes=attributes)
+        return TemplateType(name, properties, attributes)

@@ -183,7 +183,7 @@ class Planner:
                 change.kind is not Kind.REPLACED
                 and member is not None
                 and member.properties.get("server") == id
-                and not deployment_base.must_replace(context, member, change.properties)
+                and not self.engine.type(member.type).must_replace(context, member, change.properties)
             )
             yield replace(group, path=f"{group.path}/{name}", server=id, resource=member, is_replaced=not stays)
         for name in sorted(present.keys() - wanted.keys()):

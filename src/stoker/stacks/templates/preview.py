@@ -22,7 +22,7 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import is_template_name, takes_place
+from stoker.resources.nested_base import NestedType, is_template_name, takes_place
 from stoker.stacks.engine import Engine, decisions
 from stoker.stacks.engine.decisions import ResourceChange, choose_change, evaluate_properties
 from stoker.stacks.engine.session import StackSession
@@ -243,8 +243,8 @@ class _Tree:
         """Return the nested stack that the resource would have, or None if it has none or the update keeps it."""
         if is_template_name(change.type):
             return NestedSpec(self.files[change.type], change.properties)
-        group_spec = self.engine.type(change.type).group_spec
-        if group_spec is None or change.kind is Kind.UNCHANGED:
+        kind = self.engine.type(change.type)
+        if not isinstance(kind, NestedType) or not kind.has_foreseeable_members or change.kind is Kind.UNCHANGED:
             return None
         present = change.resource or Resource(
             id=str(uuid4()),
@@ -255,7 +255,7 @@ class _Tree:
             status=Status.COMPLETE,
             created_at=self.tx.now,
         )
-        return group_spec(StackSession(self.tx, self.engine, here.stack).context, present, change.properties)
+        return kind.spec(StackSession(self.tx, self.engine, here.stack).context, present, change.properties)
 
     def _gone(self, around: StackChanges, change: Change) -> Iterator[StackChanges]:
         inner = self._find_inner(around, change)
@@ -282,7 +282,8 @@ class _Tree:
         return StackChanges(path=path, stack=stack, existing_id=existing_id, is_of_group=is_of_group)
 
     def _is_group(self, type: str) -> bool:
-        return self.engine.type(type).group_spec is not None
+        kind = self.engine.type(type)
+        return isinstance(kind, NestedType) and kind.has_foreseeable_members
 
 
 def _takes_place(change: Change, removed: Change) -> bool:

@@ -25,10 +25,7 @@ def all_attributes(session: StackSession, resource: Resource) -> dict[str, Any]:
     shown = {}
     for name in names:
         try:
-            if kind.attribute_at is not None:
-                shown[name] = kind.attribute_at(session.context, resource, name, ())
-            else:
-                shown[name] = kind.attribute(session.context, resource, name)
+            shown[name] = kind.attribute_at(session.context, resource, name, ())
         except (NoSuchAttribute, StokerError):
             shown[name] = None
     return shown
@@ -73,9 +70,7 @@ class LiveScope:
             return all_attributes(self._session, resource)
         kind = self._session.type_of(resource)
         try:
-            if kind.attribute_at is not None:
-                return kind.attribute_at(self._session.context, resource, attribute, tuple(path))
-            return select(kind.attribute(self._session.context, resource, attribute), path)
+            return kind.attribute_at(self._session.context, resource, attribute, tuple(path))
         except NoSuchAttribute:
             if attribute == SHOW:
                 return select(kind.show(self._session.context, resource), path)
@@ -126,7 +121,7 @@ class StaticScope:
         kind = self._types.get(name)
         if kind is None:
             return UNKNOWN  # the parser has reported the resource
-        inside = kind.attribute_at is not None and attribute.startswith("resource.")
+        inside = kind.is_nested and attribute.startswith("resource.")
         if inside or attribute in (ALL_ATTRIBUTES, SHOW):
             return UNKNOWN
         if kind.attributes is not None and attribute not in kind.attributes:

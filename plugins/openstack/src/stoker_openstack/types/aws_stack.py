@@ -12,38 +12,20 @@ from typing import Any
 from stoker.hot import UNKNOWN
 from stoker.model.stack import Resource
 from stoker.resources import nested_base
-from stoker.resources.base import Context, NoSuchAttribute, Properties, ResourceType
+from stoker.resources.base import Context, NoSuchAttribute, Properties
 from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import NestedBase
+from stoker.resources.nested_base import NestedType
 from stoker.resources.properties import Property
 
 _OUTPUTS = "Outputs."
 
 
-def _spec(context: Context, _resource: Resource, properties: Properties) -> NestedSpec:
-    return NestedSpec(nested_base.file(context, properties["TemplateURL"]), properties["Parameters"] or {})
-
-
-def _template_file(properties: Properties) -> tuple[str, str, Any] | None:
-    url = properties["TemplateURL"]
-    return None if url is UNKNOWN else ("TemplateURL", url, properties["Parameters"])
-
-
-def attribute(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    """Return the nested stack's output NAME for ``Outputs.NAME``. Raises NoSuchAttribute for other names."""
-    if not name.startswith(_OUTPUTS):
-        raise NoSuchAttribute(name)
-    try:
-        return context.nested.output(context, resource, name.removeprefix(_OUTPUTS), path)
-    except NoSuchAttribute:
-        raise NoSuchAttribute(name) from None
-
-
-_NESTED = NestedBase(_spec)
-
-TYPE = ResourceType(
-    name="AWS::CloudFormation::Stack",
-    properties={
+class AwsStack(NestedType):
+    name = "AWS::CloudFormation::Stack"
+    description = (
+        "A nested stack of a template that came with the request. Its outputs are the attributes Outputs.NAME."
+    )
+    properties = {
         "TemplateURL": Property(
             kind="string",
             required=True,
@@ -54,23 +36,24 @@ TYPE = ResourceType(
             kind="integer", update_allowed=True, description="Not used: the timeout of the outermost stack applies."
         ),
         "Parameters": Property(kind="map", update_allowed=True, description="Values of the template's parameters."),
-    },
-    attributes=None,
-    create=_NESTED.create,
-    update=_NESTED.update,
-    adopt=_NESTED.adopt,
-    exists=nested_base.exists,
-    delete=nested_base.delete,
-    check=nested_base.check,
-    cancel=nested_base.cancel,
-    is_stale=nested_base.is_stale,
-    actions=nested_base.ACTIONS,
-    attribute_at=attribute,
-    reference=nested_base.reference,
-    template_file=_template_file,
-    group_spec=_spec,
-    retries=True,
-    retry=_NESTED.create,
-    repeats_inside=True,
-    description="A nested stack of a template that came with the request. Its outputs are the attributes Outputs.NAME.",
-)
+    }
+    has_foreseeable_members = True
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        """Return the nested stack's output NAME for ``Outputs.NAME``. Raises NoSuchAttribute for other names."""
+        if not name.startswith(_OUTPUTS):
+            raise NoSuchAttribute(name)
+        try:
+            return context.nested.output(context, resource, name.removeprefix(_OUTPUTS), path)
+        except NoSuchAttribute:
+            raise NoSuchAttribute(name) from None
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return nested_base.reference(context, resource)
+
+    def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
+        url = properties["TemplateURL"]
+        return None if url is UNKNOWN else ("TemplateURL", url, properties["Parameters"])
+
+    def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+        return NestedSpec(nested_base.file(context, properties["TemplateURL"]), properties["Parameters"] or {})

@@ -10,63 +10,17 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import CloudActions, cloud_type, observe
+from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import body, text
 
 _ATTRIBUTES = {"status": "Status.", "decrypted_payload": "The secret itself."}
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Store the secret. Everything that quotes it is encrypted, and redacted in output for people."""
-    if properties["payload"]:
-        context.tx.secrets.learn([properties["payload"]])
-    return _ACTIONS.create(context, resource, properties)
-
-
-def specify(_context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {
-        "name": properties["name"] or resource.name,
-        **body(
-            properties,
-            payload="payload",
-            payload_content_type="payload_content_type",
-            payload_content_encoding="payload_content_encoding",
-            mode="mode",
-            expiration="expiration",
-            algorithm="algorithm",
-            bit_length="bit_length",
-            secret_type="secret_type",  # noqa: S106 — the key of a request
-        ),
-    }
-
-
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed unless payload, its type and its encoding fit together."""
-    payload, kind, encoding = (
-        properties[name] for name in ("payload", "payload_content_type", "payload_content_encoding")
-    )
-    if payload is not None and kind is None:
-        raise StackValidationFailed("payload_content_type is needed with payload.")
-    if payload is None and kind not in (None, UNKNOWN):
-        raise StackValidationFailed("payload is needed with payload_content_type.")
-    if encoding is not None and kind not in (UNKNOWN, "application/octet-stream"):
-        raise StackValidationFailed("payload_content_encoding is for the type application/octet-stream only.")
-    if kind == "application/octet-stream" and encoding is None:
-        raise StackValidationFailed("payload_content_encoding is needed for the type application/octet-stream.")
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name not in _ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    return resource.properties.get("payload") if name == "decrypted_payload" else observe(context, resource).get(name)
-
-
-_ACTIONS = CloudActions(CloudKind.SECRET, specify)
-
-TYPE = cloud_type(
-    name="OS::Barbican::Secret",
-    kind=CloudKind.SECRET,
-    properties={
+class BarbicanSecret(CloudType):
+    name = "OS::Barbican::Secret"
+    description = "A secret of the key manager."
+    kind = CloudKind.SECRET
+    properties = {
         "name": text("Name; by default the resource's."),
         "payload": text("The secret itself."),
         "payload_content_type": text("Type of the payload.", allowed=("text/plain", "application/octet-stream")),
@@ -80,11 +34,48 @@ TYPE = cloud_type(
         "algorithm": text("Algorithm for which the secret is."),
         "bit_length": Property(kind="integer", minimum=0, description="Length of the secret in bits."),
         "expiration": text("Time at which the secret expires, in ISO 8601."),
-    },
-    specify=specify,
-    attributes=_ATTRIBUTES,
-    create=create,
-    attribute=attribute,
-    validate=validate,
-    description="A secret of the key manager.",
-)
+    }
+    attributes = _ATTRIBUTES
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {
+            "name": properties["name"] or resource.name,
+            **body(
+                properties,
+                payload="payload",
+                payload_content_type="payload_content_type",
+                payload_content_encoding="payload_content_encoding",
+                mode="mode",
+                expiration="expiration",
+                algorithm="algorithm",
+                bit_length="bit_length",
+                secret_type="secret_type",  # noqa: S106 — the key of a request
+            ),
+        }
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Store the secret. Everything that quotes it is encrypted, and redacted in output for people."""
+        if properties["payload"]:
+            context.tx.secrets.learn([properties["payload"]])
+        return super().create(context, resource, properties)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        return (
+            resource.properties.get("payload") if name == "decrypted_payload" else observe(context, resource).get(name)
+        )
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed unless payload, its type and its encoding fit together."""
+        payload, kind, encoding = (
+            properties[name] for name in ("payload", "payload_content_type", "payload_content_encoding")
+        )
+        if payload is not None and kind is None:
+            raise StackValidationFailed("payload_content_type is needed with payload.")
+        if payload is None and kind not in (None, UNKNOWN):
+            raise StackValidationFailed("payload is needed with payload_content_type.")
+        if encoding is not None and kind not in (UNKNOWN, "application/octet-stream"):
+            raise StackValidationFailed("payload_content_encoding is for the type application/octet-stream only.")
+        if kind == "application/octet-stream" and encoding is None:
+            raise StackValidationFailed("payload_content_encoding is needed for the type application/octet-stream.")

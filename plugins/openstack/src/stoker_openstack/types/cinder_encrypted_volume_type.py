@@ -8,18 +8,15 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import text
 
 
-def specify(_context: Context, _resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {name: properties[name] for name in ("provider", "control_location", "cipher", "key_size", "volume_type")}
-
-
-TYPE = cloud_type(
-    name="OS::Cinder::EncryptedVolumeType",
-    kind=CloudKind.VOLUME_ENCRYPTION,
-    properties={
+class CinderEncryptedVolumeType(CloudType):
+    name = "OS::Cinder::EncryptedVolumeType"
+    description = "The encryption of a type of volumes, for administrators only."
+    kind = CloudKind.VOLUME_ENCRYPTION
+    properties = {
         "provider": text("Class or format of the encryption, such as luks.", required=True, update_allowed=True),
         "control_location": text(
             "Where volumes are encrypted: by Nova (front-end) or by the storage.",
@@ -32,8 +29,9 @@ TYPE = cloud_type(
         ),
         "key_size": Property(kind="integer", update_allowed=True, description="Size of the key in bits."),
         "volume_type": text("Name or id of the type.", required=True, constraint="cinder.vtype"),
-    },
-    specify=specify,
-    attributes={},
-    description="The encryption of a type of volumes, for administrators only.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {
+            name: properties[name] for name in ("provider", "control_location", "cipher", "key_size", "volume_type")
+        }

@@ -9,31 +9,15 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import flag, text
 
 
-def specify(_context: Context, _resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {
-        "name": properties["name"],
-        "description": properties["description"] or "",
-        "is_public": properties["is_public"],
-        "extra_specs": properties["metadata"] or {},
-        "stoker:projects": properties["projects"] or [],
-    }
-
-
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for a public type with projects."""
-    projects = properties["projects"]
-    if properties["is_public"] is True and isinstance(projects, list) and projects:
-        raise StackValidationFailed('Can not specify property "projects" if the volume type is public.')
-
-
-TYPE = cloud_type(
-    name="OS::Cinder::VolumeType",
-    kind=CloudKind.VOLUME_TYPE,
-    properties={
+class CinderVolumeType(CloudType):
+    name = "OS::Cinder::VolumeType"
+    description = "A type of volumes, for administrators only."
+    kind = CloudKind.VOLUME_TYPE
+    properties = {
         "name": text("Name.", required=True, update_allowed=True),
         "metadata": Property(
             kind="map", update_allowed=True, description="Extra specs, from which Cinder chooses a back end."
@@ -47,9 +31,19 @@ TYPE = cloud_type(
             each=Property(kind="string", constraint="keystone.project"),
             description="Names or ids of the projects that may use a type that is not public.",
         ),
-    },
-    specify=specify,
-    attributes={},
-    validate=validate,
-    description="A type of volumes, for administrators only.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {
+            "name": properties["name"],
+            "description": properties["description"] or "",
+            "is_public": properties["is_public"],
+            "extra_specs": properties["metadata"] or {},
+            "stoker:projects": properties["projects"] or [],
+        }
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for a public type with projects."""
+        projects = properties["projects"]
+        if properties["is_public"] is True and isinstance(projects, list) and projects:
+            raise StackValidationFailed('Can not specify property "projects" if the volume type is public.')

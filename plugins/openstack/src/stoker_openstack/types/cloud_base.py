@@ -1,23 +1,22 @@
 """
-Shared functions of the resource types whose physical objects belong to a cloud.
+The base of the resource types whose physical objects belong to a cloud.
 
-A type is a schema, a function that translates properties to the body of the service's create request, and attributes
-that read the service's representation::
+A type is a schema, a method that translates properties to the body of the service's create request, and attributes that
+read the service's representation::
 
-    TYPE = cloud_type(
-        name="OS::Neutron::Net",
-        kind=CloudKind.NETWORK,
-        properties={"name": Property(kind="string", update_allowed=True)},
-        specify=lambda context, resource, properties: {"name": properties["name"]},
-        attributes={"status": "The network's status."},
-    )
+    class Net(CloudType):
+        name = "OS::Neutron::Net"
+        kind = CloudKind.NETWORK
+        properties = {"name": Property(kind="string", update_allowed=True)}
+        attributes = {"status": "The network's status."}
+
+        def specify(self, context, resource, properties):
+            return {"name": properties["name"]}
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -35,29 +34,16 @@ from stoker.resources.base import (
     Replace,
     ResourceFailure,
     ResourceType,
+    SavesState,
     physical_name,
 )
-from stoker.resources.properties import Property
+from stoker.resources.implicit_dependencies import PlannedResource
 from stoker_openstack.interface import Cloud, find_cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.types import implicit_dependencies
 
-#: Returns the specification of a resource's object; see ``model.CloudObject``.
-Specify = Callable[[Context, Resource, Properties], Mapping[str, Any]]
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
 SNAPSHOT = "stoker:snapshot"
-#: The custom constraints that look up objects by id.
-_ID_CONSTRAINTS = {
-    CloudKind.KEYPAIR: "nova.keypair",
-    CloudKind.NETWORK: "neutron.network",
-    CloudKind.SUBNET: "neutron.subnet",
-    CloudKind.PORT: "neutron.port",
-    CloudKind.ROUTER: "neutron.router",
-    CloudKind.SECURITY_GROUP: "neutron.security_group",
-    CloudKind.FLOATING_IP: "neutron.floatingip",
-    CloudKind.VOLUME: "cinder.volume",
-    CloudKind.IMAGE: "glance.image",
-}
 #: States of objects that stay broken.
 _BROKEN = ("ERROR", "DELETED", "SOFT_DELETED")
 NO_CLOUD = (
@@ -66,12 +52,17 @@ NO_CLOUD = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CloudActions:
-    """The actions of one type. ``specify`` translates its properties."""
+class CloudType(SavesState, ResourceType):
+    """The resource type of one kind of cloud objects."""
 
+    retries = True
+    needs_provider = NO_CLOUD
     kind: CloudKind
-    specify: Specify
+    actions: Mapping[Action, CloudAction] = {Action.CHECK: CloudAction.CHECK}
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        """Return the specification of a resource's object; see ``model.CloudObject``."""
+        raise NotImplementedError(self.name)
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """
@@ -79,13 +70,12 @@ class CloudActions:
 
         Raises Replace if that object is broken.
         """
-        if resource.physical_id and is_broken(require_cloud(context).find(context.tx, resource.id)):
-            raise Replace(resource.name)
-        return self._ensure(context, resource, properties)
+        self.refuse_broken(context, resource)
+        return self.ensure(context, resource, self.specify(context, resource, properties))
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Change the object to its new specification."""
-        return self._ensure(context, resource, properties)
+        return self.ensure(context, resource, self.specify(context, resource, properties))
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Take over the object with the resource's physical id, and leave it as it is."""
@@ -93,14 +83,15 @@ class CloudActions:
         requested = self.request(context, resource, CloudAction.ADOPT, specification, external_id=resource.physical_id)
         return adoption_outcome(resource, requested)
 
-    def act(self, action: CloudAction, context: Context, resource: Resource) -> Outcome:
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
         """Start another action on the existing object. An object that is only referred to is read at most."""
-        if resource.definition.get("external_id") and action is not CloudAction.CHECK:
+        requested = self.actions[action]
+        if resource.definition.get("external_id") and requested is not CloudAction.CHECK:
             return DONE
         current = require_cloud(context).find(context.tx, resource.id)
         if current is None:
             raise ResourceFailure(f"The {self.kind.replace('_', ' ')} does not exist.")
-        return outcome_of(self.request(context, resource, action, current.specification))
+        return outcome_of(self.request(context, resource, requested, current.specification))
 
     def refer(self, context: Context, resource: Resource) -> Outcome:
         """Refer to an existing object (``external_id`` of a template), which stays unchanged."""
@@ -141,11 +132,32 @@ class CloudActions:
 
     def retain(self, context: Context, resource: Resource) -> None:
         """Keep the object without its resource."""
+        self.stop_referring(context, resource)
+
+    def stop_referring(self, context: Context, resource: Resource) -> None:
         if cloud := find_cloud(context):
             cloud.forget(context.tx, resource.id)
 
-    def _ensure(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        specification = self.specify(context, resource, properties)
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        """Return the entry ``name`` of the last representation."""
+        if name not in (self.attributes or ()):
+            raise NoSuchAttribute(name)
+        return observe(context, resource).get(name)
+
+    def show(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        return observe(context, resource)
+
+    def implied(self, resource: PlannedResource, others: Mapping[str, PlannedResource]) -> Iterable[str]:
+        rule = implicit_dependencies.RULES.get(self.name)
+        return rule(resource, others) if rule is not None else ()
+
+    def refuse_broken(self, context: Context, resource: Resource) -> None:
+        """Raise Replace if an earlier attempt has created an object that is broken."""
+        if resource.physical_id and is_broken(require_cloud(context).find(context.tx, resource.id)):
+            raise Replace(resource.name)
+
+    def ensure(self, context: Context, resource: Resource, specification: Mapping[str, Any]) -> Outcome:
+        """Create the object, or change it to the specification."""
         return outcome_of(self.request(context, resource, CloudAction.ENSURE, specification))
 
     def request(
@@ -248,56 +260,3 @@ def was_specified(context: Context, resource: Resource, member: str) -> bool:
     if current is None or member not in current.specification:
         return False
     return bool(current.specification[member]) or current.status is not Status.COMPLETE
-
-
-def read_attribute(names: Mapping[str, str], context: Context, resource: Resource, name: str) -> Any:
-    """Return the entry ``name`` of the last representation. Raises NoSuchAttribute for names not in ``names``."""
-    if name not in names:
-        raise NoSuchAttribute(name)
-    return observe(context, resource).get(name)
-
-
-def cloud_type(
-    *,
-    name: str,
-    kind: CloudKind,
-    properties: Mapping[str, Property],
-    specify: Specify,
-    attributes: Mapping[str, str],
-    actions: Mapping[Action, CloudAction] | None = None,
-    **overrides: Any,
-) -> ResourceType:
-    """
-    Return the resource type of one kind of cloud objects.
-
-    ``specify`` translates properties to a specification. ``attributes`` describes the names that ``read_attribute``
-    reads. ``actions`` adds to CHECK, which every kind has. ``overrides`` are other fields of ResourceType; they take
-    precedence.
-    """
-    functions = CloudActions(kind, specify)
-    supported = {Action.CHECK: CloudAction.CHECK, **(actions or {})}
-    return ResourceType(
-        **{
-            "name": name,
-            "properties": properties,
-            "attributes": attributes,
-            "create": functions.create,
-            "update": functions.update,
-            "delete": functions.delete,
-            "check": functions.check,
-            "retain": functions.retain,
-            "adopt": functions.adopt,
-            "refer": functions.refer,
-            "stop_referring": functions.retain,
-            "saved": functions.saved,
-            "delete_saved": functions.delete_saved,
-            "retries": True,
-            "needs_provider": NO_CLOUD,
-            "implied": implicit_dependencies.RULES.get(name),
-            "id_constraint": _ID_CONSTRAINTS.get(kind, ""),
-            "attribute": partial(read_attribute, attributes),
-            "show": observe,
-            "actions": {action: partial(functions.act, requested) for action, requested in supported.items()},
-            **overrides,
-        }
-    )

@@ -1,29 +1,27 @@
 """
 AWS::EC2::Instance: a server of the cloud with the properties of EC2.
 
-All functions are those of OS::Nova::Server, which see the translated properties. As in Heat, the user data is that of
+All methods are those of OS::Nova::Server, which see the translated properties. As in Heat, the user data is that of
 ``HEAT_CFNTOOLS``, so that the cfn tools find the resource's metadata (AWS::CloudFormation::Init).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import wraps
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any
 
 from msgspec.structs import replace
 
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Properties
+from stoker.model.status import Action
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
 from stoker.resources.properties import Property
 from stoker.resources.user_data import HEAT_CFNTOOLS
-from stoker_openstack.types import nova_server
 from stoker_openstack.types.cloud_properties import flag, text, texts
 from stoker_openstack.types.ec2_types import INSTANCE_TAGS, tags_of
+from stoker_openstack.types.nova_server import NovaServer
 from stoker_openstack.types.nova_server_schema import PROPERTIES as SERVER_PROPERTIES
 
-T = TypeVar("T")
-_SERVER = nova_server.TYPE
 #: Properties with the same meaning, and their names in OS::Nova::Server.
 _RENAMED = {
     "ImageId": "image",
@@ -99,35 +97,7 @@ _EMPTY_NETWORK, _EMPTY_DEVICE = _empty("networks"), _empty("block_device_mapping
 
 
 def _server_of(resource: Resource) -> Resource:
-    return replace(resource, type=_SERVER.name, properties=translate(resource.properties))
-
-
-def _on(function: Callable[..., T]) -> Callable[..., T]:
-    """Return a function of OS::Nova::Server that accepts instances."""
-
-    @wraps(function)
-    def call(context: Context, resource: Resource, *rest: Any) -> T:
-        return function(context, _server_of(resource), *rest)
-
-    return call
-
-
-def _with_properties(function: Callable[..., T]) -> Callable[..., T]:
-    """Return a function of OS::Nova::Server that accepts instances and properties of instances."""
-
-    @wraps(function)
-    def call(context: Context, resource: Resource, properties: Properties) -> T:
-        return function(context, _server_of(resource), translate(properties))
-
-    return call
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name not in _ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    if name == "AvailabilityZone":
-        return _SERVER.show(context, resource).get("OS-EXT-AZ:availability_zone")
-    return nova_server.attribute(context, _server_of(resource), "first_address")
+    return replace(resource, type=NovaServer.name, properties=translate(resource.properties))
 
 
 def _maps(description: str, schema: Mapping[str, Property]) -> Property:
@@ -186,23 +156,52 @@ PROPERTIES: Mapping[str, Property] = {
     },
 }
 
-TYPE = replace(
-    _SERVER,
-    name="AWS::EC2::Instance",
-    properties=PROPERTIES,
-    attributes=_ATTRIBUTES,
-    create=_with_properties(_SERVER.create),
-    update=_with_properties(_SERVER.update),
-    adopt=_with_properties(_SERVER.adopt),
-    delete=_on(_SERVER.delete),
-    check=_on(_SERVER.check),
-    retain=_on(_SERVER.retain),
-    refer=_on(nova_server.refer),
-    live_metadata=_on(_SERVER.live_metadata),
-    actions={action: _on(function) for action, function in _SERVER.actions.items()},
-    reached_by=_with_properties(nova_server.reached_by),
-    restored=lambda saved: {"ImageId": saved["snapshot_image_id"]},
-    attribute=attribute,
-    validate=lambda _properties: None,
-    description="A server of the cloud, with the properties of EC2.",
-)
+
+class Instance(NovaServer):
+    name = "AWS::EC2::Instance"
+    description = "A server of the cloud, with the properties of EC2."
+    properties = PROPERTIES
+    attributes = _ATTRIBUTES
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return super().create(context, _server_of(resource), translate(properties))
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return super().update(context, _server_of(resource), translate(properties))
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return super().adopt(context, _server_of(resource), translate(properties))
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        return super().delete(context, _server_of(resource))
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        return super().act(context, _server_of(resource), action)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        return super().check(context, _server_of(resource))
+
+    def retain(self, context: Context, resource: Resource) -> None:
+        super().retain(context, _server_of(resource))
+
+    def refer(self, context: Context, resource: Resource) -> Outcome:
+        return super().refer(context, _server_of(resource))
+
+    def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
+        return super().live_metadata(context, _server_of(resource))
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        return super().reached_by(context, _server_of(resource), translate(properties))
+
+    def restored(self, saved: Mapping[str, Any]) -> Properties:
+        return {"ImageId": saved["snapshot_image_id"]}
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        if name == "AvailabilityZone":
+            return self.show(context, resource).get("OS-EXT-AZ:availability_zone")
+        return super().attribute(context, _server_of(resource), "first_address")
+
+    def validate(self, properties: Properties) -> None:
+        """Accept all values of the schema: those of OS::Nova::Server are made from them."""

@@ -1,8 +1,8 @@
 """
 The types of EC2 that templates for software configuration use, mapped onto the kinds of objects of the cloud.
 
-Each row of ``TYPES`` has Heat's properties and attributes and the translation to a specification (``model``).
-AWS::EC2::Instance is a server with other properties; see ``ec2_instance``.
+Each has Heat's properties and attributes, and the translation to a specification (``model``). AWS::EC2::Instance is a
+server with other properties; see ``ec2_instance``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type, observe
+from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import body, is_known, text
 
 #: Protocols and ports of EC2 that stand for all.
@@ -55,15 +55,6 @@ _RULES = Property(
 )
 
 
-def _group(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    rules = [
-        *(_rule("ingress", rule) for rule in properties["SecurityGroupIngress"]),
-        *(_rule("egress", rule) for rule in properties["SecurityGroupEgress"]),
-    ]
-    name, description = physical_name(context, resource), properties["GroupDescription"]
-    return {"name": name, "description": description, "stoker:rules": rules}
-
-
 def _rule(direction: str, rule: Properties) -> dict[str, Any]:
     group = rule["SourceSecurityGroupId"] or rule["SourceSecurityGroupName"]
     members = {
@@ -82,130 +73,121 @@ def _port(value: str | None) -> int | None:
     return None if value is None or value in _ALL else int(value)
 
 
-def _validate_group(properties: Properties) -> None:
-    """Raise StackValidationFailed for a port that is no number."""
-    for name in ("SecurityGroupIngress", "SecurityGroupEgress"):
-        rules = properties[name]
-        for rule in rules if isinstance(rules, list) else ():
-            for key in ("FromPort", "ToPort"):
-                value = UNKNOWN if rule is UNKNOWN else rule[key]
-                if value not in (None, UNKNOWN) and not str(value).removeprefix("-").isdecimal():
-                    raise StackValidationFailed(f"{name}: {key} must be a number, not {value!r}.")
-
-
-def _volume(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = body(properties, Size="size", SnapshotId="snapshot_id", AvailabilityZone="availability_zone")
-    return {"name": physical_name(context, resource), **members, "metadata": tags_of(properties)}
-
-
-def _validate_volume(properties: Properties) -> None:
-    """Raise StackValidationFailed unless the size or a snapshot is set."""
-    if properties["Size"] is None and properties["SnapshotId"] is None:
-        raise StackValidationFailed("AWS::EC2::Volume needs Size or SnapshotId.")
-
-
-def _eip(_context: Context, _resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {"stoker:external_network": True, **body(properties, InstanceId="stoker:server_id")}
-
-
-def _address(context: Context, resource: Resource) -> Any:
-    return observe(context, resource).get("floating_ip_address") or resource.physical_id or resource.name
-
-
-def _eip_attribute(context: Context, resource: Resource, name: str) -> Any:
-    return resource.physical_id if name == "AllocationId" else observe(context, resource).get(name)
-
-
-def _association(_context: Context, _resource: Resource, properties: Properties) -> dict[str, Any]:
-    return body(
-        properties,
-        AllocationId="floatingip_id",
-        EIP="stoker:address",
-        NetworkInterfaceId="port_id",
-        InstanceId="stoker:server_id",
-    )
-
-
-def _validate_association(properties: Properties) -> None:
-    """Raise StackValidationFailed unless one address and one target are set."""
-    for first, second in (("EIP", "AllocationId"), ("InstanceId", "NetworkInterfaceId")):
-        values = (properties[first], properties[second])
-        if is_known(*values) and bool(values[0]) == bool(values[1]):
-            raise StackValidationFailed(f"AWS::EC2::EIPAssociation needs either {first} or {second}.")
-
-
 def _not_implemented(*names: str) -> Mapping[str, Property]:
     return {name: text("Without effect, as in Heat.") for name in names}
 
 
-TYPES = (
-    cloud_type(
-        name="AWS::EC2::SecurityGroup",
-        kind=CloudKind.SECURITY_GROUP,
-        properties={
-            "GroupDescription": text("What the group is for.", required=True),
-            "SecurityGroupIngress": _RULES,
-            "SecurityGroupEgress": _RULES,
-            **_not_implemented("VpcId"),
-        },
-        specify=_group,
-        attributes={},
-        validate=_validate_group,
-        description="Rules for the traffic of instances.",
-    ),
-    cloud_type(
-        name="AWS::EC2::Volume",
-        kind=CloudKind.VOLUME,
-        properties={
-            "AvailabilityZone": text("Availability zone."),
-            "Size": Property(kind="integer", minimum=1, description="Size in GiB."),
-            "SnapshotId": text("Id of the snapshot from which the volume is created.", constraint="cinder.snapshot"),
-            "Tags": _tags(update_allowed=False),
-        },
-        specify=_volume,
-        attributes={},
-        validate=_validate_volume,
-        description="A block device that outlives instances.",
-    ),
-    cloud_type(
-        name="AWS::EC2::VolumeAttachment",
-        kind=CloudKind.VOLUME_ATTACHMENT,
-        properties={
-            "InstanceId": text("Id of the instance.", constraint="nova.server", required=True),
-            "VolumeId": text("Id of the volume.", constraint="cinder.volume", required=True),
-            "Device": text("Name of the device on the instance, such as /dev/vdb.", required=True),
-        },
-        specify=lambda _context, _resource, properties: body(
-            properties, InstanceId="server_id", VolumeId="volume_id", Device="device"
-        ),
-        attributes={},
-        description="The connection of a volume to an instance.",
-    ),
-    cloud_type(
-        name="AWS::EC2::EIP",
-        kind=CloudKind.FLOATING_IP,
-        properties={
-            **_not_implemented("Domain"),
-            "InstanceId": text("Id of the instance to which the address leads.", constraint="nova.server"),
-        },
-        specify=_eip,
-        attributes={"AllocationId": "Id of the floating IP."},
-        attribute=_eip_attribute,
-        reference=_address,
-        description="An address of the cloud's external network.",
-    ),
-    cloud_type(
-        name="AWS::EC2::EIPAssociation",
-        kind=CloudKind.FLOATING_IP_ASSOCIATION,
-        properties={
-            "InstanceId": text("Id of the instance.", constraint="nova.server"),
-            "EIP": text("The address."),
-            "AllocationId": text("Id of the floating IP, in place of the address."),
-            "NetworkInterfaceId": text("Id of the port, in place of the instance.", constraint="neutron.port"),
-        },
-        specify=_association,
-        attributes={},
-        validate=_validate_association,
-        description="The connection of an address to an instance.",
-    ),
-)
+class SecurityGroup(CloudType):
+    name = "AWS::EC2::SecurityGroup"
+    description = "Rules for the traffic of instances."
+    kind = CloudKind.SECURITY_GROUP
+    id_constraint = "neutron.security_group"
+    properties = {
+        "GroupDescription": text("What the group is for.", required=True),
+        "SecurityGroupIngress": _RULES,
+        "SecurityGroupEgress": _RULES,
+        **_not_implemented("VpcId"),
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        rules = [
+            *(_rule("ingress", rule) for rule in properties["SecurityGroupIngress"]),
+            *(_rule("egress", rule) for rule in properties["SecurityGroupEgress"]),
+        ]
+        name, description = physical_name(context, resource), properties["GroupDescription"]
+        return {"name": name, "description": description, "stoker:rules": rules}
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for a port that is no number."""
+        for name in ("SecurityGroupIngress", "SecurityGroupEgress"):
+            rules = properties[name]
+            for rule in rules if isinstance(rules, list) else ():
+                for key in ("FromPort", "ToPort"):
+                    value = UNKNOWN if rule is UNKNOWN else rule[key]
+                    if value not in (None, UNKNOWN) and not str(value).removeprefix("-").isdecimal():
+                        raise StackValidationFailed(f"{name}: {key} must be a number, not {value!r}.")
+
+
+class Volume(CloudType):
+    name = "AWS::EC2::Volume"
+    description = "A block device that outlives instances."
+    kind = CloudKind.VOLUME
+    id_constraint = "cinder.volume"
+    properties = {
+        "AvailabilityZone": text("Availability zone."),
+        "Size": Property(kind="integer", minimum=1, description="Size in GiB."),
+        "SnapshotId": text("Id of the snapshot from which the volume is created.", constraint="cinder.snapshot"),
+        "Tags": _tags(update_allowed=False),
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = body(properties, Size="size", SnapshotId="snapshot_id", AvailabilityZone="availability_zone")
+        return {"name": physical_name(context, resource), **members, "metadata": tags_of(properties)}
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed unless the size or a snapshot is set."""
+        if properties["Size"] is None and properties["SnapshotId"] is None:
+            raise StackValidationFailed("AWS::EC2::Volume needs Size or SnapshotId.")
+
+
+class VolumeAttachment(CloudType):
+    name = "AWS::EC2::VolumeAttachment"
+    description = "The connection of a volume to an instance."
+    kind = CloudKind.VOLUME_ATTACHMENT
+    properties = {
+        "InstanceId": text("Id of the instance.", constraint="nova.server", required=True),
+        "VolumeId": text("Id of the volume.", constraint="cinder.volume", required=True),
+        "Device": text("Name of the device on the instance, such as /dev/vdb.", required=True),
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return body(properties, InstanceId="server_id", VolumeId="volume_id", Device="device")
+
+
+class Address(CloudType):
+    name = "AWS::EC2::EIP"
+    description = "An address of the cloud's external network."
+    kind = CloudKind.FLOATING_IP
+    id_constraint = "neutron.floatingip"
+    properties = {
+        **_not_implemented("Domain"),
+        "InstanceId": text("Id of the instance to which the address leads.", constraint="nova.server"),
+    }
+    attributes = {"AllocationId": "Id of the floating IP."}
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {"stoker:external_network": True, **body(properties, InstanceId="stoker:server_id")}
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        return resource.physical_id if name == "AllocationId" else observe(context, resource).get(name)
+
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return observe(context, resource).get("floating_ip_address") or resource.physical_id or resource.name
+
+
+class AddressAssociation(CloudType):
+    name = "AWS::EC2::EIPAssociation"
+    description = "The connection of an address to an instance."
+    kind = CloudKind.FLOATING_IP_ASSOCIATION
+    properties = {
+        "InstanceId": text("Id of the instance.", constraint="nova.server"),
+        "EIP": text("The address."),
+        "AllocationId": text("Id of the floating IP, in place of the address."),
+        "NetworkInterfaceId": text("Id of the port, in place of the instance.", constraint="neutron.port"),
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return body(
+            properties,
+            AllocationId="floatingip_id",
+            EIP="stoker:address",
+            NetworkInterfaceId="port_id",
+            InstanceId="stoker:server_id",
+        )
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed unless one address and one target are set."""
+        for first, second in (("EIP", "AllocationId"), ("InstanceId", "NetworkInterfaceId")):
+            values = (properties[first], properties[second])
+            if is_known(*values) and bool(values[0]) == bool(values[1]):
+                raise StackValidationFailed(f"AWS::EC2::EIPAssociation needs either {first} or {second}.")

@@ -9,7 +9,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import body, flag, is_known, text, texts
 
 _AMAZON = ("ami", "ari", "aki")
@@ -17,49 +17,12 @@ _CONTAINER_FORMATS = (*_AMAZON, "bare", "ovf", "ova", "docker")
 _DISK_FORMATS = (*_AMAZON, "vhd", "vhdx", "vmdk", "raw", "qcow2", "vdi", "iso", "ploop")
 
 
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {
-        **{str(name): value for name, value in properties["extra_properties"].items()},
-        "name": properties["name"] or physical_name(context, resource),
-        **body(
-            properties,
-            id="id",
-            container_format="container_format",
-            disk_format="disk_format",
-            min_disk="min_disk",
-            min_ram="min_ram",
-            protected="protected",
-            visibility="visibility",
-            tags="tags",
-            architecture="architecture",
-            kernel_id="kernel_id",
-            ramdisk_id="ramdisk_id",
-            os_distro="os_distro",
-            os_version="os_version",
-            owner="owner",
-            location="stoker:location",
-            members="stoker:members",
-            active="stoker:active",
-        ),
-    }
-
-
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for formats that do not fit together, and for members of an image that has none."""
-    container, disk = properties["container_format"], properties["disk_format"]
-    if is_known(container, disk) and container != disk and (container in _AMAZON or disk in _AMAZON):
-        raise StackValidationFailed(
-            f"Invalid mix of disk and container formats. When setting a disk or container format to one of 'aki',"
-            f" 'ari', or 'ami', the container and disk formats must match: {disk}, {container}."
-        )
-    if properties["members"] and is_known(properties["visibility"]) and properties["visibility"] != "shared":
-        raise StackValidationFailed("members need the visibility shared.")
-
-
-TYPE = cloud_type(
-    name="OS::Glance::WebImage",
-    kind=CloudKind.IMAGE,
-    properties={
+class GlanceWebImage(CloudType):
+    name = "OS::Glance::WebImage"
+    description = "An image that the image service fetches from a URL."
+    kind = CloudKind.IMAGE
+    id_constraint = "glance.image"
+    properties = {
         "name": text("Name; by default stack, resource and a short id."),
         "id": text("Id; by default the service chooses one."),
         "location": text("URL of the image's data.", required=True),
@@ -84,9 +47,41 @@ TYPE = cloud_type(
         "extra_properties": Property(kind="map", default={}, update_allowed=True, description="Other properties."),
         "members": texts("Projects that share the image.", update_allowed=True),
         "active": flag("Whether servers can use the image.", default=True, update_allowed=True),
-    },
-    specify=specify,
-    attributes={},
-    validate=validate,
-    description="An image that the image service fetches from a URL.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {
+            **{str(name): value for name, value in properties["extra_properties"].items()},
+            "name": properties["name"] or physical_name(context, resource),
+            **body(
+                properties,
+                id="id",
+                container_format="container_format",
+                disk_format="disk_format",
+                min_disk="min_disk",
+                min_ram="min_ram",
+                protected="protected",
+                visibility="visibility",
+                tags="tags",
+                architecture="architecture",
+                kernel_id="kernel_id",
+                ramdisk_id="ramdisk_id",
+                os_distro="os_distro",
+                os_version="os_version",
+                owner="owner",
+                location="stoker:location",
+                members="stoker:members",
+                active="stoker:active",
+            ),
+        }
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for formats that do not fit together, and for members of a private image."""
+        container, disk = properties["container_format"], properties["disk_format"]
+        if is_known(container, disk) and container != disk and (container in _AMAZON or disk in _AMAZON):
+            raise StackValidationFailed(
+                f"Invalid mix of disk and container formats. When setting a disk or container format to one of 'aki',"
+                f" 'ari', or 'ami', the container and disk formats must match: {disk}, {container}."
+            )
+        if properties["members"] and is_known(properties["visibility"]) and properties["visibility"] != "shared":
+            raise StackValidationFailed("members need the visibility shared.")

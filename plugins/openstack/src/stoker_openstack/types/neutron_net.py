@@ -7,7 +7,7 @@ from typing import Any
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import flag, text, texts
 from stoker_openstack.types.neutron_base import (
     ADMIN_STATE_UP,
@@ -21,26 +21,12 @@ from stoker_openstack.types.neutron_base import (
 )
 
 
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    return named(
-        context,
-        resource,
-        properties,
-        admin_state_up="admin_state_up",
-        shared="shared",
-        tenant_id="tenant_id",
-        qos_policy="qos_policy_id",
-        port_security_enabled="port_security_enabled",
-        dns_domain="dns_domain",
-        availability_zone_hints="availability_zone_hints",
-        dhcp_agent_ids="stoker:dhcp_agent_ids",
-    )
-
-
-TYPE = cloud_type(
-    name="OS::Neutron::Net",
-    kind=CloudKind.NETWORK,
-    properties={
+class NeutronNet(CloudType):
+    name = "OS::Neutron::Net"
+    description = "A network."
+    kind = CloudKind.NETWORK
+    id_constraint = "neutron.network"
+    properties = {
         "name": NAME,
         "admin_state_up": ADMIN_STATE_UP,
         "shared": flag("Whether other projects may use the network.", default=False, update_allowed=True),
@@ -52,9 +38,8 @@ TYPE = cloud_type(
         "availability_zone_hints": texts("Availability zones of the network."),
         "tags": TAGS,
         "value_specs": VALUE_SPECS,
-    },
-    specify=specify,
-    attributes={
+    }
+    attributes = {
         "admin_state_up": "Whether the network is in use.",
         "l2_adjacency": "Whether all ports of the network share one segment.",
         "mtu": "Maximum transmission unit.",
@@ -65,6 +50,19 @@ TYPE = cloud_type(
         "status": "Status.",
         "subnets": "Ids of the subnets.",
         "tenant_id": "Project.",
-    },
-    description="A network.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return named(
+            context,
+            resource,
+            properties,
+            admin_state_up="admin_state_up",
+            shared="shared",
+            tenant_id="tenant_id",
+            qos_policy="qos_policy_id",
+            port_security_enabled="port_security_enabled",
+            dns_domain="dns_domain",
+            availability_zone_hints="availability_zone_hints",
+            dhcp_agent_ids="stoker:dhcp_agent_ids",
+        )

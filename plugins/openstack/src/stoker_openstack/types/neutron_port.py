@@ -8,12 +8,12 @@ from msgspec.structs import replace
 
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
+from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, TakesBack
 from stoker.resources.properties import Property
 from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
-from stoker_openstack.types.cloud_base import CloudActions, cloud_type, observe
+from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import body, flag, text, texts
 from stoker_openstack.types.neutron_base import (
     ADDRESS_PAIRS,
@@ -55,58 +55,6 @@ _ATTRIBUTES = {
 }
 
 
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = named(
-        context,
-        resource,
-        properties,
-        network_id="network_id",
-        network="network_id",
-        device_id="device_id",
-        device_owner="device_owner",
-        security_groups="security_groups",
-        dns_name="dns_name",
-    )
-    if properties["fixed_ips"] is not None:
-        members["fixed_ips"] = [_fixed_ip(entry) for entry in properties["fixed_ips"]]
-    return {**members, **extra_members(properties)}
-
-
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Create the port. Raises Replace if an earlier attempt has created a broken one."""
-    return CloudActions(CloudKind.PORT, _specify_taking_addresses).create(context, resource, properties)
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Change the port, which no longer needs to know the addresses that it once lost."""
-    outcome = CloudActions(CloudKind.PORT, specify).update(context, resource, properties)
-    return replace(outcome, data={key: value for key, value in resource.data.items() if key != _ADDRESSES})
-
-
-def prepare_replacement(context: Context, resource: Resource) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Let the port's replacement take its addresses, as Heat does; the port remembers them for a rollback."""
-    cloud = find_cloud(context)
-    others = [id for id in resource.data.get(_OTHERS, ()) if cloud is not None and cloud.find(context.tx, id)]
-    fixed_ips = [dict(address) for address in observe(context, resource).get("fixed_ips") or ()]
-    kept = {**resource.data, _ADDRESSES: fixed_ips} if fixed_ips else dict(resource.data)
-    return kept, {_OTHERS: [*others, resource.id]}
-
-
-def restore(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Take the addresses back from the port that was to replace this one. A retry after a failure is ``create``."""
-    return CloudActions(CloudKind.PORT, _specify_taking_addresses).update(context, resource, properties)
-
-
-def _specify_taking_addresses(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = specify(context, resource, properties)
-    if others := [id for id in resource.data.get(_OTHERS, ()) if id != resource.id]:
-        members["stoker:takes_over_from"] = others
-    is_same = resource.properties.get("fixed_ips") == properties["fixed_ips"] and not properties["no_fixed_ips"]
-    if is_same and resource.data.get(_ADDRESSES):
-        members["fixed_ips"] = list(resource.data[_ADDRESSES])
-    return members
-
-
 def extra_members(properties: Properties) -> dict[str, Any]:
     """Return the members that a port of its own and the port of a server's network have in common."""
     members = body(
@@ -136,24 +84,6 @@ def _fixed_ip(entry: Properties) -> dict[str, Any]:
     return body(entry, subnet_id="subnet_id", subnet="subnet_id", ip_address="ip_address")
 
 
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for properties that contradict each other."""
-    require_network(properties)
-    if properties["no_fixed_ips"] is True and properties["fixed_ips"]:
-        raise StackValidationFailed("Cannot define the following properties at the same time: fixed_ips, no_fixed_ips.")
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    port = observe(context, resource)
-    if name == "network":
-        return _representation(context, port.get("network_id"))
-    if name == "subnets":
-        return [_representation(context, fixed_ip.get("subnet_id")) for fixed_ip in port.get("fixed_ips") or ()]
-    if name not in _ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    return port.get(name)
-
-
 def _representation(context: Context, id: str | None) -> Any:
     """Return the object as Neutron represents it; only the id if no resource of this site has the object."""
     if id is None:
@@ -176,10 +106,13 @@ EXTRA_PROPERTIES = {
     "value_specs": VALUE_SPECS,
 }
 
-TYPE = cloud_type(
-    name="OS::Neutron::Port",
-    kind=CloudKind.PORT,
-    properties={
+
+class NeutronPort(TakesBack, CloudType):
+    name = "OS::Neutron::Port"
+    description = "A connection to a network."
+    kind = CloudKind.PORT
+    id_constraint = "neutron.port"
+    properties = {
         "name": NAME,
         "network": text("Name or id of the network; required.", constraint="neutron.network"),
         "network_id": text("The same; deprecated.", constraint="neutron.network"),
@@ -205,14 +138,70 @@ TYPE = cloud_type(
         ),
         "tags": TAGS,
         **EXTRA_PROPERTIES,
-    },
-    specify=specify,
-    create=create,
-    update=update,
-    prepare_replacement=prepare_replacement,
-    restore=restore,
-    attributes={**_ATTRIBUTES, **_COMPOSED},
-    attribute=attribute,
-    validate=validate,
-    description="A connection to a network.",
-)
+    }
+    attributes = {**_ATTRIBUTES, **_COMPOSED}
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = named(
+            context,
+            resource,
+            properties,
+            network_id="network_id",
+            network="network_id",
+            device_id="device_id",
+            device_owner="device_owner",
+            security_groups="security_groups",
+            dns_name="dns_name",
+        )
+        if properties["fixed_ips"] is not None:
+            members["fixed_ips"] = [_fixed_ip(entry) for entry in properties["fixed_ips"]]
+        return {**members, **extra_members(properties)}
+
+    def _specify_taking_addresses(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = self.specify(context, resource, properties)
+        if others := [id for id in resource.data.get(_OTHERS, ()) if id != resource.id]:
+            members["stoker:takes_over_from"] = others
+        is_same = resource.properties.get("fixed_ips") == properties["fixed_ips"] and not properties["no_fixed_ips"]
+        if is_same and resource.data.get(_ADDRESSES):
+            members["fixed_ips"] = list(resource.data[_ADDRESSES])
+        return members
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the port. Raises Replace if an earlier attempt has created a broken one."""
+        self.refuse_broken(context, resource)
+        return self.ensure(context, resource, self._specify_taking_addresses(context, resource, properties))
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change the port, which no longer needs to know the addresses that it once lost."""
+        outcome = super().update(context, resource, properties)
+        return replace(outcome, data={key: value for key, value in resource.data.items() if key != _ADDRESSES})
+
+    def prepare_replacement(self, context: Context, resource: Resource) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Let the port's replacement take its addresses, as Heat does; the port remembers them for a rollback."""
+        cloud = find_cloud(context)
+        others = [id for id in resource.data.get(_OTHERS, ()) if cloud is not None and cloud.find(context.tx, id)]
+        fixed_ips = [dict(address) for address in observe(context, resource).get("fixed_ips") or ()]
+        kept = {**resource.data, _ADDRESSES: fixed_ips} if fixed_ips else dict(resource.data)
+        return kept, {_OTHERS: [*others, resource.id]}
+
+    def restore(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take the addresses back from the port that was to replace this one. A retry after a failure is ``create``."""
+        return self.ensure(context, resource, self._specify_taking_addresses(context, resource, properties))
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        port = observe(context, resource)
+        if name == "network":
+            return _representation(context, port.get("network_id"))
+        if name == "subnets":
+            return [_representation(context, fixed_ip.get("subnet_id")) for fixed_ip in port.get("fixed_ips") or ()]
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        return port.get(name)
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        require_network(properties)
+        if properties["no_fixed_ips"] is True and properties["fixed_ips"]:
+            raise StackValidationFailed(
+                "Cannot define the following properties at the same time: fixed_ips, no_fixed_ips."
+            )

@@ -9,31 +9,9 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type, was_specified
+from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import body, flag, text, texts
 from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS, named
-
-
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = named(
-        context,
-        resource,
-        properties,
-        admin_state_up="admin_state_up",
-        ha="ha",
-        distributed="distributed",
-        tenant_id="tenant_id",
-        availability_zone_hints="availability_zone_hints",
-        l3_agent_ids="stoker:l3_agent_ids",
-    )
-    if properties["l3_agent_id"] is not None and properties["l3_agent_ids"] is None:
-        members["stoker:l3_agent_ids"] = [properties["l3_agent_id"]]
-    gateway = properties["external_gateway_info"]
-    if gateway is not None:
-        members["external_gateway_info"] = _gateway(gateway)
-    elif was_specified(context, resource, "external_gateway_info"):
-        members["external_gateway_info"] = {}
-    return members
 
 
 def _gateway(gateway: Properties) -> dict[str, Any]:
@@ -45,19 +23,12 @@ def _gateway(gateway: Properties) -> dict[str, Any]:
     return members
 
 
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for properties that contradict each other."""
-    if properties["ha"] is True and properties["distributed"] is True:
-        raise StackValidationFailed("Cannot define the following properties at the same time: distributed, ha.")
-    agents = properties["l3_agent_ids"]
-    if properties["ha"] is not True and isinstance(agents, list) and len(agents) > 1:
-        raise StackValidationFailed("Non HA routers can only have one L3 agent.")
-
-
-TYPE = cloud_type(
-    name="OS::Neutron::Router",
-    kind=CloudKind.ROUTER,
-    properties={
+class NeutronRouter(CloudType):
+    name = "OS::Neutron::Router"
+    description = "A router between networks."
+    kind = CloudKind.ROUTER
+    id_constraint = "neutron.router"
+    properties = {
         "name": NAME,
         "external_gateway_info": Property(
             kind="map",
@@ -94,15 +65,40 @@ TYPE = cloud_type(
         "tenant_id": TENANT_ID,
         "tags": TAGS,
         "value_specs": VALUE_SPECS,
-    },
-    specify=specify,
-    attributes={
+    }
+    attributes = {
         "admin_state_up": "Whether the router is in use.",
         "external_gateway_info": "The external network.",
         "name": "Name.",
         "status": "Status.",
         "tenant_id": "Project.",
-    },
-    validate=validate,
-    description="A router between networks.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = named(
+            context,
+            resource,
+            properties,
+            admin_state_up="admin_state_up",
+            ha="ha",
+            distributed="distributed",
+            tenant_id="tenant_id",
+            availability_zone_hints="availability_zone_hints",
+            l3_agent_ids="stoker:l3_agent_ids",
+        )
+        if properties["l3_agent_id"] is not None and properties["l3_agent_ids"] is None:
+            members["stoker:l3_agent_ids"] = [properties["l3_agent_id"]]
+        gateway = properties["external_gateway_info"]
+        if gateway is not None:
+            members["external_gateway_info"] = _gateway(gateway)
+        elif was_specified(context, resource, "external_gateway_info"):
+            members["external_gateway_info"] = {}
+        return members
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        if properties["ha"] is True and properties["distributed"] is True:
+            raise StackValidationFailed("Cannot define the following properties at the same time: distributed, ha.")
+        agents = properties["l3_agent_ids"]
+        if properties["ha"] is not True and isinstance(agents, list) and len(agents) > 1:
+            raise StackValidationFailed("Non HA routers can only have one L3 agent.")

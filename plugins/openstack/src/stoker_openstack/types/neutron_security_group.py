@@ -10,7 +10,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type
+from stoker_openstack.types.cloud_base import CloudType
 from stoker_openstack.types.cloud_properties import body, flag, text
 from stoker_openstack.types.neutron_base import named
 
@@ -60,11 +60,6 @@ RULE_PROPERTIES = {
 PROTOCOL = text("Name or number of the protocol; by default all.", allowed=_PROTOCOLS)
 
 
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = named(context, resource, properties, description="description", stateful="stateful")
-    return {**members, "stoker:rules": [_rule(rule) for rule in properties["rules"]]}
-
-
 def _rule(rule: Properties) -> dict[str, Any]:
     members = rule_members(rule)
     if rule["remote_mode"] == "remote_group_id":
@@ -89,19 +84,12 @@ def validate_rule(rule: Properties) -> None:
         raise StackValidationFailed(f"port_range_min {low} must not exceed port_range_max {high}.")
 
 
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for a reserved name and for rules that contradict themselves."""
-    if properties["name"] == "default":
-        raise StackValidationFailed('Security groups cannot be assigned the name "default".')
-    for rule in properties["rules"] if isinstance(properties["rules"], list) else ():
-        if rule is not UNKNOWN:
-            validate_rule(rule)
-
-
-TYPE = cloud_type(
-    name="OS::Neutron::SecurityGroup",
-    kind=CloudKind.SECURITY_GROUP,
-    properties={
+class NeutronSecurityGroup(CloudType):
+    name = "OS::Neutron::SecurityGroup"
+    description = "Rules for the traffic of ports."
+    kind = CloudKind.SECURITY_GROUP
+    id_constraint = "neutron.security_group"
+    properties = {
         "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
         "description": text("What the group is for.", update_allowed=True),
         "stateful": flag("Whether answers to permitted traffic are permitted.", update_allowed=True),
@@ -124,9 +112,16 @@ TYPE = cloud_type(
             ),
             description="Rules of permitted traffic.",
         ),
-    },
-    specify=specify,
-    attributes={},
-    validate=validate,
-    description="Rules for the traffic of ports.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = named(context, resource, properties, description="description", stateful="stateful")
+        return {**members, "stoker:rules": [_rule(rule) for rule in properties["rules"]]}
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for a reserved name and for rules that contradict themselves."""
+        if properties["name"] == "default":
+            raise StackValidationFailed('Security groups cannot be assigned the name "default".')
+        for rule in properties["rules"] if isinstance(properties["rules"], list) else ():
+            if rule is not UNKNOWN:
+                validate_rule(rule)

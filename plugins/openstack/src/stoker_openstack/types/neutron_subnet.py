@@ -9,58 +9,11 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import cloud_type, was_specified
+from stoker_openstack.types.cloud_base import CloudType, was_specified
 from stoker_openstack.types.cloud_properties import flag, is_known, text, texts
 from stoker_openstack.types.neutron_base import NAME, TAGS, TENANT_ID, VALUE_SPECS, named
 
 _IPV6_MODES = ("dhcpv6-stateful", "dhcpv6-stateless", "slaac")
-
-
-def specify(context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    members = named(
-        context,
-        resource,
-        properties,
-        network_id="network_id",
-        network="network_id",
-        subnetpool="subnetpool_id",
-        prefixlen="prefixlen",
-        cidr="cidr",
-        gateway_ip="gateway_ip",
-        dns_nameservers="dns_nameservers",
-        ip_version="ip_version",
-        enable_dhcp="enable_dhcp",
-        allocation_pools="allocation_pools",
-        tenant_id="tenant_id",
-        host_routes="host_routes",
-        ipv6_ra_mode="ipv6_ra_mode",
-        ipv6_address_mode="ipv6_address_mode",
-        segment="segment_id",
-    )
-    if members.get("gateway_ip") == "":
-        members["gateway_ip"] = None  # as in Heat, an empty text means that the subnet has no gateway
-    # As in Heat, an update that no longer has these properties empties them.
-    for name, empty in (("gateway_ip", None), ("allocation_pools", [])):
-        if properties[name] is None and was_specified(context, resource, name):
-            members[name] = empty
-    return members
-
-
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for properties that contradict each other."""
-    require_network(properties)
-    cidr, pool, prefix = (properties[name] for name in ("cidr", "subnetpool", "prefixlen"))
-    if cidr is None and pool is None and prefix is None:
-        raise StackValidationFailed("Either of the following properties must be specified: cidr, subnetpool.")
-    if is_known(cidr, pool) and cidr is not None and pool is not None:
-        raise StackValidationFailed("Cannot define the following properties at the same time: cidr, subnetpool.")
-    if is_known(cidr, prefix) and cidr is not None and prefix is not None:
-        raise StackValidationFailed("Cannot define the following properties at the same time: cidr, prefixlen.")
-    modes = [properties[name] for name in ("ipv6_ra_mode", "ipv6_address_mode")]
-    if properties["ip_version"] == 4 and any(mode is not None for mode in modes):
-        raise StackValidationFailed("ipv6_ra_mode and ipv6_address_mode are not supported for ipv4.")
-    if is_known(*modes) and all(modes) and modes[0] != modes[1]:
-        raise StackValidationFailed("When both ipv6_ra_mode and ipv6_address_mode are set, they must be equal.")
 
 
 def require_network(properties: Properties) -> None:
@@ -76,10 +29,12 @@ def _range(first: str, second: str) -> Property:
     )
 
 
-TYPE = cloud_type(
-    name="OS::Neutron::Subnet",
-    kind=CloudKind.SUBNET,
-    properties={
+class NeutronSubnet(CloudType):
+    name = "OS::Neutron::Subnet"
+    description = "A range of addresses of a network."
+    kind = CloudKind.SUBNET
+    id_constraint = "neutron.subnet"
+    properties = {
         "network": text("Name or id of the network; required.", constraint="neutron.network"),
         "network_id": text("The same; deprecated.", constraint="neutron.network"),
         "subnetpool": text(
@@ -104,9 +59,8 @@ TYPE = cloud_type(
         "segment": text("Name or id of the segment.", update_allowed=True),
         "tags": TAGS,
         "value_specs": VALUE_SPECS,
-    },
-    specify=specify,
-    attributes={
+    }
+    attributes = {
         "allocation_pools": "Ranges of addresses for ports.",
         "cidr": "The addresses.",
         "dns_nameservers": "Addresses of name servers.",
@@ -117,7 +71,49 @@ TYPE = cloud_type(
         "name": "Name.",
         "network_id": "Id of the network.",
         "tenant_id": "Project.",
-    },
-    validate=validate,
-    description="A range of addresses of a network.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        members = named(
+            context,
+            resource,
+            properties,
+            network_id="network_id",
+            network="network_id",
+            subnetpool="subnetpool_id",
+            prefixlen="prefixlen",
+            cidr="cidr",
+            gateway_ip="gateway_ip",
+            dns_nameservers="dns_nameservers",
+            ip_version="ip_version",
+            enable_dhcp="enable_dhcp",
+            allocation_pools="allocation_pools",
+            tenant_id="tenant_id",
+            host_routes="host_routes",
+            ipv6_ra_mode="ipv6_ra_mode",
+            ipv6_address_mode="ipv6_address_mode",
+            segment="segment_id",
+        )
+        if members.get("gateway_ip") == "":
+            members["gateway_ip"] = None  # as in Heat, an empty text means that the subnet has no gateway
+        # As in Heat, an update that no longer has these properties empties them.
+        for name, empty in (("gateway_ip", None), ("allocation_pools", [])):
+            if properties[name] is None and was_specified(context, resource, name):
+                members[name] = empty
+        return members
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        require_network(properties)
+        cidr, pool, prefix = (properties[name] for name in ("cidr", "subnetpool", "prefixlen"))
+        if cidr is None and pool is None and prefix is None:
+            raise StackValidationFailed("Either of the following properties must be specified: cidr, subnetpool.")
+        if is_known(cidr, pool) and cidr is not None and pool is not None:
+            raise StackValidationFailed("Cannot define the following properties at the same time: cidr, subnetpool.")
+        if is_known(cidr, prefix) and cidr is not None and prefix is not None:
+            raise StackValidationFailed("Cannot define the following properties at the same time: cidr, prefixlen.")
+        modes = [properties[name] for name in ("ipv6_ra_mode", "ipv6_address_mode")]
+        if properties["ip_version"] == 4 and any(mode is not None for mode in modes):
+            raise StackValidationFailed("ipv6_ra_mode and ipv6_address_mode are not supported for ipv4.")
+        if is_known(*modes) and all(modes) and modes[0] != modes[1]:
+            raise StackValidationFailed("When both ipv6_ra_mode and ipv6_address_mode are set, they must be equal.")

@@ -12,7 +12,7 @@ from stoker.model.stack import Resource
 from stoker.resources import user_data
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import CloudActions, cloud_type, observe
+from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import body, flag, text
 
 #: Keys of the resource's data. The store encrypts every column with a private key.
@@ -20,46 +20,12 @@ _PRIVATE, _PUBLIC = "private_key", "public_key"
 _NAME = 255
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Create the key pair. Without a public key, Stoker generates one, and keeps the private key if wanted."""
-    data: dict[str, Any] = {_PUBLIC: properties["public_key"]}
-    if properties["public_key"] is None:
-        pair = user_data.generate()
-        data = {_PUBLIC: pair.public, **({_PRIVATE: pair.private} if properties["save_private_key"] else {})}
-    outcome = _ACTIONS.create(context, replace(resource, data=data), properties)
-    return replace(outcome, data=data)
-
-
-def specify(_context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-    return {
-        **body(properties, name="name", type="type", user="user_id"),
-        "public_key": resource.data.get(_PUBLIC) or properties["public_key"],
-    }
-
-
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for an invalid name, and for a certificate that Stoker would have to generate."""
-    name = properties["name"]
-    if name is not UNKNOWN and not 1 <= len(name) <= _NAME:
-        raise StackValidationFailed(f"name must have between 1 and {_NAME} characters, not {len(name)}")
-    if properties["type"] == "x509" and properties["public_key"] is None:
-        raise StackValidationFailed("a key pair of the type x509 needs public_key: Stoker generates keys for SSH only")
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name == _PRIVATE:
-        return resource.data.get(_PRIVATE, "")
-    if name == _PUBLIC:
-        return resource.data.get(_PUBLIC) or observe(context, resource).get(_PUBLIC)
-    raise NoSuchAttribute(name)
-
-
-_ACTIONS = CloudActions(CloudKind.KEYPAIR, specify)
-
-TYPE = cloud_type(
-    name="OS::Nova::KeyPair",
-    kind=CloudKind.KEYPAIR,
-    properties={
+class NovaKeypair(CloudType):
+    name = "OS::Nova::KeyPair"
+    description = "A public key for logins to servers."
+    kind = CloudKind.KEYPAIR
+    id_constraint = "nova.keypair"
+    properties = {
         "name": text("Name of the key pair.", required=True),
         "public_key": text("Public key in OpenSSH's format; by default, Stoker generates a pair (RSA, 2048 bits)."),
         "save_private_key": flag(
@@ -67,14 +33,40 @@ TYPE = cloud_type(
         ),
         "type": text("Type of the key.", allowed=("ssh", "x509")),
         "user": text("Name or id of the owner, for administrators only."),
-    },
-    specify=specify,
-    attributes={
+    }
+    attributes = {
         "private_key": "The generated private key; empty unless save_private_key is set.",
         "public_key": "The public key.",
-    },
-    create=create,
-    attribute=attribute,
-    validate=validate,
-    description="A public key for logins to servers.",
-)
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        return {
+            **body(properties, name="name", type="type", user="user_id"),
+            "public_key": resource.data.get(_PUBLIC) or properties["public_key"],
+        }
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the key pair. Without a public key, Stoker generates one, and keeps the private key if wanted."""
+        data: dict[str, Any] = {_PUBLIC: properties["public_key"]}
+        if properties["public_key"] is None:
+            pair = user_data.generate()
+            data = {_PUBLIC: pair.public, **({_PRIVATE: pair.private} if properties["save_private_key"] else {})}
+        outcome = super().create(context, replace(resource, data=data), properties)
+        return replace(outcome, data=data)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name == _PRIVATE:
+            return resource.data.get(_PRIVATE, "")
+        if name == _PUBLIC:
+            return resource.data.get(_PUBLIC) or observe(context, resource).get(_PUBLIC)
+        raise NoSuchAttribute(name)
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for an invalid name, and for a certificate that Stoker would have to generate."""
+        name = properties["name"]
+        if name is not UNKNOWN and not 1 <= len(name) <= _NAME:
+            raise StackValidationFailed(f"name must have between 1 and {_NAME} characters, not {len(name)}")
+        if properties["type"] == "x509" and properties["public_key"] is None:
+            raise StackValidationFailed(
+                "a key pair of the type x509 needs public_key: Stoker generates keys for SSH only"
+            )

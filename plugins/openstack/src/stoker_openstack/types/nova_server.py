@@ -8,7 +8,7 @@ refers to the resource.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -26,20 +26,17 @@ from stoker.resources.base import (
     Properties,
     Replace,
     ResourceFailure,
-    ResourceType,
     physical_name,
 )
+from stoker.resources.server_base import ServerType
 from stoker.store import servers, stacks
 from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudAction, CloudKind
-from stoker_openstack.types import implicit_dependencies, nova_server_attributes, nova_server_request
+from stoker_openstack.types import nova_server_attributes, nova_server_request
 from stoker_openstack.types.cloud_base import (
-    NO_CLOUD,
-    CloudActions,
+    CloudType,
     adoption_outcome,
-    is_broken,
     observe,
-    require_cloud,
 )
 from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE
 
@@ -47,58 +44,11 @@ from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, RE
 _REBUILDS, _REGISTERED = "rebuilds", "registered"
 
 
-def create(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Create the server. A retry continues with the server of the earlier attempt, unless that server is broken."""
-    name = properties["name"] or physical_name(context, resource, local_server.LONGEST_NAME)
-    if context.env.compute is not None:
-        if not resource.physical_id:
-            _request(context, replace(resource, data={"name": name}), properties, CloudAction.ENSURE)
-        return local_server.create(context, resource, properties)
-    cloud = require_cloud(context)
-    if resource.physical_id and is_broken(cloud.find(context.tx, resource.id)):
-        raise Replace(resource.name)
-    _require_for_boot(properties, name)
-    had = server_base.open_transports(context, resource, properties, own_agent=False)
-    data = {**resource.data, "name": name, "transports": had, "enrolled": False, server_base.BOOT_ID: resource.id}
-    prepared = replace(resource, data=data, properties=properties)
-    outcome = _request(context, prepared, properties, CloudAction.ENSURE)
-    return _registered(context, prepared, replace(outcome, data=data))
-
-
-def update(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Change the server. Raises Replace if an update policy requires a new one."""
-    changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
-    _apply_policies(changed, properties)
-    data = local_server.change(context, resource, properties, own_agent=context.env.compute is not None)
-    if "user_data" in changed and properties["user_data_update_policy"] == REBUILD:
-        data[_REBUILDS] = data.get(_REBUILDS, 0) + 1
-    if find_cloud(context) is None:
-        return Outcome(data=data)
-    acted = replace(resource, data=data, properties=properties)
-    return replace(_request(context, acted, properties, CloudAction.ENSURE), data=data)
-
-
 def _apply_policies(changed: set[str], properties: Properties) -> None:
     """Raise Replace if a changed property requires another server."""
     for name in ("flavor", "image", "user_data"):
         if name in changed and properties[f"{name}_update_policy"] == REPLACE:
             raise Replace(name)
-
-
-def delete(context: Context, resource: Resource) -> Outcome:
-    """Delete the server; done when the cloud no longer has it."""
-    if not resource.physical_id and find_cloud(context) is None:
-        return DONE
-    local_server.remove(context, resource)
-    return _ACTIONS.delete(context, resource)
-
-
-def check(context: Context, resource: Resource) -> Outcome:
-    """Return the state of the action in progress. The first check after Nova created the server records the server."""
-    if context.env.compute is not None:
-        return DONE  # the process runs, or continues to run
-    outcome = _ACTIONS.check(context, resource)
-    return outcome if resource.action is Action.DELETE else _registered(context, resource, outcome)
 
 
 def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outcome:
@@ -134,74 +84,6 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
     return replace(outcome, data={**data, **policy_data, _REGISTERED: True})
 
 
-def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """Take over a server that another stack abandoned, or any server of the cloud."""
-    cloud = find_cloud(context)
-    if context.env.compute is not None:
-        outcome = server_base.adopt(context, resource, properties)
-        if cloud is not None:
-            _request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
-        return outcome
-    had = server_base.open_transports(context, resource, properties, own_agent=False)
-    data = {**resource.data, "transports": had, "enrolled": False}
-    data.pop(_REGISTERED, None)
-    acted = replace(resource, data=data, properties=properties)
-    outcome = _request(context, acted, properties, CloudAction.ADOPT, external_id=resource.physical_id)
-    return _registered(context, acted, replace(outcome, data={**data, **(outcome.data or {})}))
-
-
-def refer(context: Context, resource: Resource) -> Outcome:
-    """Refer to a server that the stack neither changes nor deletes. Raises EntityNotFound for local servers only."""
-    if context.env.compute is None:
-        return _ACTIONS.refer(context, resource)
-    return local_server.refer(context, resource)
-
-
-def retain(context: Context, resource: Resource) -> None:
-    """Release the server from its stack."""
-    server_base.retain(context, resource)
-    _ACTIONS.retain(context, resource)
-
-
-def act(action: CloudAction, context: Context, resource: Resource) -> Outcome:
-    """Suspend, resume, check or save the server. A local provider without a cloud has no such actions."""
-    return _ACTIONS.act(action, context, resource) if find_cloud(context) is not None else DONE
-
-
-def attribute(context: Context, resource: Resource, name: str) -> Any:
-    if name in local_server.OWN_ATTRIBUTES:
-        return local_server.own_attribute(context, resource, name)
-    if name not in ATTRIBUTES:
-        raise NoSuchAttribute(name)
-    if name == "name":
-        return resource.data.get("name") or observe(context, resource).get("name")
-    if name == "tags":  # no part of the representation in the microversion of all requests
-        return observe(context, resource).get(name) or resource.properties.get(name) or []
-    return nova_server_attributes.read(observe(context, resource), name)
-
-
-def _request(
-    context: Context,
-    resource: Resource,
-    properties: Properties,
-    action: CloudAction,
-    external_id: str | None = None,
-) -> Outcome:
-    """Send the specification to the cloud. A local server's process does not read user data."""
-    is_local = context.env.compute is not None
-    specification = nova_server_request.specify(
-        resource.data.get("name") or properties["name"] or physical_name(context, resource, local_server.LONGEST_NAME),
-        properties,
-        user_data="" if is_local else local_server.user_data(context, resource, properties),
-        rebuilds=resource.data.get(_REBUILDS, 0),
-    )
-    if not is_local:
-        types = stacks.derive_from_source(context.tx, context.stack_id, nova_server_request.console_types)
-        specification["stoker:console_types"] = types
-    requested = _ACTIONS.request(context, resource, action, specification, external_id=external_id)
-    return adoption_outcome(resource, requested)
-
-
 def _require_for_boot(properties: Properties, name: str) -> None:
     """Raise ResourceFailure if a property is missing that Nova needs and local servers do not."""
     if not properties["flavor"]:
@@ -210,48 +92,133 @@ def _require_for_boot(properties: Properties, name: str) -> None:
         raise ResourceFailure(f"Neither image nor bootable volume is specified for instance {name}")
 
 
-def validate(properties: Properties) -> None:
-    """Raise StackValidationFailed for properties that contradict each other."""
-    server_policy.validate(properties)
-    nova_server_request.validate(properties)
+class NovaServer(CloudType, ServerType):
+    name = "OS::Nova::Server"
+    description = "A server of the cloud."
+    properties = PROPERTIES
+    attributes = ATTRIBUTES
+    kind = CloudKind.SERVER
+    id_constraint = "nova.server"
+    actions = {
+        Action.SUSPEND: CloudAction.SUSPEND,
+        Action.RESUME: CloudAction.RESUME,
+        Action.CHECK: CloudAction.CHECK,
+        Action.SNAPSHOT: CloudAction.SNAPSHOT,
+    }
 
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the server. A retry continues with the server of the earlier attempt, unless that server is broken."""
+        name = properties["name"] or physical_name(context, resource, local_server.LONGEST_NAME)
+        if context.env.compute is not None:
+            if not resource.physical_id:
+                self._request(context, replace(resource, data={"name": name}), properties, CloudAction.ENSURE)
+            return local_server.create(context, resource, properties)
+        self.refuse_broken(context, resource)
+        _require_for_boot(properties, name)
+        had = server_base.open_transports(context, resource, properties, own_agent=False)
+        data = {**resource.data, "name": name, "transports": had, "enrolled": False, server_base.BOOT_ID: resource.id}
+        prepared = replace(resource, data=data, properties=properties)
+        outcome = self._request(context, prepared, properties, CloudAction.ENSURE)
+        return _registered(context, prepared, replace(outcome, data=data))
 
-def reached_by(context: Context, _resource: Resource, properties: Properties) -> tuple[str, bool]:
-    return server_base.reached_by(context, properties, local=context.env.compute is not None)
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Change the server. Raises Replace if an update policy requires a new one."""
+        changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
+        _apply_policies(changed, properties)
+        data = local_server.change(context, resource, properties, own_agent=context.env.compute is not None)
+        if "user_data" in changed and properties["user_data_update_policy"] == REBUILD:
+            data[_REBUILDS] = data.get(_REBUILDS, 0) + 1
+        if find_cloud(context) is None:
+            return Outcome(data=data)
+        acted = replace(resource, data=data, properties=properties)
+        return replace(self._request(context, acted, properties, CloudAction.ENSURE), data=data)
 
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        """Delete the server; done when the cloud no longer has it."""
+        if not resource.physical_id and find_cloud(context) is None:
+            return DONE
+        local_server.remove(context, resource)
+        return super().delete(context, resource)
 
-_ACTIONS = CloudActions(CloudKind.SERVER, lambda _context, _resource, _properties: {})
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        """Return the state of the action in progress. The first check after Nova made the server records the server."""
+        if context.env.compute is not None:
+            return DONE  # the process runs, or continues to run
+        outcome = super().check(context, resource)
+        return outcome if resource.action is Action.DELETE else _registered(context, resource, outcome)
 
-TYPE = ResourceType(
-    name="OS::Nova::Server",
-    properties=PROPERTIES,
-    attributes=ATTRIBUTES,
-    create=create,
-    update=update,
-    delete=delete,
-    check=check,
-    retain=retain,
-    adopt=adopt,
-    refer=refer,
-    stop_referring=_ACTIONS.retain,
-    saved=_ACTIONS.saved,
-    restored=lambda saved: {"image": saved["snapshot_image_id"]},
-    delete_saved=_ACTIONS.delete_saved,
-    attribute=attribute,
-    show=observe,
-    validate=validate,
-    retries=True,
-    needs_provider=NO_CLOUD,
-    implied=implicit_dependencies.RULES["OS::Nova::Server"],
-    id_constraint="nova.server",
-    actions={
-        Action.SUSPEND: partial(act, CloudAction.SUSPEND),
-        Action.RESUME: partial(act, CloudAction.RESUME),
-        Action.CHECK: partial(act, CloudAction.CHECK),
-        Action.SNAPSHOT: partial(act, CloudAction.SNAPSHOT),
-    },
-    live_metadata=server_base.live_metadata,
-    agents_transport="software_config_transport",
-    reached_by=reached_by,
-    description="A server of the cloud.",
-)
+    def retain(self, context: Context, resource: Resource) -> None:
+        """Release the server from its stack."""
+        server_base.release(context, resource)
+        super().retain(context, resource)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Take over a server that another stack abandoned, or any server of the cloud."""
+        cloud = find_cloud(context)
+        if context.env.compute is not None:
+            outcome = server_base.adopt(context, resource, properties)
+            if cloud is not None:
+                self._request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
+            return outcome
+        had = server_base.open_transports(context, resource, properties, own_agent=False)
+        data = {**resource.data, "transports": had, "enrolled": False}
+        data.pop(_REGISTERED, None)
+        acted = replace(resource, data=data, properties=properties)
+        outcome = self._request(context, acted, properties, CloudAction.ADOPT, external_id=resource.physical_id)
+        return _registered(context, acted, replace(outcome, data={**data, **(outcome.data or {})}))
+
+    def refer(self, context: Context, resource: Resource) -> Outcome:
+        """Refer to a server that the stack neither changes nor deletes. Raises EntityNotFound for local ones only."""
+        if context.env.compute is None:
+            return super().refer(context, resource)
+        return ServerType.refer(self, context, resource)
+
+    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
+        """Suspend, resume, check or save the server. A local provider without a cloud has no such actions."""
+        return super().act(context, resource, action) if find_cloud(context) is not None else DONE
+
+    def restored(self, saved: Mapping[str, Any]) -> Properties:
+        return {"image": saved["snapshot_image_id"]}
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name in local_server.OWN_ATTRIBUTES:
+            return local_server.own_attribute(context, resource, name)
+        if name not in ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        if name == "name":
+            return resource.data.get("name") or observe(context, resource).get("name")
+        if name == "tags":  # no part of the representation in the microversion of all requests
+            return observe(context, resource).get(name) or resource.properties.get(name) or []
+        return nova_server_attributes.read(observe(context, resource), name)
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        server_policy.validate(properties)
+        nova_server_request.validate(properties)
+
+    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
+        return server_base.reached_by(context, properties, local=context.env.compute is not None)
+
+    def _request(
+        self,
+        context: Context,
+        resource: Resource,
+        properties: Properties,
+        action: CloudAction,
+        external_id: str | None = None,
+    ) -> Outcome:
+        """Send the specification to the cloud. A local server's process does not read user data."""
+        is_local = context.env.compute is not None
+        specification = nova_server_request.specify(
+            resource.data.get("name")
+            or properties["name"]
+            or physical_name(context, resource, local_server.LONGEST_NAME),
+            properties,
+            user_data="" if is_local else local_server.user_data(context, resource, properties),
+            rebuilds=resource.data.get(_REBUILDS, 0),
+        )
+        if not is_local:
+            types = stacks.derive_from_source(context.tx, context.stack_id, nova_server_request.console_types)
+            specification["stoker:console_types"] = types
+        requested = self.request(context, resource, action, specification, external_id=external_id)
+        return adoption_outcome(resource, requested)
