@@ -49,7 +49,7 @@ def token(stoker, roles, *, project=None, lives=3600):
     return made, project
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def things(stoker):
     """One of everything in the administrator's project."""
     stack = stoker.heat("POST", "/stacks", {"stack_name": "mine", "template": TEMPLATE}).body["stack"]["id"]

@@ -271,7 +271,7 @@ def test_any_request_of_an_agent_is_answered(stoker, agents_run, data):
     assert stoker.heat("GET", "/software_deployments").status == 200
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def agents_run(stoker):
     """An agent's key, and a run under way: the same one until it has ended, so that few are made."""
     made = stoker.heat("POST", "/servers", {"name": "fuzzed"}).body
