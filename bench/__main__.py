@@ -51,7 +51,7 @@ def main() -> None:
         run_beside_salt(said.database)
         return
     if said.what == "growth":
-        with stoker(said.database, "--max-streams-per-token", "200") as target:
+        with stoker(said.database) as target:
             growth.run(Target(target.api, target.pids, said.scale), said.only)
         return
     with stoker(said.database) as target:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from bench.api import Api
 from bench.cases import RESULT, Target, template
 from bench.measure import cpu_seconds
 from bench.swarm import enroll_servers
@@ -42,6 +43,10 @@ class Series:
     case: Case
     sizes: Sequence[int]
     most: float = 1.05
+
+
+#: Event streams that one token may have open.
+_STREAMS_OF_A_TOKEN = 16
 
 
 def run(target: Target, only: Iterable[str] | None) -> str:
@@ -201,13 +206,15 @@ def signal_of_large_config(target: Target, size: int) -> float:
 def event_streams(target: Target, size: int, agents: int = 500) -> float:
     """Run a trigger on simulated agents while ``size`` - 1 clients follow its events; the whole trigger."""
     before = {each["id"] for each in target.api("GET", "/software_triggers")["software_triggers"]}
+    tokens = [Api(target.api.environment).token for _ in range(0, size, _STREAMS_OF_A_TOKEN)]
     ended = threading.Event()
 
     def follow() -> None:
         while not ended.wait(0.1):
             present = target.api("GET", "/software_triggers")["software_triggers"]
             if new := [each["id"] for each in present if each["id"] not in before]:
-                streams = [threading.Thread(target=_read_stream, args=(target, new[0])) for _ in range(size - 1)]
+                holders = [tokens[n // _STREAMS_OF_A_TOKEN] for n in range(size - 1)]
+                streams = [threading.Thread(target=_read_stream, args=(target, new[0], token)) for token in holders]
                 for stream in streams:
                     stream.start()
                 for stream in streams:
@@ -223,10 +230,10 @@ def event_streams(target: Target, size: int, agents: int = 500) -> float:
         follower.join()
 
 
-def _read_stream(target: Target, id: str) -> None:
+def _read_stream(target: Target, id: str, token: str) -> None:
     connection = http.client.HTTPConnection(target.api.base.hostname or "", target.api.base.port, timeout=120)
     path = f"{target.api.base.path.rstrip('/')}/software_triggers/{id}/events"
-    connection.request("GET", path, headers={"X-Auth-Token": target.api.token, "Accept": "text/event-stream"})
+    connection.request("GET", path, headers={"X-Auth-Token": token, "Accept": "text/event-stream"})
     response = connection.getresponse()
     while response.read(65536):
         pass

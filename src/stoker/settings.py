@@ -129,8 +129,7 @@ class Settings:
         secret=True,
     )
     clouds_yaml: bool = _state(True, "Write clouds.yaml with an entry 'stoker' where there is no such file.")
-    log_level: str = _state("info", "debug, info, warning or error.")
-    log_requests: bool = _state(False, "Log a line for each request: method, path, status and seconds.")
+    log_level: str = _state("info", "debug (a line for each request, too), info, warning or error.")
     metrics_token: str = _state(
         "",
         "Token with which a monitoring system reads /metrics (Authorization: Bearer …), at least 32 characters"
@@ -190,9 +189,6 @@ class Settings:
         least=1,
         most=3_153_600_000,
     )
-    hidden_stack_tags: str = _limit(
-        "data-processing-cluster", "Tags, separated by commas, that omit a stack from lists (show_hidden includes it)."
-    )
 
     max_log_bytes: int = _record(
         8 * 1024 * 1024,
@@ -214,13 +210,6 @@ class Settings:
         least=0,
         most=1_000_000,
     )
-    max_streams_per_token: int = _connection(
-        16,
-        "Event streams and open requests for output that one token may have at a time, in each process; a project may"
-        " have eight times as many.",
-        least=1,
-        most=1_000_000,
-    )
     client_timeout: int = _connection(
         30,
         "Seconds that a client may take for the head of a request, between two parts of its body, or to read a part of"
@@ -235,13 +224,8 @@ class Settings:
     )
     keystone_auth_url: str = _user("", "Keystone's URL, as clients and agents reach it.")
     keystone_cloud: str = _user(
-        "", "Entry of clouds.yaml with Stoker's own login at Keystone, in place of the next four settings."
+        "", "Entry of clouds.yaml with Stoker's own login at Keystone: a user with the role service (or admin)."
     )
-    keystone_user: str = _user("", "Stoker's own user at Keystone, with the role service (or admin).")
-    keystone_password: str = _user("", "That user's password.", secret=True)
-    keystone_project: str = _user("service", "That user's project.")
-    keystone_domain: str = _user("Default", "Domain of that user and of its project.")
-    keystone_timeout: int = _user(10, "Seconds that Keystone may take to answer a request.", least=1, most=600)
     keystone_cache_seconds: int = _user(
         5,
         "Seconds that results of token validation are cached; a revoked token is accepted for that long.",
@@ -259,18 +243,19 @@ class Settings:
         "Roles, separated by commas, with which Stoker acts for the owners of stacks with servers (default: all roles"
         " of the owner's token).",
     )
-    stack_user_domain: str = _user("heat", "Domain at Keystone for the users of resources.")
-    stack_domain_admin: str = _user("", "That domain's administrator; HEAT and ZAQAR transports need one.")
-    stack_domain_admin_password: str = _user("", "That administrator's password.", secret=True)
+    stack_domain_cloud: str = _user(
+        "",
+        "Entry of clouds.yaml with the login of the administrator of the domain for the users of resources, scoped to"
+        " that domain; HEAT and ZAQAR transports need one.",
+    )
 
     object_store: str = _service(
         "embedded",
         "embedded, off, or the URL of an account of a Swift (http…/v1/AUTH_…), for POLL_TEMP_URL and TEMP_URL_SIGNAL.",
     )
-    object_store_cloud: str = _service("", "Entry of clouds.yaml to log in to that Swift with.")
-    object_store_auth_url: str = _service("", "URL of Swift's own login (http…/auth/v1.0), without a Keystone.")
-    object_store_user: str = _service("", "User of that login.")
-    object_store_key: str = _service("", "That user's key.", secret=True)
+    object_store_cloud: str = _service(
+        "", "Entry of clouds.yaml to log in to that Swift with: at a Keystone, or at Swift itself (http…/auth/v1.0)."
+    )
     tempurl_sha1: bool = _service(False, "Also accept signed URLs of objects with SHA-1, which old clients use.")
     messaging: str = _service("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
     messaging_cloud: str = _service(
@@ -325,11 +310,6 @@ class Settings:
     def is_proxy(self, host: str) -> bool:
         """Whether the IP address ``host`` belongs to one of ``proxy_addresses``."""
         return bool(self.proxy_addresses) and is_inside(host, parse_networks(self.proxy_addresses))
-
-    @property
-    def hidden_tags(self) -> list[str]:
-        """The tags of ``hidden_stack_tags``."""
-        return [tag.strip() for tag in self.hidden_stack_tags.split(",") if tag.strip()]
 
     @property
     def embeds_objects(self) -> bool:
@@ -486,22 +466,19 @@ def _check_identity(settings: Settings) -> None:
     if not settings.keystone_auth_url.startswith(("http://", "https://")):
         url = settings.keystone_auth_url
         raise Invalid(f"keystone_auth_url must begin with http:// or https://, not {url!r}: identity_mode needs it")
-    if not settings.keystone_cloud and not (settings.keystone_user and settings.keystone_password):
-        raise Invalid("identity_mode keystone needs keystone_user and keystone_password, or keystone_cloud")
-    if bool(settings.stack_domain_admin) != bool(settings.stack_domain_admin_password):
-        raise Invalid("stack_domain_admin and stack_domain_admin_password need one another")
+    if not settings.keystone_cloud:
+        raise Invalid("identity_mode keystone needs keystone_cloud, an entry of clouds.yaml with Stoker's own login")
 
 
 def _check_external_services(settings: Settings) -> None:
     """Check the settings of an external Swift and Zaqar. Raises Invalid."""
-    store, login = settings.object_store, (settings.object_store_auth_url, settings.object_store_user)
+    store = settings.object_store
     if store not in (EMBEDDED, OFF):
         if not _ACCOUNT.fullmatch(store):
             raise Invalid(f"object_store must be embedded, off, or an account's URL (http…/v1/AUTH_…), not {store!r}")
-        if not settings.object_store_cloud and not all(login):
+        if not settings.object_store_cloud:
             raise Invalid(
-                "object_store is elsewhere: object_store_cloud, or object_store_auth_url, object_store_user and"
-                " object_store_key, must say how to log in there"
+                "object_store is elsewhere: object_store_cloud must name an entry of clouds.yaml to log in with"
             )
     messaging = settings.messaging
     if messaging not in (EMBEDDED, OFF) and not messaging.startswith(("http://", "https://")):

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
+import yaml
 
 from stoker.backends.logins import StokerLogin, SwiftLogin
 from stoker.backends.service_client import ServiceClient
@@ -25,8 +28,15 @@ from support.http_stub import Said, answering
 NOWHERE = "http://127.0.0.1:1"
 
 
+@pytest.fixture(autouse=True)
+def clouds(tmp_path, monkeypatch):
+    monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(tmp_path / "clouds.yaml"))
+
+
 def swift_client(url):
-    return ServiceClient(f"{url}/v1/AUTH_proj", SwiftLogin(f"{url}/auth/v1.0", "proj:user", "pw"))
+    auth = {"auth_url": f"{url}/auth/v1.0", "username": "proj:user", "password": "pw"}
+    Path(os.environ["OS_CLIENT_CONFIG_FILE"]).write_text(yaml.safe_dump({"clouds": {"swift": {"auth": auth}}}))
+    return ServiceClient(f"{url}/v1/AUTH_proj", SwiftLogin("swift", "object_store_cloud"))
 
 
 def now():

@@ -65,7 +65,7 @@ def forge(stoker: Served, agent: OwnAgent, metadata: str, source: str, write: Ca
 def test_a_document_forged_in_swift_is_refused(tmp_path, swift: Peer) -> None:
     login = {"X-Storage-User": "proj:user", "X-Storage-Pass": "pw"}
     token = ask("GET", f"{swift.url}/auth/v1.0", None, login).headers["X-Auth-Token"]
-    with served(tmp_path, *swift_flags(swift)) as stoker, own_agent(tmp_path / "agent") as agent:
+    with served(tmp_path, *swift_flags(swift, tmp_path)) as stoker, own_agent(tmp_path / "agent") as agent:
 
         def write(section: dict[str, Any]) -> None:
             place = section["metadata_url"].partition("?")[0]

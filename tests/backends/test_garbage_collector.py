@@ -79,7 +79,7 @@ def test_orphans_of_the_embedded_services_are_listed_and_removed(tmp_path, datab
 
 
 def test_orphans_in_external_services_are_listed_and_removed(tmp_path, database_url, swift, zaqar, sweeping):
-    flags = ("--database", database_url, *swift_flags(swift), *zaqar_flags(zaqar))
+    flags = ("--database", database_url, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar))
     with served(tmp_path, *flags) as stoker:
         stoker.flags = flags
         urls = {}

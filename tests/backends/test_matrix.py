@@ -24,7 +24,8 @@ SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\nprintf "$who" >"$heat_outputs_p
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory, swift, zaqar) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("matrix"), *swift_flags(swift), *zaqar_flags(zaqar)) as running:
+    folder = tmp_path_factory.mktemp("matrix")
+    with served(folder, *swift_flags(swift, folder), *zaqar_flags(zaqar)) as running:
         yield running
 
 

@@ -39,7 +39,7 @@ def away():
 
 
 def test_documents_reach_swift_after_an_outage(tmp_path, database_url, swift, away):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         away(swift)
         stacks = [created(stoker, f"s{n}", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")) for n in range(3)]
         gone = created(stoker, "gone", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
@@ -61,7 +61,7 @@ def test_documents_reach_swift_after_an_outage(tmp_path, database_url, swift, aw
 
 
 def test_a_result_that_arrived_while_stoker_was_down_is_read(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         stack = created(stoker, "late", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
         stoker.kill9()

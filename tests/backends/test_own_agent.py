@@ -35,7 +35,7 @@ def goes_out_and_comes_back(stoker: Served, folder, metadata: str, way: str) -> 
 
 
 def test_stokers_agent_uses_objects_of_swift(tmp_path, swift):
-    with served(tmp_path, *swift_flags(swift)) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path)) as stoker:
         goes_out_and_comes_back(stoker, tmp_path / "agent", "POLL_TEMP_URL", "TEMP_URL_SIGNAL")
 
 

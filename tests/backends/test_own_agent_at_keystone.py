@@ -23,7 +23,8 @@ def keystone(tmp_path_factory, start_keystone) -> Iterator[Keystone]:
 
 @pytest.fixture(scope="module")
 def stoker(keystone, tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("stoker"), *flags(keystone)) as running:
+    folder = tmp_path_factory.mktemp("stoker")
+    with served(folder, *flags(keystone, folder)) as running:
         keystone.add_service("orchestration", f"{running.url}/v1/%(tenant_id)s")
         keystone.add_service("messaging", f"{running.url}/messaging")
         yield running

@@ -22,7 +22,6 @@ ACCOUNT = "http://swift.example.org/v1/AUTH_p"
         ({"object_store": "elsewhere"}, "object_store"),
         ({"object_store": "http://swift.example.org"}, "AUTH_"),
         ({"object_store": ACCOUNT}, "object_store_cloud"),
-        ({"object_store": ACCOUNT, "object_store_user": "u", "object_store_key": "k"}, "object_store_auth_url"),
         ({"object_store": f"{ACCOUNT}/container", "object_store_cloud": "c"}, "object_store"),
         ({"object_store": f"{ACCOUNT}?x=1", "object_store_cloud": "c"}, "object_store"),
         ({"object_store": ""}, "object_store"),
@@ -91,8 +90,7 @@ def gone(stoker, stack):
 def test_the_catalog_lists_external_services(tmp_path, database_url):
     port = free_port()
     account, queues = f"http://127.0.0.1:{port}/v1/AUTH_p", f"http://127.0.0.1:{port}"
-    login = ("--object-store-auth-url", f"http://127.0.0.1:{port}/auth", "--object-store-user", "u")
-    flags = ("--object-store", account, *login, "--object-store-key", "k", "--messaging", queues)
+    flags = ("--object-store", account, "--object-store-cloud", "swift", "--messaging", queues)
     with served(tmp_path, *flags, database=database_url) as stoker:
         found = catalog(stoker)
         assert (found["object-store"], found["messaging"]) == (account, queues)

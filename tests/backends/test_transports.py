@@ -28,7 +28,7 @@ from support.server import served
 
 
 def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL", count=2)
         stack = created(stoker, "objects", said)
         known = outputs(stoker, stack)["agent"]
@@ -51,7 +51,7 @@ def test_objects_carry_documents_and_results(tmp_path, database_url, swift):
 
 
 def test_an_object_may_signal_a_failure(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         stack = created(stoker, "failing", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
         # What is no result changes nothing, and the next one is heard all the same.
@@ -96,7 +96,7 @@ def subscribers(zaqar, stoker, queue):
 
 def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, database_url, swift, zaqar):
     transports = (("POLL_TEMP_URL", "TEMP_URL_SIGNAL"), ("ZAQAR_MESSAGE", "ZAQAR_SIGNAL"))
-    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar), database=database_url) as stoker:
         stacks = [created(stoker, both[0].lower(), greeting(*both)) for both in transports]
         objects, queues = stacks
         document = outputs(stoker, objects)["agent"]["request"]["metadata_url"]
@@ -119,7 +119,7 @@ def test_a_late_result_of_an_earlier_run_does_not_end_the_current_one(tmp_path, 
 
 
 def test_a_result_that_is_too_long_is_ignored(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         stack = created(stoker, "long", greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL"))
         (run,) = until_document(stoker, outputs(stoker, stack)["agent"]["request"]["metadata_url"], "world")
         long = {**RESULT, "deploy_stdout": "x" * (16 * 1024 * 1024)}
@@ -130,7 +130,7 @@ def test_a_result_that_is_too_long_is_ignored(tmp_path, database_url, swift):
 
 
 def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, swift, zaqar):
-    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar), database=database_url) as stoker:
         said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
         said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
         stack = created(stoker, "deleting", said)
@@ -148,7 +148,7 @@ def test_the_run_of_a_delete_action_reports_its_result(tmp_path, database_url, s
 
 @pytest.mark.parametrize("embedded", [True, False])
 def test_a_deployment_that_leaves_the_template_reports_its_last_run(tmp_path, database_url, swift, embedded):
-    flags = () if embedded else swift_flags(swift)
+    flags = () if embedded else swift_flags(swift, tmp_path)
     with served(tmp_path, *flags, database=database_url) as stoker:
         said = greeting("POLL_TEMP_URL", "TEMP_URL_SIGNAL")
         said["resources"]["d0"]["properties"]["actions"] = ["CREATE", "DELETE"]
@@ -168,7 +168,7 @@ def test_a_deployment_that_leaves_the_template_reports_its_last_run(tmp_path, da
 
 @pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
 def test_a_deployment_without_a_resource_reports_its_result(tmp_path, database_url, swift, zaqar, transport):
-    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar), database=database_url) as stoker:
         outputs = [{"name": "said"}]
         config = stoker.heat("POST", "/software_configs", {"outputs": outputs}).body["software_config"]["id"]
         agent = spoken_agent(stoker)

@@ -32,9 +32,10 @@ PAIRS = {
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory, swift, start_old_zaqar) -> Iterator[Served]:
     """With the last Zaqar that these agents can post results to."""
+    folder = tmp_path_factory.mktemp("stoker")
     with (
         start_old_zaqar(tmp_path_factory.mktemp("old-zaqar")) as old,
-        served(tmp_path_factory.mktemp("stoker"), *swift_flags(swift), *zaqar_flags(old)) as running,
+        served(folder, *swift_flags(swift, folder), *zaqar_flags(old)) as running,
     ):
         yield running
 
@@ -56,7 +57,7 @@ def test_the_agent_of_openstacks_images_runs_a_deployment(tmp_path, stoker, heat
 
 
 def test_the_agent_of_images_reads_documents_from_any_zaqar(tmp_path, swift, zaqar, heat_agents):
-    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar)) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar)) as stoker:
         there_and_back(tmp_path / "there", stoker, heat_agents, "ZAQAR_MESSAGE", ("TEMP_URL_SIGNAL",))
 
 

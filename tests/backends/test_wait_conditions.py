@@ -46,7 +46,7 @@ def url_of(stoker, swift, stack: str) -> str:
 
 
 def test_every_version_of_an_object_is_a_signal(tmp_path, database_url, swift):
-    with served(tmp_path, *swift_flags(swift), database=database_url) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), database=database_url) as stoker:
         stack = created(stoker, "versions", swift_signal(5))
         url = url_of(stoker, swift, stack)
         *_, container, _, id = url.partition("?")[0].split("/")
@@ -81,7 +81,7 @@ def said(stoker, stack) -> dict:
 
 
 def test_a_failure_in_an_overwritten_version_fails_conditions_of_both_kinds(tmp_path, swift, zaqar):
-    with served(tmp_path, *swift_flags(swift), *zaqar_flags(zaqar)) as stoker:
+    with served(tmp_path, *swift_flags(swift, tmp_path), *zaqar_flags(zaqar)) as stoker:
         failing = created(stoker, "failing", swift_signal(9))
         place = url_of(stoker, swift, failing)
         for signal in ({"status": "FAILURE", "reason": "no disk"}, {"data": "well"}):

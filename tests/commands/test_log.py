@@ -23,7 +23,7 @@ FAILING = {
 
 @pytest.fixture(scope="module")
 def stoker(tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("log"), "--log-requests") as running:
+    with served(tmp_path_factory.mktemp("log"), "--log-level", "debug") as running:
         yield running
 
 

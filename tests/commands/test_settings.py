@@ -16,9 +16,6 @@ SECRETS = [
     "secret_key",
     "encryption_keys",
     "metrics_token",
-    "keystone_password",
-    "stack_domain_admin_password",
-    "object_store_key",
 ]
 
 
@@ -52,11 +49,11 @@ def test_settings_have_defaults(monkeypatch, tmp_path):
     "said,meant", [("1", True), ("true", True), ("Yes", True), ("on", True), ("0", False), ("", False)]
 )
 def test_boolean_settings_accept_several_words(said, meant):
-    assert settings.load({}, {"STOKER_LOG_REQUESTS": said}, None).log_requests is meant
+    assert settings.load({}, {"STOKER_INSECURE_HTTP": said}, None).insecure_http is meant
 
 
 def test_a_flag_may_disable_what_the_file_enables(file):
-    assert settings.load({"log_requests": False}, {}, file("log_requests = true\n")).log_requests is False
+    assert settings.load({"insecure_http": False}, {}, file("insecure_http = true\n")).insecure_http is False
 
 
 @pytest.mark.parametrize(
@@ -96,7 +93,7 @@ def test_a_wrong_flag_is_named_as_a_flag():
         ('port = "x"\n', "port"),
         ("port = [1]\n", "port"),
         ("port = \n", "cannot read"),
-        ("log_requests = 5\n", "log_requests"),
+        ("insecure_http = 5\n", "insecure_http"),
     ],
 )
 def test_the_error_of_an_invalid_setting_names_the_file(file, text, word):
@@ -206,9 +203,9 @@ def test_every_secret_setting_may_be_in_a_file(tmp_path, secret_file, file):
 
 
 def test_a_secrets_file_precedes_a_value_of_a_later_source(secret_file, file):
-    toml = file(f'secret_key = "{"t" * 32}"\nobject_store_key_file = "{secret_file}"\n')
-    loaded = settings.load({"secret_key_file": str(secret_file)}, {"STOKER_OBJECT_STORE_KEY": "environment"}, toml)
-    assert (loaded.secret_key, loaded.object_store_key) == (SECRET, "environment")
+    toml = file(f'secret_key = "{"t" * 32}"\nmetrics_token_file = "{secret_file}"\n')
+    loaded = settings.load({"secret_key_file": str(secret_file)}, {"STOKER_METRICS_TOKEN": "e" * 32}, toml)
+    assert (loaded.secret_key, loaded.metrics_token) == (SECRET, "e" * 32)
 
 
 def test_a_secret_and_its_file_from_one_source_exclude_one_another(secret_file):
@@ -223,8 +220,8 @@ def test_an_empty_secrets_file_is_named(tmp_path, content, problem):
     path = tmp_path / "secret"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(Invalid, match=rf"--keystone-password-file: .*{path}.*{problem}"):
-        settings.load({"keystone_password_file": str(path)}, {}, None)
+    with pytest.raises(Invalid, match=rf"--metrics-token-file: .*{path}.*{problem}"):
+        settings.load({"metrics_token_file": str(path)}, {}, None)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class LogReader:
 
 def app_of(log: Log) -> Any:
     store = SimpleNamespace(read=nullcontext)
-    return SimpleNamespace(waiters=Waiters(log.notifier), streams=Streams(100), store=store)
+    return SimpleNamespace(waiters=Waiters(log.notifier), streams=Streams(), store=store)
 
 
 async def open_stream(app: Any, reader: LogReader) -> Any:
@@ -112,7 +112,7 @@ def test_streams_of_one_subject_read_and_encode_a_change_once():
 
     async def run() -> list[list[int]]:
         app = app_of(log)
-        streams = [asyncio.create_task(receive_all(app, log)) for _ in range(20)]
+        streams = [asyncio.create_task(receive_all(app, log)) for _ in range(16)]
         await asyncio.sleep(0.3)
         before = len(log.reads)
         log.add(3)
@@ -123,7 +123,7 @@ def test_streams_of_one_subject_read_and_encode_a_change_once():
         assert not app.streams.feeds
         return received
 
-    assert asyncio.run(run()) == [log.numbers] * 20
+    assert asyncio.run(run()) == [log.numbers] * 16
 
 
 def test_a_stream_that_begins_later_reads_what_the_others_have_read():

@@ -24,7 +24,7 @@ from keystoneclient.contrib.ec2.utils import Ec2Signer
 from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port
 from support.relay import relay
-from support.server import STOKER, Answer, Served, move_secrets, served
+from support.server import STOKER, Answer, Served, served
 from support.signatures import INCOMPLETE, signed
 from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent
@@ -40,7 +40,8 @@ TEMPLATE = {
 
 @pytest.fixture(scope="module")
 def stoker(keystone: Keystone, tmp_path_factory) -> Iterator[Served]:
-    with served(tmp_path_factory.mktemp("stoker"), *flags(keystone)) as running:
+    folder = tmp_path_factory.mktemp("stoker")
+    with served(folder, *flags(keystone, folder)) as running:
         keystone.add_service("orchestration", f"{running.url}/v1/%(tenant_id)s")
         keystone.add_service("messaging", f"{running.url}/messaging")
         yield running
@@ -126,15 +127,15 @@ def test_a_revoked_token_ends(stoker, keystone, project):
 def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
     command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--state-dir", str(tmp_path / "state")]
     for changes, told in (
-        ({"keystone_password": "wrong"}, "keystone_user, keystone_password"),
+        ({"login": (SERVICE[0], "wrong")}, "keystone_cloud"),
         ({"keystone_auth_url": "somewhere"}, "keystone_auth_url must begin with http"),
-        ({"keystone_user": ""}, "identity_mode keystone needs keystone_user"),
+        ({"keystone_cloud": ""}, "identity_mode keystone needs keystone_cloud"),
         ({"identity_mode": "ldap"}, "identity_mode must be stoker or keystone"),
-        ({"stack_domain_admin": ""}, "stack_domain_admin and stack_domain_admin_password need one another"),
-        ({"keystone_cloud": "no-such-cloud"}, "keystone_cloud"),
+        ({"stack_domain_cloud": "no-such-cloud"}, "the setting stack_domain_cloud names 'no-such-cloud'"),
+        ({"keystone_cloud": "no-such-cloud"}, "the setting keystone_cloud names 'no-such-cloud'"),
     ):
-        rest, secrets = move_secrets(flags(keystone, **changes))
-        words, variables = [*command, "--port", str(free_port()), *rest], {**os.environ, **secrets}
+        words = [*command, "--port", str(free_port()), *flags(keystone, tmp_path, **changes)]
+        variables = {**os.environ, "HOME": str(tmp_path / "home")}
         done = subprocess.run(words, env=variables, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 1, done.stdout + done.stderr
         assert told in done.stderr
@@ -144,7 +145,7 @@ def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
 def test_cached_tokens_are_valid_while_keystone_is_unavailable(keystone, project, tmp_path):
     with ExitStack() as running:
         network = running.enter_context(relay(keystone.port))
-        settings = flags(keystone, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
+        settings = flags(keystone, tmp_path, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
         stoker = running.enter_context(served(tmp_path, *settings))
         known = keystone.session(("a-member", "secret"), "people").get_token()
         unknown = keystone.session(("a-reader", "secret"), "people").get_token()
@@ -284,26 +285,13 @@ def test_keystoneauth_is_imported_only_in_keystone_mode():
     assert subprocess.check_output([sys.executable, "-c", said], text=True).strip() == "False"
 
 
-def test_stoker_logs_in_with_an_entry_of_clouds_yaml(keystone, project, tmp_path):
-    auth = {"auth_url": keystone.url, "username": SERVICE[0], "password": SERVICE[1], "project_name": "service"}
-    names = {"user_domain_name": "Default", "project_domain_name": "Default"}
-    file = tmp_path / "home" / ".config" / "openstack" / "clouds.yaml"
-    file.parent.mkdir(parents=True)
-    file.write_text(yaml.safe_dump({"clouds": {"there": {"auth": {**auth, **names}, "region_name": "RegionOne"}}}))
-    without = {"keystone_user": "", "keystone_password": "", "keystone_cloud": "there"}
-    with served(tmp_path, *flags(keystone, **without)) as stoker:
-        token = keystone.session(("a-member", "secret"), "people").get_token()
-        assert stacks(stoker, project, token).status == 200
-        assert stacks(stoker, project, "nonsense").status == 401
-
-
 def test_a_keystone_that_never_answers_does_not_block_the_server(keystone, tmp_path):
     """Nobody waits long for it but those few who find out whether it is there again."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(100)
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
-        settings = flags(keystone, keystone_auth_url=url, keystone_timeout="2")
+        settings = flags(keystone, tmp_path, timeout=2, keystone_auth_url=url)
         with served(tmp_path, *settings) as stoker, ThreadPoolExecutor(60) as pool:
             asked = [pool.submit(stacks, stoker, "p", f"token-{n}") for n in range(60)]
             assert stoker.request("GET", "/healthz").status == 200

@@ -14,7 +14,7 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from support.agents import own_agent
-from support.keystone import DOMAIN, Keystone, flags
+from support.keystone import DOMAIN, DOMAIN_ADMIN, Keystone, flags
 from support.relay import relay
 from support.server import Answer, Served, served
 from support.templates import config, deployment, server, template
@@ -94,7 +94,7 @@ ON_ONE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def people(keystone: Keystone, database_url: str, tmp_path) -> Iterator[People]:
-    with served(tmp_path, *flags(keystone, keystone_cache_seconds="1"), database=database_url) as stoker:
+    with served(tmp_path, *flags(keystone, tmp_path, keystone_cache_seconds="1"), database=database_url) as stoker:
         yield People(keystone, stoker, "owners")
 
 
@@ -271,7 +271,7 @@ def test_an_abandoned_stack_leaves_no_user(people: People):
 def test_stacks_wait_for_an_unavailable_keystone(keystone: Keystone, database_url: str, tmp_path):
     with ExitStack() as running:
         network = running.enter_context(relay(keystone.port))
-        settings = flags(keystone, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
+        settings = flags(keystone, tmp_path, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
         stoker = running.enter_context(served(tmp_path, *settings, database=database_url))
         people = People(keystone, stoker, "patient")
         renamed = machine()
@@ -314,7 +314,7 @@ def test_default_transports_may_need_stack_users(keystone: Keystone, tmp_path):
         "default_software_config_transport": "POLL_SERVER_HEAT",
         "default_deployment_signal_transport": "HEAT_SIGNAL",
     }
-    with served(tmp_path, *flags(keystone, **defaults)) as stoker:
+    with served(tmp_path, *flags(keystone, tmp_path, **defaults)) as stoker:
         people = People(keystone, stoker, "owners")
         stack = people.create("defaults", template({"server": server(), "config": config(), "run": deployment()}))
         people.there(stack, "run")
@@ -326,17 +326,16 @@ def test_default_transports_may_need_stack_users(keystone: Keystone, tmp_path):
 
 
 def test_transports_with_users_are_refused_without_a_domain_administrator(keystone: Keystone, tmp_path):
-    without = {"stack_domain_admin": "", "stack_domain_admin_password": ""}
-    with served(tmp_path, *flags(keystone, **without)) as stoker:
+    with served(tmp_path, *flags(keystone, tmp_path, stack_domain_cloud="")) as stoker:
         people = People(keystone, stoker, "owners")
         asked = {"stack_name": "none", "template": template({"server": machine()})}
         refused = people.ask("POST", "/stacks", asked)
         assert refused.status == 400
-        assert "set stack_domain_admin" in refused.body["error"]["message"]
+        assert "set stack_domain_cloud" in refused.body["error"]["message"]
         people.until(people.create("cfn", template({"server": machine("POLL_SERVER_CFN")})), "CREATE_COMPLETE")
         # Whose agent it is that comes to a queue is known when there is a server.
         upstreams = people.create("queue", template({"server": machine("ZAQAR_MESSAGE")}))
-        assert "set stack_domain_admin" in people.until(upstreams, "CREATE_FAILED")["stack_status_reason"]
+        assert "set stack_domain_cloud" in people.until(upstreams, "CREATE_FAILED")["stack_status_reason"]
         ours = machine("ZAQAR_MESSAGE")
         ours["properties"]["agent"] = "stoker"
         run = deployment(signal_transport="ZAQAR_SIGNAL")
@@ -348,11 +347,11 @@ def test_transports_with_users_are_refused_without_a_domain_administrator(keysto
 
 
 def test_a_refused_login_of_the_domain_administrator_fails_the_stack(keystone: Keystone, tmp_path):
-    with served(tmp_path, *flags(keystone, stack_domain_admin_password="wrong")) as stoker:
+    with served(tmp_path, *flags(keystone, tmp_path, domain=(DOMAIN, DOMAIN_ADMIN[0], "wrong"))) as stoker:
         people = People(keystone, stoker, "owners")
         stack = people.create("refused", template({"server": machine()}))
         reason = people.until(stack, "CREATE_FAILED")["stack_status_reason"]
-        assert "resources.server: Keystone refuses the login of stack_domain_admin (401)" in reason
+        assert "resources.server: Keystone refuses the login of stack_domain_cloud (401)" in reason
         assert people.ask("DELETE", stack).status == 204
 
 

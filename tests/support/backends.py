@@ -7,8 +7,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from support.clouds import write_clouds
 from support.server import Answer, Served
 from support.service_processes import Peer
 from support.templates import config, deployment, server, template
@@ -18,10 +20,11 @@ CLIENT = {"Client-ID": "3381af92-2b9e-11e3-b191-71861300734c"}
 RESULT = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0}
 
 
-def swift_flags(swift: Peer) -> tuple[str, ...]:
-    """Return Stoker's command-line options for a Swift."""
-    login = ("--object-store-auth-url", f"{swift.url}/auth/v1.0", "--object-store-user", "proj:user")
-    return ("--object-store", f"{swift.url}/v1/AUTH_proj", *login, "--object-store-key", "pw")
+def swift_flags(swift: Peer, folder: Path) -> tuple[str, ...]:
+    """Return the options of the Stoker in ``folder`` for a Swift, with the login in its clouds.yaml."""
+    auth = {"auth_url": f"{swift.url}/auth/v1.0", "username": "proj:user", "password": "pw"}
+    write_clouds(folder, {"swift": {"auth": auth}})
+    return ("--object-store", f"{swift.url}/v1/AUTH_proj", "--object-store-cloud", "swift")
 
 
 def zaqar_flags(zaqar: Peer) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from typing import Any
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
+from support.clouds import write_clouds
 from support.installations import Installation, make_environment, plain_environment, run
 from support.ports import free_port
 
@@ -136,19 +137,39 @@ class Keystone:
             return False
 
 
-def flags(keystone: Keystone, **changes: str) -> list[str]:
-    """Return Stoker's command-line options for this Keystone."""
+def flags(
+    keystone: Keystone,
+    folder: Path,
+    *,
+    login: tuple[str, str] = SERVICE,
+    domain: tuple[str, str, str] = (DOMAIN, *DOMAIN_ADMIN),
+    timeout: int = 120,
+    **changes: str,
+) -> list[str]:
+    """
+    Return the options of the Stoker in ``folder`` for this Keystone, with both logins in its clouds.yaml.
+
+    ``login``: Stoker's own user and its password. ``domain``: the domain of users of resources, with its administrator
+    and that user's password. ``timeout``: the seconds that Keystone may take to answer, many on a busy machine.
+    """
     settings = {
         "identity_mode": "keystone",
         "keystone_auth_url": keystone.url,
-        "keystone_user": SERVICE[0],
-        "keystone_password": SERVICE[1],
-        "keystone_timeout": "120",  # on a busy machine, Keystone answers slowly
-        "stack_user_domain": DOMAIN,
-        "stack_domain_admin": DOMAIN_ADMIN[0],
-        "stack_domain_admin_password": DOMAIN_ADMIN[1],
+        "keystone_cloud": "own",
+        "stack_domain_cloud": "domain",
         **changes,
     }
+    name, *administrator = domain
+    entries = {
+        "own": (login, {"project_name": "service", "user_domain_name": "Default", "project_domain_name": "Default"}),
+        "domain": (administrator, {"user_domain_name": name, "domain_name": name}),
+    }
+    url = settings["keystone_auth_url"]
+    clouds = {
+        entry: {"auth": {"auth_url": url, "username": user, "password": password, **names}, "api_timeout": timeout}
+        for entry, ((user, password), names) in entries.items()
+    }
+    write_clouds(folder, clouds)
     return [word for name, value in settings.items() for word in (f"--{name.replace('_', '-')}", value)]
 
 

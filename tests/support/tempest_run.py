@@ -93,7 +93,6 @@ build_interval = 1
 build_timeout = 300
 connectivity_timeout = 5
 ssh_timeout = 5
-hidden_stack_tag = hidden
 """
 
 
@@ -169,15 +168,8 @@ def end_group(process: subprocess.Popen[str]) -> None:
 def stoker_in_place_of_heat(folder: Path, admin: Mapping[str, str], member: Mapping[str, str]) -> Iterator[None]:
     """Start a Stoker that Keystone's catalog names; at the end, and at a signal, delete what it left at the cloud."""
     keystone = CloudKeystone(Path(), Path(), 0, login=admin)
-    own = {
-        "keystone_user": _USER,
-        "keystone_password": _PASSWORD,
-        "stack_user_domain": _DOMAIN,
-        "stack_domain_admin": _DOMAIN_ADMIN,
-        "stack_domain_admin_password": _PASSWORD,
-    }
     prepare(keystone, "http://127.0.0.1:1/v1/%(tenant_id)s")
-    options = flags(keystone, **own, hidden_stack_tags="hidden")
+    options = flags(keystone, folder, login=(_USER, _PASSWORD), domain=(_DOMAIN, _DOMAIN_ADMIN, _PASSWORD))
     loaded = stoker_settings.load({name[2:].replace("-", "_"): value for name, value in _pairs(options)}, {}, None)
     cleaner = Cleaner(keystone, {"admin": admin, "demo": member}, loaded, _DOMAIN, _DOMAIN_ADMIN)
     report("left by an earlier run", cleaner.clean(folder / "cleanup"))

@@ -13,7 +13,7 @@ from stoker.backends.object_store import ExternalObjects
 from stoker.backends.reconciler import Controller, Reconciler
 from stoker.backends.remote_object_controller import BackendDriver, RemoteObjectController, RemoteObjects
 from stoker.backends.result_polling import OnSignal, ResultPoller
-from stoker.backends.service_client import Login, ServiceClient
+from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
 from stoker.backends.swift_versions import SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
@@ -69,7 +69,9 @@ def create_backends(
         queues = DisabledQueues()
     elif not settings.embeds_queues:
         cloud = settings.messaging_cloud
-        client = ServiceClient(settings.messaging, CloudLogin(cloud) if cloud else StokerLogin(token_of))
+        client = ServiceClient(
+            settings.messaging, CloudLogin(cloud, "messaging_cloud") if cloud else StokerLogin(token_of)
+        )
         drivers[remote_objects.QUEUE] = ZaqarDriver(client, secret, caller if settings.signal_webhooks else None, now)
         queues = ZaqarQueues(desired, settings.messaging)
     return ExternalServices(objects, queues, drivers)
@@ -97,9 +99,4 @@ def start_backends(
 
 
 def _swift_client(settings: Settings) -> ServiceClient:
-    login: Login
-    if settings.object_store_cloud:
-        login = CloudLogin(settings.object_store_cloud)
-    else:
-        login = SwiftLogin(settings.object_store_auth_url, settings.object_store_user, settings.object_store_key)
-    return ServiceClient(settings.object_store, login)
+    return ServiceClient(settings.object_store, SwiftLogin(settings.object_store_cloud, "object_store_cloud"))

@@ -7,45 +7,25 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from stoker import cloud_entries
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.model.errors import Invalid
 
 if TYPE_CHECKING:
     import httpx2
 
 
-#: Timeout of a login in seconds.
-_PATIENCE = 5
-
-
-class SwiftLogin:
-    """Login for a Swift with its own users (tempauth and similar): exchanges a user and a key for a token."""
-
-    def __init__(self, auth_url: str, user: str, key: str) -> None:
-        self._auth_url = auth_url
-        self._credentials = {"X-Storage-User": user, "X-Storage-Pass": key, "X-Auth-User": user, "X-Auth-Key": key}
-        self._token: str | None = None
-
-    def headers(self, http: httpx2.Client, project_id: str) -> Mapping[str, str]:
-        token = self._token
-        if token is None:
-            answer = http.get(self._auth_url, headers=self._credentials)
-            if answer.status_code >= 500:
-                raise ServiceUnavailable(f"{self._auth_url} answered {answer.status_code}")
-            token = answer.headers.get("X-Auth-Token")
-            if answer.status_code >= 300 or not token:
-                raise ServiceRejected(f"{self._auth_url} refused the login: {answer.status_code}", answer.status_code)
-            self._token = token
-        return {"X-Auth-Token": token}
-
-    def forget(self, project_id: str) -> None:
-        self._token = None
+#: Part of the URL of a login that Swift itself provides.
+_OWN_LOGIN = "/auth/v1"
 
 
 class CloudLogin:
     """Login with an entry of clouds.yaml, with any type of credentials."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, setting: str) -> None:
+        """``setting``: the setting that names the entry."""
         self._name = name
+        self._setting = setting
         self._lock = threading.Lock()
         self._session: Any = None
         self._region: str | None = None
@@ -74,18 +54,56 @@ class CloudLogin:
         """Open the session at first use, and lock it for one thread at a time. Raises ServiceUnavailable."""
         # Imported here because the import takes 0.2 s and only sites with an entry of clouds.yaml need it.
         from keystoneauth1.exceptions import ClientException
-        from openstack.config import OpenStackConfig
-        from openstack.exceptions import SDKException
 
         try:
             with self._lock:
                 if self._session is None:
-                    entry = OpenStackConfig().get_one(cloud=self._name, api_timeout=_PATIENCE)
+                    entry = cloud_entries.find(self._name, self._setting)
                     self._region = entry.config.get("region_name") or None
                     self._session = entry.get_session()
                 yield self._session
-        except (ClientException, SDKException) as error:
+        except (ClientException, Invalid) as error:
             raise ServiceUnavailable(f"cannot log in to the cloud {self._name}: {error}") from None
+
+
+class SwiftLogin(CloudLogin):
+    """Login at a Swift: at its Keystone, or at Swift itself (tempauth and similar), which has users and keys."""
+
+    def __init__(self, name: str, setting: str) -> None:
+        super().__init__(name, setting)
+        self._token: str | None = None
+
+    def headers(self, http: httpx2.Client, project_id: str) -> Mapping[str, str]:
+        if self._token is None:
+            auth = self._read()
+            url = str(auth.get("auth_url"))
+            if _OWN_LOGIN not in url:
+                return super().headers(http, project_id)
+            self._token = _log_in_at_swift(http, url, auth)
+        return {"X-Auth-Token": self._token}
+
+    def forget(self, project_id: str) -> None:
+        self._token = None
+        super().forget(project_id)
+
+    def _read(self) -> Mapping[str, Any]:
+        try:
+            return dict(cloud_entries.read(self._name, self._setting).get("auth") or {})
+        except Invalid as error:
+            raise ServiceUnavailable(error.message) from None
+
+
+def _log_in_at_swift(http: httpx2.Client, url: str, auth: Mapping[str, Any]) -> str:
+    """Exchange a user and a key for a token."""
+    user, key = str(auth.get("username")), str(auth.get("password"))
+    names = {"X-Storage-User": user, "X-Storage-Pass": key, "X-Auth-User": user, "X-Auth-Key": key}
+    answer = http.get(url, headers=names)
+    if answer.status_code >= 500:
+        raise ServiceUnavailable(f"{url} answered {answer.status_code}")
+    token: str | None = answer.headers.get("X-Auth-Token")
+    if answer.status_code >= 300 or not token:
+        raise ServiceRejected(f"{url} refused the login: {answer.status_code}", answer.status_code)
+    return token
 
 
 class StokerLogin:

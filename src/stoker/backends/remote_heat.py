@@ -92,7 +92,7 @@ class RemoteHeatClient:
     def _client(self, region: str) -> ServiceClient:
         with self._lock:
             if region not in self._remote:
-                login = CloudLogin(self._regions[region])
+                login = CloudLogin(self._regions[region], "remote_heats")
                 self._remote[region] = ServiceClient(login.endpoint("orchestration").rstrip("/"), login)
             return self._remote[region]
 

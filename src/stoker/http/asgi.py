@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -39,6 +40,7 @@ _SECURITY_HEADERS = (
 #: Responses of every API can contain tokens, keys, signed URLs or documents with secrets.
 _NOT_KEPT = (b"cache-control", b"no-store")
 _log = structlog.get_logger("stoker.http")
+_levels = logging.getLogger("stoker.http")
 
 
 class _Application:
@@ -79,8 +81,8 @@ class _Application:
         metrics.count_request(route.verb if route else "", route.path if route else "", status)
         if route is not None and not route.is_coroutine:
             metrics.time_handler(route.path, seconds)
-        if self._app.settings.log_requests:
-            _log.info("request.answered", **_line(scope), status=status, seconds=round(seconds, 4))
+        if _levels.isEnabledFor(logging.DEBUG):
+            _log.debug("request.answered", **_line(scope), status=status, seconds=round(seconds, 4))
 
     async def _answer(self, api: Api, request: Request) -> StarletteResponse:
         app = self._app

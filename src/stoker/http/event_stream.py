@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from stoker.http.app import App
 
 _MEDIA_TYPE = "text/event-stream"
-#: Streams of a project, as a multiple of those of one token.
-_TOKENS_OF_A_PROJECT = 8
+#: Event streams and held requests that one token and one project may have open at a time.
+_LIMITS = {"token": 16, "project": 128}
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Interval of empty comment lines, so that proxies do not close an idle connection.
 _KEEP_ALIVE_SECONDS = 15.0
@@ -116,8 +116,7 @@ class _Response(StreamingResponse):
 class Streams:
     """The open streams of this process and their limits. Use it on the event loop only."""
 
-    def __init__(self, per_token: int) -> None:
-        self._limits = {"token": per_token, "project": _TOKENS_OF_A_PROJECT * per_token}
+    def __init__(self) -> None:
         self._open: Counter[tuple[str, str]] = Counter()
         self.feeds: dict[tuple[str, str, int], Feed] = {}
         self.reads = asyncio.Semaphore(_READS)
@@ -131,11 +130,10 @@ class Streams:
         token = request.raw.headers.get("x-auth-token", "")
         holders = (("token", hashlib.sha256(token.encode()).hexdigest()), ("project", request.project))
         for holder in holders:
-            limit = self._limits[holder[0]]
+            limit = _LIMITS[holder[0]]
             if self._open[holder] >= limit:
                 raise TooManyRequests(
-                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first "
-                    "(setting max_streams_per_token).",
+                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first.",
                     retry_after=_RETRY_SECONDS,
                 )
         self._open.update(holders)

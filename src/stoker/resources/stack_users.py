@@ -116,7 +116,7 @@ class AgentAccess:
     def _describe_refusal(self, transport: str) -> str:
         return (
             f"{self.property} {transport} needs users at Keystone, which this site makes none of: "
-            "set stack_domain_admin, or take another"
+            "set stack_domain_cloud, or take another"
         )
 
 

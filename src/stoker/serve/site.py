@@ -218,7 +218,7 @@ class _Site:
             keys=self._keystone.keys if self._keystone else self._directory.ec2,
             signal_tokens=self._signal_tokens,
             waiters=Waiters(store.notifier),
-            streams=Streams(settings.max_streams_per_token),
+            streams=Streams(),
             documents=documents,
             agent_batches=AgentBatches(store, engine, servers.last_seen, documents, servers.keys),
             work=self._work,

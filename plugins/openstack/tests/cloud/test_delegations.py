@@ -321,7 +321,7 @@ def test_an_unused_share_of_a_trust_leaves_the_trust(site, owner):
 def test_a_stack_of_a_stack_is_created_and_deleted_in_the_name_of_the_owner(keystone, owner, tmp_path):
     inner = {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(TEMPLATE)}}
     template = {"heat_template_version": "2018-08-31", "resources": {"inner": inner}}
-    with served(tmp_path, *keystone_flags(keystone)) as stoker:
+    with served(tmp_path, *keystone_flags(keystone, tmp_path)) as stoker:
         url = f"{stoker.url}/v1/{owner.project_id}/stacks"
 
         def statuses() -> dict[str, str]:

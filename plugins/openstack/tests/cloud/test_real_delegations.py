@@ -23,8 +23,7 @@ def test_an_object_is_created_in_the_project_of_its_user(tmp_path, store, way):
     demo = Session(auth=v3.Password(**auth))
     login = {
         "keystone_auth_url": demo.auth.auth_url.removesuffix("/v3"),
-        "keystone_user": "admin",
-        "keystone_password": "admin",
+        "keystone_cloud": "peer",
         "stack_delegation": way,
     }
     with cloud_site(store, tmp_path, "", real_cloud(), identity_mode="keystone", **login) as site:

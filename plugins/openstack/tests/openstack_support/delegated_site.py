@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import pytest
 from keystoneauth1.session import Session
 from starlette.testclient import TestClient
 
@@ -29,8 +30,8 @@ from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.store import delegations
 from stoker_openstack.store.delegations import Delegation
 from support import databases, keystone
+from support.clouds import write_clouds
 from support.keystone import SERVICE, Keystone
-from support.server import move_secrets
 from support.waiting import until
 
 SECRET = b"the secret of the site of these tests"
@@ -38,9 +39,9 @@ SECRET = b"the secret of the site of these tests"
 
 def load(folder: Path, url: str, **changes: str) -> settings.Settings:
     """Return the settings of a site with the users of the Keystone at ``url``."""
-    words, secrets = move_secrets(keystone.flags(Keystone(folder, folder, 0), keystone_auth_url=url, **changes))
+    words = keystone.flags(Keystone(folder, folder, 0), folder, keystone_auth_url=url, **changes)
     flags = {name[2:].replace("-", "_"): value for name, value in zip(words[::2], words[1::2], strict=True)}
-    return settings.load({"state_dir": folder, "public_url": "http://testserver", **flags}, secrets, None)
+    return settings.load({"state_dir": folder, "public_url": "http://testserver", **flags}, {}, None)
 
 
 @dataclass
@@ -138,18 +139,22 @@ class DelegatedSite:
 @contextmanager
 def delegated_site(store: Store, folder: Path, running: Keystone, **changes: str) -> Iterator[DelegatedSite]:
     """Yield a site whose jobs run."""
-    site = DelegatedSite(store, folder, running, **changes)
-    site.app.work.start()
-    try:
-        yield site
-    finally:
-        site.app.work.stop()
-        site.client.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OS_CLIENT_CONFIG_FILE", str(write_clouds(folder, {})))
+        site = DelegatedSite(store, folder, running, **changes)
+        site.app.work.start()
+        try:
+            yield site
+        finally:
+            site.app.work.stop()
+            site.client.close()
 
 
 def main(folder: Path, database: str, url: str, token: str, project_id: str, stack_id: str) -> None:
+    loaded = load(folder, url)
+    os.environ["OS_CLIENT_CONFIG_FILE"] = str(write_clouds(folder, {}))
     store = Store(database, keys=databases.keys)
-    credentials = DelegatedCredentials(load(folder, url), store, Work(store), site_id(SECRET))
+    credentials = DelegatedCredentials(loaded, store, Work(store), site_id(SECRET))
     assert credentials.delegate(token, project_id, stack_id) is not None
     os.kill(os.getpid(), signal.SIGKILL)
 

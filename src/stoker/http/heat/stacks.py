@@ -45,6 +45,8 @@ _COLUMNS = {
     "owner_id": "parent_id",
     "parent": "parent_id",
 }
+#: Tags that omit a stack from lists, unless show_hidden includes it: Heat's default.
+_HIDDEN_TAGS = ("data-processing-cluster",)
 _Tags = Annotated[tuple[str, ...], Meta(description="Tags, separated by commas")]
 
 
@@ -122,7 +124,7 @@ def create(request: RequestContext, body: NewStack) -> Response:
 @operation(200, StackPage)
 def index(request: RequestContext, tx: Tx, query: StackQuery) -> StackPage:
     """List the stacks that match the query's filters, newest first; one page if the query has a limit."""
-    filter_ = _filter(request, query)
+    filter_ = _filter(query)
     page = stack_lists.list_all(tx, request.project, filter_)
     count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
     links = stack_lookup.links(request)
@@ -229,7 +231,7 @@ def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, opti
     return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 
-def _filter(request: RequestContext, query: StackQuery) -> Filter:
+def _filter(query: StackQuery) -> Filter:
     equal: dict[str, list[str]] = {}
     for name, column in _COLUMNS.items():
         for value in getattr(query, name):
@@ -248,7 +250,7 @@ def _filter(request: RequestContext, query: StackQuery) -> Filter:
         tags_any=_split(query.tags_any),
         not_tags=_split(query.not_tags),
         not_tags_any=_split(query.not_tags_any),
-        hidden_tags=() if query.show_hidden else request.app.settings.hidden_tags,
+        hidden_tags=() if query.show_hidden else _HIDDEN_TAGS,
         limit=query.limit,
         marker=query.marker,
         sort_keys=_split(query.sort_keys),

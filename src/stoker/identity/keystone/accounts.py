@@ -13,7 +13,7 @@ from stoker.circuit_breaker import ServiceRejected
 from stoker.identity.keystone.client import GuardedSession
 from stoker.identity.stack_users import ROLE
 
-_SETTINGS = "see the settings stack_domain_admin, stack_domain_admin_password and stack_user_domain"
+_SETTINGS = "see the entry of clouds.yaml that stack_domain_cloud names"
 #: These users cannot change passwords, and failed logins by others must not lock an agent out.
 _OPTIONS = {
     "ignore_change_password_upon_first_use": True,
@@ -129,5 +129,5 @@ class Accounts:
         try:
             return self._session.call(do)
         except ServiceRejected as error:
-            refusal = f"Keystone refuses the login of stack_domain_admin ({error.status}): {_SETTINGS}"
+            refusal = f"Keystone refuses the login of stack_domain_cloud ({error.status}): {_SETTINGS}"
             raise ServiceRejected(refusal, error.status) from None

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
+from stoker import cloud_entries
 from stoker.circuit_breaker import ServiceUnavailable
 from stoker.model.errors import Unauthorized, Unavailable
 from stoker.settings import Settings
@@ -22,6 +24,8 @@ class ServiceUser:
     auth_url: str
     names: Mapping[str, str]
     project: Mapping[str, str]
+    #: Seconds that Keystone may take to answer a request.
+    timeout: float
     region: str | None = None
 
 
@@ -60,13 +64,13 @@ class KeystoneLogin:
     @property
     def region(self) -> str | None:
         """The region of the services that stacks use; None: any."""
-        return self._user().region
+        return self._user.region
 
     def open_own(self, scope: Mapping[str, str] | None = None, *, in_project: bool = False) -> Any:
         """Return a session of Stoker's own user: of a trust, in Stoker's own project, or without a project."""
         from keystoneauth1.identity import v3
 
-        user = self._user()
+        user = self._user
         options: dict[str, Any] = {**user.names, **(scope or (user.project if in_project else {"unscoped": True}))}
         return self.open_session(v3.Password(auth_url=user.auth_url, **options))
 
@@ -74,7 +78,7 @@ class KeystoneLogin:
         """Return a session that logs in with a plugin of keystoneauth."""
         from keystoneauth1.session import Session
 
-        return Session(auth=auth, timeout=self._settings.keystone_timeout)
+        return Session(auth=auth, timeout=self._user.timeout)
 
     def is_own_valid(self) -> bool:
         """Return whether Keystone accepts Stoker's own login."""
@@ -147,17 +151,9 @@ class KeystoneLogin:
             raise Unavailable(f"Keystone answered {response.status_code}; try again later")
         return response
 
+    @cached_property
     def _user(self) -> ServiceUser:
-        settings = self._settings
-        if settings.keystone_cloud:
-            return _user_of_entry(settings.keystone_cloud)
-        names = {
-            "username": settings.keystone_user,
-            "password": settings.keystone_password,
-            "user_domain_name": settings.keystone_domain,
-        }
-        project = {"project_name": settings.keystone_project, "project_domain_name": settings.keystone_domain}
-        return ServiceUser(self.url, names, project)
+        return _user_of_entry(self._settings.keystone_cloud)
 
 
 def message_of(response: Any) -> str:
@@ -170,14 +166,14 @@ def message_of(response: Any) -> str:
 
 
 def _user_of_entry(name: str) -> ServiceUser:
-    from openstack.config import OpenStackConfig
-
-    entry = OpenStackConfig().get_one(cloud=name)
-    auth: dict[str, str] = dict(entry.config["auth"])
+    entry = cloud_entries.read(name, "keystone_cloud")
+    auth: dict[str, str] = dict(entry["auth"])
 
     def values(*keys: str) -> dict[str, str]:
         return {key: auth[key] for key in keys if auth.get(key)}
 
     user_keys: Sequence[str] = ("username", "user_id", "password", "user_domain_name", "user_domain_id")
     project = values("project_name", "project_id", "project_domain_name", "project_domain_id")
-    return ServiceUser(auth["auth_url"], values(*user_keys), project, entry.config.get("region_name") or None)
+    return ServiceUser(
+        auth["auth_url"], values(*user_keys), project, entry["api_timeout"], entry.get("region_name") or None
+    )
