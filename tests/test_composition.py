@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-import pytest
-
 from stoker import serve
 from stoker.http.app import App
-from stoker.late_bound import LateBound
 from stoker.model.errors import StackValidationFailed
 from stoker.settings import Settings
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
@@ -47,20 +44,6 @@ def test_callbacks_are_arguments_of_constructors():
 
 def test_no_function_changes_variables_of_its_module():
     assert [(module.path, module.global_names) for module in sources("stoker") if module.global_names] == []
-
-
-def test_a_late_value_is_bound_once_and_not_used_before():
-    late = LateBound[str]("engine")
-    with pytest.raises(RuntimeError, match="the engine is used before it is bound"):
-        late.get()
-    late.bind("engine")
-    assert late.get() == "engine"
-    with pytest.raises(RuntimeError, match="the engine cannot be bound twice"):
-        late.bind("another")
-    defaults = LateBound("callbacks", "none")
-    assert defaults.get() == "none"
-    defaults.bind("some")
-    assert defaults.get() == "some"
 
 
 TEMPLATE = """

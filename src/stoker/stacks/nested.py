@@ -17,7 +17,6 @@ from uuid import uuid4
 from msgspec.structs import replace
 
 from stoker.hot import Environment, select
-from stoker.late_bound import LateBound
 from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.model.stack import Resource, Stack
@@ -38,10 +37,7 @@ from stoker.store import stacks
 
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
     """Return an engine with support for nested stacks, and with types that check the transports of this site."""
-    late_engine = LateBound[Engine]("engine")
-    engine = Engine(with_transports(types, env.transports), env, NestedStacks(late_engine), limits or Limits())
-    late_engine.bind(engine)
-    return engine
+    return Engine(with_transports(types, env.transports), env, NestedStacks, limits or Limits())
 
 
 #: Output whose value ``get_resource`` returns for the resource of a nested stack.
@@ -95,12 +91,8 @@ class _View:
 class NestedStacks:
     """Implements the protocol ``resources.env.Nested``."""
 
-    def __init__(self, engine: LateBound[Engine]) -> None:
-        self._late_engine = engine
-
-    @property
-    def _engine(self) -> Engine:
-        return self._late_engine.get()
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
 
     def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
         parent = stacks.get(context.tx, context.stack_id)

@@ -9,7 +9,6 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
 from stoker.store import postgresql, sqlite
@@ -65,8 +64,8 @@ class Store:
         self.metrics = Metrics()
         #: The time that all processes of the site share.
         self.clock = Clock()
-        #: What transactions call at their end; the app factory binds it.
-        self.callbacks = LateBound("callbacks of the store", TxCallbacks())
+        #: What transactions call at their end.
+        self.callbacks = TxCallbacks()
         #: Sends notifications to other processes and receives theirs. None on SQLite, which one process uses.
         self.notifications: PostgresqlNotifications | None = None
         self._watchdog = ConnectionWatchdog()

@@ -15,7 +15,6 @@ import psycopg
 import structlog
 
 from stoker.backoff import backoff
-from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store.clock import DATABASE_TIME, Clock
@@ -250,7 +249,7 @@ class Writer:
         pool: Pool[PostgresqlConnection],
         notifier: Notifier,
         sender: PostgresqlNotifications,
-        callbacks: LateBound[TxCallbacks],
+        callbacks: TxCallbacks,
         metrics: Metrics,
         clock: Clock,
         encryption: Encryption,

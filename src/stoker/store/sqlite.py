@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
-from stoker.late_bound import LateBound
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import faults
@@ -162,7 +161,7 @@ class GroupWriter:
         self,
         url: str,
         notifier: Notifier,
-        callbacks: LateBound[TxCallbacks],
+        callbacks: TxCallbacks,
         metrics: Metrics,
         clock: Clock,
         encryption: Encryption,

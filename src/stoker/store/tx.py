@@ -11,7 +11,6 @@ from typing import Any
 
 import structlog
 
-from stoker.late_bound import LateBound
 from stoker.model.selectors import Selectable
 from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
@@ -59,9 +58,13 @@ def _ignore(*_: object) -> None:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TxCallbacks:
-    """What a write transaction calls at its end. The default ignores the changes, as the ``stoker db`` commands do."""
+    """
+    What a write transaction calls at its end. The default ignores the changes, as the ``stoker db`` commands do.
+
+    The layers above a store are created after it, and then bind their own functions.
+    """
 
     #: (transaction, server id, id of the resource whose transport publishes the server's document): the published
     #: document has changed.
@@ -71,6 +74,11 @@ class TxCallbacks:
     #: (transaction, id of the resource or trigger, causes): the owner advances.
     resource_woken: Callable[[Tx, str, Sequence[Wake]], None] = _ignore
     trigger_woken: Callable[[Tx, str, Sequence[Wake]], None] = _ignore
+
+    def bind(self, callbacks: TxCallbacks) -> None:
+        """Call these functions from now on."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(callbacks, name))
 
 
 class Tx(StatementExecutor):
@@ -94,7 +102,7 @@ class Tx(StatementExecutor):
         encryption: Encryption,
         *,
         reading: bool = False,
-        callbacks: LateBound[TxCallbacks] | None = None,
+        callbacks: TxCallbacks | None = None,
         is_contended: Callable[[], bool] | None = None,
     ) -> None:
         """
@@ -211,13 +219,13 @@ class Tx(StatementExecutor):
         The store calls this at the end of the transaction. An owner may wake others, as a nested stack does its parent.
         """
         while self._woken and self._callbacks is not None:
-            owner, callbacks = min(self._woken), self._callbacks.get()
+            owner, callbacks = min(self._woken), self._callbacks
             woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken
             woken(self, owner.id, self._woken.pop(owner))
         self.put_rows("events", self._events)
         self._events = []
         if self._server_changes and self._callbacks is not None:
-            self._callbacks.get().servers_changed(self, self._server_changes)
+            self._callbacks.servers_changed(self, self._server_changes)
         self._server_changes = []
         for server_id in sorted(self._bumped & self._dropping):
             if self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
@@ -227,7 +235,7 @@ class Tx(StatementExecutor):
         for server_id, revision, channel in self._bump():
             self.notifications[server_topic(server_id)] = revision
             if channel is not None and self._callbacks is not None:
-                self._callbacks.get().document_changed(self, server_id, channel)
+                self._callbacks.document_changed(self, server_id, channel)
         self._bumped.clear()
 
     def _bump(self) -> Sequence[Any]:

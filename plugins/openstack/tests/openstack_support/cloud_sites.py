@@ -41,7 +41,7 @@ class CloudSite:
         self.stack_id = stack_id or world(store).create(template({"a": config()})).id
         self.woken: dict[str, int] = {}
         # The callbacks of the engine that created the stack, if any, know no cloud.
-        store.callbacks._value = TxCallbacks(resource_woken=self._count)
+        store.callbacks.bind(TxCallbacks(resource_woken=self._count))
         start_openstack(provider, store, self.work)
         self.work.start()
         until(lambda: count_jobs(store) == 0)  # the probes of the services at the start

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from stoker.deployments.documents import LOG_BYTES
@@ -43,7 +43,8 @@ class Engine:
 
     types: Mapping[str, ResourceType]
     env: ResourceEnv
-    nested: Nested
+    #: Returns the operations on nested stacks, for a resource type.
+    open_nested: Callable[[Engine], Nested]
     limits: Limits = field(default_factory=Limits)
 
     def budget(self, tx: Tx | None = None) -> Budget:
