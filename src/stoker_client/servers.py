@@ -118,8 +118,10 @@ class Servers:
         """Set the server's policy. None restores the site's policy."""
         return self._change(ref, {"policy": policy})
 
-    def upgrade(self, refs: Sequence[str], *, canary: int = 0, pause_on_failure: bool = False) -> list[AgentUpgrade]:
-        """Upgrade the agents of the servers (names or ids); the first ``canary`` servers go first."""
+    def upgrade(
+        self, refs: Sequence[str], *, canary: int | str = 0, pause_on_failure: bool = False
+    ) -> list[AgentUpgrade]:
+        """Upgrade the agents of the servers (names or ids); the first ``canary`` (5, 10%) servers go first."""
         body = {"servers": list(refs), "canary": canary, "pause_on_failure": pause_on_failure}
         answer = self._wire.send("POST", "/agent_upgrades", body)
         return cast(list[AgentUpgrade], part(answer, "agent_upgrades"))

@@ -209,6 +209,7 @@ class Trigger(TypedDict):
     input_values: NotRequired[dict[str, Any]]
     max_concurrent: NotRequired[int | None]
     max_fail_percentage: NotRequired[float]
+    canary: NotRequired[int | str | None]
     creation_time: NotRequired[str]
     end_time: NotRequired[str | None]
     targets: NotRequired[list[Target]]

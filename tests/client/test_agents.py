@@ -26,7 +26,7 @@ def test_upgrade_accepts_names_and_beginnings_of_ids(heat, stoker):
     web1, web2 = heat.add_server("web1"), heat.add_server("web2")
 
     assert stoker("server", "upgrade", web1["id"][:8], "web2", "--canary", "10%").code == 0
-    assert heat.bodies[-1][2] == {"servers": [web1["id"], web2["id"]], "canary": 1, "pause_on_failure": False}
+    assert heat.bodies[-1][2] == {"servers": [web1["id"], web2["id"]], "canary": "10%", "pause_on_failure": False}
     shown = stoker("server", "upgrade", "--status", web1["id"][:8], "-o", "json")
     assert [upgrade["server_name"] for upgrade in json.loads(shown.out)] == ["web1"]
     assert stoker("server", "upgrade", "--status", "web9").code == 4

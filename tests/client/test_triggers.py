@@ -59,6 +59,8 @@ def test_all_options_are_sent(heat, stoker, nowhere):
         "5",
         "--max-fail-percentage",
         "0",
+        "--canary",
+        "10%",
         "--timeout",
         "60",
         "--signal-transport",
@@ -78,6 +80,7 @@ def test_all_options_are_sent(heat, stoker, nowhere):
         "require_window": True,
         "max_concurrent": 5,
         "max_fail_percentage": 0,
+        "canary": "10%",
         "timeout": 60,
         "signal_transport": "NO_SIGNAL",
     }

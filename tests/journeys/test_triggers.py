@@ -86,6 +86,15 @@ def test_max_concurrent_limits_the_servers_at_a_time(stoker):
     assert len(backups(stoker, "few.backup")) == 2
 
 
+def test_a_command_that_fails_on_the_canary_runs_on_no_other_server(stoker):
+    words = ("--canary", "1", "one", "two", "--", 'touch "$HOME/canary"; exit 3')
+    failed = stoker.run("run", *words, check=False)
+
+    assert (failed.returncode, "1 of 2 failed on the canaries: 1 were not run" in failed.stderr) == (3, True)
+    done = stoker.run("run", *words[:-1], "echo $((40 + 2))")
+    assert sorted(line.split() for line in done.stdout.splitlines()) == [["one", "|", "42"], ["two", "|", "42"]]
+
+
 def test_a_trigger_is_cancelled_and_retried(stoker, started):
     words = (*BACKUP, "-i", "label=half", "-i", "pause=60", "--max-concurrent", "2", "--follow")
     process = start(stoker, started, *words)

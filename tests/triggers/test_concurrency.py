@@ -39,6 +39,7 @@ def test_counts_are_exact_in_any_order_of_events(fleet, data):
         servers=[each.id for each in fleet.servers(count)],
         max_concurrent=data.draw(st.none() | st.integers(1, 4)),
         max_fail_percentage=data.draw(st.sampled_from([0, 25, 100])),
+        canary=data.draw(st.sampled_from([None, None, 1, "50%"])),
         timeout=60,
     )
     deeds = ["end", "fail", "deliver", "cancel one", "retry", "delete", "cancel", "force", "late"]

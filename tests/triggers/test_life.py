@@ -97,6 +97,39 @@ def test_running_targets_end_after_too_many_failures(fleet):
     assert fleet.now(trigger).status == "FAILED"
 
 
+@pytest.mark.parametrize(("canary", "first"), [(1, 1), (2, 2), ("40%", 2), ("1%", 1), (5, 5), ("100%", 5)])
+def test_the_canaries_go_first_and_the_others_follow_their_success(fleet, canary, first):
+    trigger = over(fleet, 5, canary=canary)
+    assert [target.status for target in fleet.targets(trigger)] == ["IN_PROGRESS"] * first + ["QUEUED"] * (5 - first)
+    for each in fleet.running(trigger):
+        assert len(fleet.running(trigger)) <= first
+        fleet.end(each)
+    assert fleet.exact(trigger)["running"] == 5 - first
+    for each in fleet.running(trigger):
+        fleet.end(each)
+    assert fleet.now(trigger).status == "COMPLETE"
+
+
+def test_a_canary_that_fails_ends_the_queue_when_all_canaries_have_ended(fleet):
+    trigger = over(fleet, 5, canary=2)
+    first, second = fleet.running(trigger)
+    fleet.end(first, 1)
+    assert fleet.exact(trigger) == {"queued": 3, "running": 1, "complete": 0, "failed": 1, "cancelled": 0}
+    fleet.end(second)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 1, "failed": 1, "cancelled": 3}
+    ended = fleet.now(trigger)
+    assert (ended.status, ended.status_reason) == ("FAILED", "1 of 5 failed on the canaries: 3 were not run")
+    again = fleet.again(trigger)
+    assert [target.status for target in fleet.targets(again)] == ["IN_PROGRESS"] * 2 + ["QUEUED"] * 2
+
+
+def test_a_canary_that_is_cancelled_proves_nothing(fleet):
+    trigger = over(fleet, 3, canary=1)
+    fleet.do(service.cancel, fleet.running(trigger)[0], "ann", force=True)
+    assert fleet.exact(trigger) == {"queued": 0, "running": 0, "complete": 0, "failed": 0, "cancelled": 3}
+    assert "Not begun: 0 failed and 1 were cancelled on the canaries" in fleet.targets(trigger)[-1].status_reason
+
+
 def test_targets_are_read_page_by_page(fleet):
     trigger = over(fleet, 5, max_concurrent=2)
     with fleet.world.store.read() as tx:

@@ -268,6 +268,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
         ({"color": "red"}, "no 'color'"),
         ({"max_concurrent": 0}, "max_concurrent"),
         ({"max_fail_percentage": 101}, "max_fail_percentage"),
+        ({"canary": "0%"}, "a percentage such as 10%, not '0%'"),
         ({"timeout": 0}, "timeout"),
         ({"require_window": "yes"}, "require_window"),
     ],
@@ -290,7 +291,7 @@ def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     [
         *("action", "stack", "resource", "servers", "labels", "selector", "input_values", "name"),
         *("signal_transport", "timeout"),
-        *("max_concurrent", "max_fail_percentage", "require_window"),
+        *("max_concurrent", "max_fail_percentage", "canary", "require_window"),
     ],
 )
 def test_odd_values_are_accepted_or_refused(odd, name):
@@ -440,7 +441,9 @@ def test_max_concurrent_counts_servers(fleet):
     assert values_in_order(fleet, trigger) == [["a"], ["b"], ["c"], ["d"]]
     both = fleet.trigger(stack="shop", resource="app", action="BACKUP")
     assert values_in_order(fleet, both) == [["a", "c"], ["b", "d"]]
-    silent = fleet.trigger(stack="shop", resource="app", action="BACKUP", signal_transport="NO_SIGNAL")
+    canary = fleet.trigger(stack="shop", resource="app", action="BACKUP", canary=1)
+    assert values_in_order(fleet, canary) == [["a"], ["b"], ["c"], ["d"]]
+    silent = fleet.trigger(stack="shop", resource="app", action="BACKUP", signal_transport="NO_SIGNAL", canary="50%")
     assert fleet.exact(silent)["complete"] == 4
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from stoker.model.canary import Canary
+
 
 class TriggerStatus(StrEnum):
     """The status of a trigger."""
@@ -35,6 +37,8 @@ class Stopped(StrEnum):
     CANCELLED = "CANCELLED"
     #: More targets have failed than ``max_fail_percentage`` permits.
     FAILURES = "FAILURES"
+    #: A canary has not succeeded.
+    CANARY = "CANARY"
 
 
 class Mode(StrEnum):
@@ -56,6 +60,8 @@ class Options(Struct, frozen=True, kw_only=True):
     max_concurrent: int | None = None
     #: The trigger starts no more targets when more than this percentage has failed.
     max_fail_percentage: float = 100
+    #: The servers on which the trigger begins; it starts on the others when all of these have succeeded.
+    canary: Canary | None = None
     #: Each server waits for its own maintenance window.
     require_window: bool = False
     #: Names of inputs whose values are secret.
@@ -68,6 +74,8 @@ class Options(Struct, frozen=True, kw_only=True):
     #: If servers have several targets, which run one after the other: the position from which on no server has begun.
     #: None: each server has one target.
     next_position: int | None = None
+    #: The number of targets on the canaries until these have ended: only the first targets may start. 0: all may.
+    canary_targets: int = 0
 
 
 class Content(Struct, frozen=True, kw_only=True):

@@ -88,6 +88,8 @@ def finish(tx: Tx, trigger: Trigger) -> Trigger:
         status, reason = TriggerStatus.FAILED, f"{trigger.failed} of {trigger.total} failed"
         if options.stopped is Stopped.FAILURES:
             reason += f", more than {options.max_fail_percentage:g} %: {trigger.cancelled} were not run"
+        elif options.stopped is Stopped.CANARY:
+            reason += f" on the canaries: {trigger.cancelled} were not run"
     elif trigger.cancelled:
         status, reason = TriggerStatus.CANCELLED, f"{trigger.cancelled} of {trigger.total} were cancelled"
     else:

@@ -10,7 +10,6 @@ Lock order: trigger, then deployment.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 
 import structlog
 from msgspec.structs import replace
@@ -20,6 +19,7 @@ from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
+from stoker.model import canary
 from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, StokerError
 from stoker.model.server import Server
@@ -59,10 +59,21 @@ def preview_problem(server: Server) -> str | None:
 
 def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Sequence[Target]) -> Trigger:
     """Store a new trigger with its targets and start its first deployments. Targets of one server are neighbors."""
-    if any(first.server_id == second.server_id for first, second in pairwise(on)):
-        trigger = replace(trigger, options=replace(trigger.options, next_position=0))
+    first_positions = [position for position, target in enumerate(on) if _is_first(on, position, target)]
+    canaries = canary.count(trigger.options.canary, len(first_positions))
+    options = replace(
+        trigger.options,
+        next_position=None if len(first_positions) == len(on) else 0,
+        canary_targets=first_positions[canaries] if canaries else 0,
+    )
+    trigger = replace(trigger, options=options)
     triggers.add(tx, trigger, content, on)
     return go_on(tx, env, trigger)
+
+
+def _is_first(on: Sequence[Target], position: int, target: Target) -> bool:
+    """Return whether no earlier target has the server."""
+    return position == 0 or on[position - 1].server_id != target.server_id
 
 
 def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target] = ()) -> Trigger:
@@ -218,9 +229,12 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Ta
         if not left or (left < SHARE and tx.should_yield):
             env.work.defer_once(tx, GO_ON, trigger.id, {"trigger_id": trigger.id})
             break
-        turn = targets.list_queued(tx, trigger.id, trigger.options.next_position or 0, min(room, left, _TURN))
+        turn = _list_turn(tx, trigger, min(room, left, _TURN))
+        if not turn and trigger.options.canary_targets and not trigger.running:
+            trigger = _end_canary(tx, trigger)
+            continue
         if not turn:
-            break  # the queued targets follow others on their servers
+            break  # the queued targets follow others on their servers, or wait for the canaries
         content = content or triggers.content(tx, trigger.id)
         left -= len(turn)
         ids = [target.server_id for target in turn]
@@ -232,6 +246,23 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Ta
             trigger = _begin_on_server(tx, env, trigger, content, target)
         tx.preloaded.clear()
     return trigger
+
+
+def _list_turn(tx: Tx, trigger: Trigger, most: int) -> list[Target]:
+    """Return up to ``most`` queued targets that may start now, one of each server."""
+    turn = targets.list_queued(tx, trigger.id, trigger.options.next_position or 0, most)
+    last = trigger.options.canary_targets
+    return [target for target in turn if target.position < last] if last else turn
+
+
+def _end_canary(tx: Tx, trigger: Trigger) -> Trigger:
+    """Let the other servers start if all canaries have succeeded. Otherwise, drop them."""
+    options = replace(trigger.options, canary_targets=0)
+    if trigger.complete == trigger.options.canary_targets:
+        return replace(trigger, options=options)
+    reason = f"{trigger.failed} failed and {trigger.cancelled} were cancelled on the canaries"
+    stopped = replace(trigger, options=replace(options, stopped=Stopped.CANARY), status_reason=reason)
+    return drop_queue(tx, stopped, f"Not begun: {reason}")
 
 
 def _begin_on_server(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target: Target | None) -> Trigger:

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from stoker.model import canary
+from stoker.model.canary import Canary
 from stoker.model.errors import Invalid
 from stoker.model.selectors import Selector, select
 from stoker.model.trigger import Mode
@@ -33,7 +35,7 @@ KNOWN = (
         "signal_transport",
         "timeout",
     ),
-    *("max_concurrent", "max_fail_percentage", "require_window", "mode", "allow_undeclared"),
+    *("max_concurrent", "max_fail_percentage", "canary", "require_window", "mode", "allow_undeclared"),
 )
 
 
@@ -57,6 +59,7 @@ class TriggerRequest:
     timeout: float | None = None
     max_concurrent: int | None = None
     max_fail_percentage: float = 100
+    canary: Canary | None = None
     require_window: bool = False
     mode: Mode = Mode.APPLY
     #: Whether ``input_values`` may have names that the config does not declare.
@@ -87,6 +90,7 @@ def parse(body: Any) -> TriggerRequest:
         timeout=_number(body.get("timeout"), "timeout", 1, _LONGEST),
         max_concurrent=_whole(body.get("max_concurrent"), "max_concurrent"),
         max_fail_percentage=100 if percentage is None else percentage,
+        canary=canary.parse(body.get("canary")),
         require_window=flag(body.get("require_window"), "require_window"),
         mode=_mode(body.get("mode")),
         allow_undeclared=flag(body.get("allow_undeclared"), "allow_undeclared"),

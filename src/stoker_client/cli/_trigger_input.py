@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from stoker_client import triggers
-from stoker_client.cli._options import together
+from stoker_client.cli._options import canary_option, together
 from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._servers import service_names
 from stoker_client.cli._values import merge, one_of, pair
@@ -34,6 +34,7 @@ trigger_options = together([
         "--max-fail-percentage", type=click.IntRange(0, 100), metavar="P",
         help="Start on no more servers when more than this share of all has failed.",
     ),
+    canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded."),
     click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of each run."),
     click.option("--signal-transport", metavar="NAME", help="The signal transport."),
 ])  # fmt: skip
@@ -53,6 +54,7 @@ class TriggerInput:
     selectors: Sequence[str]
     max_concurrent: int | None
     max_fail_percentage: int | None
+    canary: int | str | None
     timeout: int | None
     signal_transport: str | None
 
@@ -77,6 +79,7 @@ class TriggerInput:
             selector=join(self.selectors),
             max_concurrent=self.max_concurrent,
             max_fail_percentage=self.max_fail_percentage,
+            canary=self.canary,
             timeout=self.timeout,
             signal_transport=self.signal_transport,
         )

@@ -12,7 +12,7 @@ from stoker_client.shapes import Trigger
 
 FIELDS = (
     "id", "name", "action", "source", "status", "status_reason", "total", "queued", "running", "complete", "failed",
-    "cancelled", "changed", "unchanged", "input_values", "max_concurrent", "max_fail_percentage",
+    "cancelled", "changed", "unchanged", "input_values", "max_concurrent", "max_fail_percentage", "canary",
     "requested_by", "schedule_id", "creation_time", "end_time",
 )  # fmt: skip
 

@@ -21,6 +21,7 @@ from stoker_client import adhoc
 from stoker_client.cli._changes import summarize
 from stoker_client.cli._deployment_wait import failure_line
 from stoker_client.cli._log_output import LogPrinter
+from stoker_client.cli._options import canary_option
 from stoker_client.cli._output import echo, raw_option
 from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._session import Session
@@ -66,6 +67,7 @@ class RunCommand(click.Command):
     " window; 0: no limit.",
 )
 @click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="Maximum number of servers at a time.")
+@canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded.")
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
 @click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
 @raw_option
@@ -81,6 +83,7 @@ def command(
     timeout: int | None,
     wait_timeout: int,
     max_concurrent: int | None,
+    canary: int | str | None,
     name: str,
     keep: bool,
     raw: bool,
@@ -96,7 +99,8 @@ def command(
     if len(targets) > 1:
         from stoker_client.cli._run_several import run_several
 
-        body = {"input_values": dict(inputs), "timeout": timeout, "max_concurrent": max_concurrent, "name": name}
+        options = {"timeout": timeout, "max_concurrent": max_concurrent, "canary": canary}
+        body = {"input_values": dict(inputs), "name": name, **options}
         ctx.exit(run_several(session, targets, script, body, limit, keep=keep, raw=raw))
     ctx.exit(_run_one(client, targets[0], adhoc.start(
         client, targets[0]["id"], script, name=name, inputs=dict(inputs), timeout=timeout

@@ -65,6 +65,10 @@ class TriggerDeployment(command.ShowOne):
             "--max-fail-percentage", metavar="<p>", type=percentage,
             help="Begin on no more servers once it failed on more than this share",
         )  # fmt: skip
+        parser.add_argument(
+            "--canary", metavar="<n|p%>",
+            help="Begin on this number, or percentage, of the servers; on the others when these have succeeded",
+        )  # fmt: skip
         parser.add_argument("--timeout", metavar="<seconds>", type=count, help="The time limit of each run")
         parser.add_argument("--signal-transport", metavar="<transport>", help="How the results come back")
         parser.add_argument("--name", metavar="<name>", help="A name for the trigger")
@@ -170,6 +174,7 @@ def _request(parsed: Namespace) -> dict[str, Any]:
         selector=join(parsed.label),
         max_concurrent=parsed.max_concurrent,
         max_fail_percentage=parsed.max_fail_percentage,
+        canary=int(parsed.canary) if (parsed.canary or "").isdecimal() else parsed.canary,
         timeout=parsed.timeout,
         signal_transport=parsed.signal_transport,
         name=parsed.name,

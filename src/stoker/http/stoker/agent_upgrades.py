@@ -9,8 +9,9 @@ from msgspec import Meta
 
 from stoker.http import paged_list
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, Whole, fill
+from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, fill
 from stoker.http.request_context import RequestContext, Response
+from stoker.model import canary
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
 from stoker.model.server import Server
@@ -21,10 +22,14 @@ from stoker.store.tx import Tx
 
 
 class UpgradeRequest(Body):
-    """The first ``canary`` servers go first. With ``pause_on_failure``, a failure stops the others."""
+    """
+    The first ``canary`` servers go first: a number of servers, or a percentage such as 10%.
+
+    With ``pause_on_failure``, a failure stops the others.
+    """
 
     servers: Annotated[list[RequiredName], Meta(min_length=1, max_length=10_000)]
-    canary: Whole = 0
+    canary: int | str = 0
     pause_on_failure: Flag = False
 
 
@@ -57,7 +62,7 @@ def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, A
     upgrades = request.app.servers.agent_upgrades.request(
         tx,
         chosen,
-        canary=body.canary,
+        canary=canary.count(canary.parse(body.canary or None), len(chosen)),
         pause_on_failure=body.pause_on_failure,
         requested_by=request.user.user_name,
     )

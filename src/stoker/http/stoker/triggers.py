@@ -82,6 +82,13 @@ class NewTrigger(Body, forbid_unknown_fields=True):
         Positive | None, Meta(description="Maximum number of servers at a time: a server runs one deployment at a time")
     ] = None
     max_fail_percentage: Annotated[float, Meta(ge=0, le=100)] | None = None
+    canary: Annotated[
+        int | str | None,
+        Meta(
+            description="The servers to begin on: a number, or a percentage such as 10%. The others start when all runs"
+            " on these have succeeded"
+        ),
+    ] = None
     require_window: Annotated[
         bool | None, Meta(description="Whether each server waits for its own maintenance window")
     ] = None
@@ -136,6 +143,7 @@ class SoftwareTrigger(Answer):
     timeout: float | None
     max_concurrent: Count | None
     max_fail_percentage: float
+    canary: int | str | None
     require_window: bool
     mode: Mode
     created_at: Time = field(name="creation_time")
@@ -163,7 +171,7 @@ class Retry(Body):
 
 
 #: Members of ``SoftwareTrigger`` that are options of the trigger.
-_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "require_window", "mode")
+_OPTIONS = ("signal_transport", "timeout", "max_concurrent", "max_fail_percentage", "canary", "require_window", "mode")
 
 
 @operation(

@@ -10,13 +10,13 @@ reach the service within two minutes. Canaries go first; the others follow when 
   stoker server upgrade --cancel web2
 """
 
-import math
 from collections.abc import Sequence
 
 import click
 
 from stoker_client.cli._batch import Batch
 from stoker_client.cli._chosen_servers import chosen_servers, label_option
+from stoker_client.cli._options import canary_option
 from stoker_client.cli._output import Output, echo, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.shapes import AgentUpgrade
@@ -28,7 +28,7 @@ WIDE = ("server_id", "from_version", "is_canary", "rollout_id", "requested_by", 
 @click.command()
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @label_option
-@click.option("--canary", metavar="N|P%", help="Upgrade this number, or percentage, of the servers first.")
+@canary_option("Upgrade this number, or percentage, of the servers first.")
 @click.option("--pause-on-failure", is_flag=True, help="Do not upgrade further servers after a failure.")
 @click.option("--status", "shows", is_flag=True, help="Show the last upgrade of each server.")
 @click.option("--cancel", "cancels", is_flag=True, help="Cancel upgrades that have not begun.")
@@ -40,7 +40,7 @@ def command(
     *,
     servers: Sequence[str],
     selectors: Sequence[str],
-    canary: str | None,
+    canary: int | str | None,
     pause_on_failure: bool,
     shows: bool,
     cancels: bool,
@@ -58,8 +58,7 @@ def command(
         batch.each(chosen, lambda ref: _cancel(session, ref))
         batch.exit()
         return
-    count = _parse_canary(canary, len(chosen)) if canary else 0
-    upgrades = api.upgrade(_ids(session, chosen), canary=count, pause_on_failure=pause_on_failure)
+    upgrades = api.upgrade(_ids(session, chosen), canary=canary or 0, pause_on_failure=pause_on_failure)
     emit_list(output, upgrades, COLUMNS, wide=WIDE, order="server_name")
 
 
@@ -80,10 +79,3 @@ def _list(session: Session, servers: Sequence[str], selectors: Sequence[str]) ->
 def _ids(session: Session, refs: Sequence[str]) -> list[str]:
     """Return the ids of servers, which may be named by the beginnings of their ids. Raises NotFound."""
     return [server["id"] for server in session.client.servers.find(refs)]
-
-
-def _parse_canary(text: str, total: int) -> int:
-    number = text.removesuffix("%")
-    if not number.isdecimal() or int(number) < 1 or (text.endswith("%") and int(number) > 100):
-        raise click.UsageError(f"--canary is a number of servers, or a percentage such as 10%, not {text!r}")
-    return math.ceil(total * int(number) / 100) if text.endswith("%") else int(number)

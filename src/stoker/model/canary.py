@@ -1,0 +1,30 @@
+"""Canaries: the servers on which a rollout begins, and whose success lets it continue."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from stoker.model.errors import Invalid
+
+#: A number of servers, or a percentage of them such as ``10%``.
+Canary = int | str
+_PERCENTAGE = re.compile(r"(100|[1-9][0-9]?)%", re.ASCII)
+
+
+def parse(value: Any) -> Canary | None:
+    """Return a canary as a client states it; None stays None. Raises Invalid."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31
+    if value is None or is_number or (isinstance(value, str) and _PERCENTAGE.fullmatch(value)):
+        canary: Canary | None = value
+        return canary
+    raise Invalid(f"canary must be a number of servers from 1 on, or a percentage such as 10%, not {value!r:.100}")
+
+
+def count(canary: Canary | None, total: int) -> int:
+    """Return the number of canaries among ``total`` servers; 0 if all servers are canaries, or none."""
+    number = canary or 0
+    if isinstance(number, str):
+        number = math.ceil(total * int(number.removesuffix("%")) / 100)
+    return number if number < total else 0
