@@ -7,6 +7,7 @@ import click
 from stoker_client.checks import state_of
 from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
+from stoker_client.deployments import requester_of
 from stoker_client.errors import Refused
 
 FIELDS = (
@@ -24,7 +25,7 @@ def command(session: Session, deployment: str, output: Output) -> None:
     deployments = session.client.deployments
     id_ = deployments.find_id(deployment)
     shown = {**deployments.show(id_), **_check(session, id_)}
-    emit_one(output, shown, FIELDS)
+    emit_one(output, shown, FIELDS, text={"requested_by": requester_of(shown) or ""})
 
 
 def _check(session: Session, id_: str) -> dict[str, Any]:
