@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from stoker_client.pagination import read_pages
 from stoker_client.parts import part, segment
-from stoker_client.shapes import Check
+from stoker_client.shapes import Check, Deployment
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -47,6 +47,11 @@ class Checks:
     def show(self, deployment_id: str) -> Check:
         """Return the check of a deployment with its differences. Raises NotFound."""
         return cast(Check, part(self._wire.get(f"/checks/{segment(deployment_id)}"), "check"))
+
+    def repair(self, deployment_id: str) -> Deployment:
+        """Run a deployment that has drifted again, and return it."""
+        answer = self._wire.send("POST", f"/checks/{segment(deployment_id)}/repair", {})
+        return cast(Deployment, part(answer, "software_deployment"))
 
     def request(
         self,

@@ -316,6 +316,9 @@ def checks(asked, run, headers):
     for query in ("?limit=0", f"?marker={id}", "?deployment_id=none"):
         assert asked.heat("GET", f"/checks{query}").body == {"checks": []}
     assert asked.heat("GET", "/checks?limit=-1").status == 400
+    assert asked.heat("POST", "/checks/none/repair").status == 404
+    assert asked.heat("POST", f"{path}/repair").status == 202
+    assert asked.heat("POST", f"{path}/repair").status == 409
 
 
 def relays(asked, key):

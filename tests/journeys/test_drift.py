@@ -151,6 +151,13 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         assert "s/app on web1:\n  app\n    1c1\n    < 2\n    ---\n    > 1\n" in done.stdout
         assert stoker.run("drift", "list", "-o", "name").stdout == "app\n"
         assert "DRIFTED since" in stoker.run("deployment", "show", "s/app").stdout
+        stoker.run("drift", "repair", "--stack", "s", "--wait")
+        assert app.read_text() == "1\n"
+        assert history(stoker)[0] == ("admin", "DONE", "COMPLETE")
+        assert stoker.run("check", "s").stdout.splitlines()[1].split()[2] == "IN_SYNC"
+        refused = stoker.run("drift", "repair", "s/app", check=False)
+        assert (refused.returncode, "is IN_SYNC: only what has drifted is repaired" in refused.stderr) == (5, True)
+        assert stoker.run("drift", "repair", "--all").stdout == "nothing has drifted\n"
 
         other = {"config": {"get_resource": "plain"}, "server": server, "name": "plain"}
         resources |= {"plain": plain, "other": {"type": "OS::Heat::SoftwareDeployment", "properties": other}}

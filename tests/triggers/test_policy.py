@@ -84,7 +84,7 @@ def test_a_retry_is_authorized_again(fleet):
     fleet.end(made, 1)
     govern(fleet, one.id, {"groups": ["puppet"]})
     with pytest.raises(DeploymentRefused):
-        fleet.do(service.retry, made, "bob")
+        fleet.do(service.run_again, made, "bob")
     assert fleet.exact(trigger)["failed"] == 1
 
 

@@ -31,7 +31,7 @@ from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound
 from stoker.model.status import Action, Status
-from stoker.model.wake import DriftChanged, Owner, RunRestarted
+from stoker.model.wake import DriftChanged, Owner
 from stoker.store import checks, configs, deployments, resources, rows, servers, stacks
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
@@ -101,6 +101,24 @@ def remediate(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     checks.save(tx, _enforce(tx, env, deployment, check))
 
 
+def repair(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
+    """
+    Start a remediation that a user requests, and return the deployment.
+
+    Raises Conflict if the deployment has not drifted, runs or is suspended, and DeploymentRefused.
+    """
+    deployment = owners.lock(tx, deployment)
+    check = checks.find(tx, deployment.id)
+    if deployment.status == Status.IN_PROGRESS:
+        raise Conflict(f"The deployment ({deployment.id}) is running: {deployment.status_reason}")
+    if check is None or check.state is not CheckState.DRIFTED:
+        state = check.state if check is not None else "never checked"
+        raise Conflict(f"The deployment ({deployment.id}) is {state}: only what has drifted is repaired.")
+    if _is_suspended(tx, deployment):
+        raise Conflict(f"The deployment ({deployment.id}) is suspended: resume its stack first.")
+    return service.run_again(tx, env, deployment, requested_by)
+
+
 def _record(tx: Tx, before: Check, report: CheckReport) -> Check:
     """Return the check with the reported result."""
     is_drifted, is_in_sync = report.state is CheckState.DRIFTED, report.state is CheckState.IN_SYNC
@@ -154,13 +172,12 @@ def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -
         env.work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id}, at=next_at)
         return check
     try:
-        started = service.restart_run(tx, env, deployment, REQUESTED_BY)
+        started = service.run_again(tx, env, deployment, REQUESTED_BY)
         reason = f"Remediation {check.remediations + 1} has started"
     except DeploymentRefused as error:
         started, reason = deployment, f"The remediation is denied: {error.message}"
     # the job also follows a remediation that fails, after which no check reports
     env.work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id}, at=next_at)
-    tx.wake(Owner.of(started), RunRestarted(started))
     return replace(
         check,
         config_id=started.config_id,

@@ -152,11 +152,11 @@ def lock_failed(tx: Tx, deployment: Deployment) -> Deployment:
     return failed
 
 
-def retry(tx: Tx, env: DeploymentEnv, failed: Deployment, requested_by: str) -> Deployment:
-    """Run a failed deployment, as ``lock_failed`` returns it, again in place."""
-    retried = restart_run(tx, env, failed, requested_by)
-    tx.wake(wake.Owner.of(retried), wake.RunRestarted(retried))
-    return retried
+def run_again(tx: Tx, env: DeploymentEnv, ended: Deployment, requested_by: str) -> Deployment:
+    """Run a locked deployment that has ended again in place, and tell its owner. Raises DeploymentRefused."""
+    started = restart_run(tx, env, ended, requested_by)
+    tx.wake(wake.Owner.of(started), wake.RunRestarted(started))
+    return started
 
 
 def remove(

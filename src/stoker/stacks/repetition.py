@@ -37,14 +37,14 @@ def retry(tx: Tx, engine: Engine, deployment: Deployment, requested_by: str) -> 
     """
     failed = service.lock_failed(tx, deployment)
     if failed.resource_id is None:
-        return service.retry(tx, engine.env, failed, requested_by)
+        return service.run_again(tx, engine.env, failed, requested_by)
     resource, root = _resource_and_root(tx, failed)
     if root.status is Status.IN_PROGRESS:
         raise ActionInProgress(f"Stack {root.name} already has an action ({root.action}) in progress.")
     if root.action in (Action.DELETE, Action.SUSPEND):
         raise Conflict(f"Stack {root.name} is in {root.action}_{root.status}: {root.action.lower()} it again.")
     if resource.status is Status.COMPLETE:
-        return service.retry(tx, engine.env, failed, requested_by)
+        return service.run_again(tx, engine.env, failed, requested_by)
     if resource.status is not Status.FAILED or resource.action not in _REPEATED:
         raise Conflict(
             f"The resource {resource.name} is {resource.action}_{resource.status}: update stack {root.name} instead."

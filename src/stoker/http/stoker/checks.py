@@ -9,9 +9,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.deployments import checks as deployment_checks
-from stoker.http import paged_list
+from stoker.deployments import drift, representation
+from stoker.http import audit_trail, paged_list
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill
+from stoker.http.heat.deployments import SoftwareDeployment
 from stoker.http.heat.runs import RunChange
 from stoker.http.request_context import RequestContext, Response
 from stoker.model import selectors
@@ -125,6 +127,15 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     (shown,) = _serialize(tx, request, rows)
     shown.changes = [RunChange(**tx.secrets.redact(dict(change))) for change in rows[0].check.changes]
     return {"check": shown}
+
+
+@operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,))
+def repair(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """Run a deployment that has drifted again: the same config with the same inputs. Raises Conflict."""
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    audit_trail.describe_deployment(tx, request, deployment)
+    repaired = drift.repair(tx, request.app.engine.env, deployment, request.user.user_name)
+    return {"software_deployment": representation.deployment(tx, repaired)}
 
 
 def _server_ids(tx: Tx, request: RequestContext, named: Iterable[str] | None, selector: str | None) -> Collection[str]:

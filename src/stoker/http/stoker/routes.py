@@ -38,6 +38,7 @@ ROUTES = [
     Route("POST", _CHECKS, WRITE, checks.create, action="check deployments"),
     Route("GET", _CHECKS, READ, checks.index),
     Route("GET", _CHECKS + "/{deployment_id}", READ, checks.show),
+    Route("POST", _CHECKS + "/{deployment_id}/repair", WRITE, checks.repair, action="repair"),
     Route("POST", _TRIGGERS, WRITE, triggers.create, action="create trigger"),
     Route("GET", _TRIGGERS, READ, triggers.index),
     Route("GET", _TRIGGER, READ, triggers.show),
