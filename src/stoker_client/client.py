@@ -6,17 +6,13 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from stoker_client.audit import Audit
-from stoker_client.catalog import Catalog
 from stoker_client.checks import Checks
+from stoker_client.collection import Anything, Collection, Versions
 from stoker_client.configs import Configs
 from stoker_client.deployments import Deployments
-from stoker_client.enrollments import Enrollments
-from stoker_client.hooks import Hooks
 from stoker_client.identity import Identity
-from stoker_client.relays import Relays
-from stoker_client.schedules import Schedules
 from stoker_client.servers import Servers
+from stoker_client.shapes import Decision, Enrollment, Schedule
 from stoker_client.stacks import Stacks
 from stoker_client.templates_api import Templates
 from stoker_client.triggers import Triggers
@@ -43,15 +39,21 @@ class Client:
         self.configs = Configs(wire)
         self.deployments = Deployments(wire)
         self.checks = Checks(wire)
-        self.relays = Relays(wire)
+        self.relays: Collection[Anything] = Collection(wire, "/relays", "relay")
         self.servers = Servers(wire)
-        self.enrollments = Enrollments(wire)
+        self.enrollments: Collection[Enrollment] = Collection(wire, "/enrollments", "enrollment")
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
-        self.schedules = Schedules(wire)
-        self.catalog = Catalog(wire)
-        self.hooks = Hooks(wire)
-        self.audit = Audit(wire)
+        #: Triggers at set times.
+        self.schedules: Collection[Schedule] = Collection(
+            wire, "/software_schedules", "schedule", key="software_schedule", wraps_body=True
+        )
+        self.catalog = Versions(wire, "/catalog", "catalog entry", key="entry", plural="entries")
+        #: Stored hooks. Their ``content`` is base64.
+        self.hooks = Versions(wire, "/hooks", "hook")
+        #: Entries of the audit log, newest first: of the project, and of no project.
+        self.audit: Collection[Decision] = Collection(wire, "/audit", "audit", plural="audit", has_pages=True)
+        self.site_audit: Collection[Decision] = Collection(wire, "/audit/site", "audit", plural="audit", has_pages=True)
         self.identity = Identity(wire)
 
     def on_warning(self, callback: Callable[[str], None]) -> None:

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
+from stoker_client.collection import Collection
 from stoker_client.configs import Configs
 from stoker_client.errors import BadInput, NoEvents
 from stoker_client.events import follow
-from stoker_client.parts import part, segment
+from stoker_client.parts import part
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
 from stoker_client.sse import Event
@@ -24,27 +25,22 @@ DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeploym
 _NEVER = 2**31 - 1  # the largest sequence number that services accept; no log chunk has a larger one
 
 
-class Deployments:
-    """Calls to the API of software deployments."""
+class Deployments(Collection[Deployment]):
+    """Software deployments. ``ref`` may also be ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+        super().__init__(wire, "/software_deployments", "deployment", key="software_deployment")
 
-    def all(self, server_id: str | None = None) -> list[Deployment]:
+    def all(self, *, server_id: str | None = None, **_: object) -> list[Deployment]:
         """
         Return the deployments of the project, or of one server, oldest first.
 
         Stoker names what a deployment belongs to, as in ``show``; Heat does not.
         """
-        answer = self._wire.get("/software_deployments", {"server_id": server_id, "names": "true"})
-        return cast(list[Deployment], part(answer, "software_deployments"))
+        return super().all(server_id=server_id, names="true")
 
     def find_id(self, ref: str) -> str:
-        """
-        Return the id of a deployment by its name, a prefix of its id, or ``STACK/RESOURCE``.
-
-        Raises NotFound or Ambiguous.
-        """
+        """Return the id of a deployment. Raises NotFound or Ambiguous."""
         if is_id(ref):
             return ref
         if "/" in ref:
@@ -64,36 +60,30 @@ class Deployments:
             raise BadInput(f"{ref} is no deployment, but an {kind}; `stoker stack resources` shows what the stack has")
         return str(resource.get("physical_resource_id"))
 
-    def show(self, id_: str, *, patient: bool = False) -> Deployment:
+    def show(self, ref: str, *, patient: bool = False) -> Deployment:
         """Return one deployment. ``patient`` waits for a service that restarts."""
-        answer = self._wire.get(_path(id_), {"names": "true"}, patient=patient)
-        return cast(Deployment, part(answer, "software_deployment"))
+        return self._one(self._wire.get(self._path_of(ref), {"names": "true"}, patient=patient))
 
-    def create(self, body: Mapping[str, Any]) -> Deployment:
-        """Create a deployment of a config on a server."""
-        answer = self._wire.send("POST", "/software_deployments", body)
-        return cast(Deployment, part(answer, "software_deployment"))
-
-    def delete(self, id_: str, *, force: bool = False) -> None:
+    def delete(self, ref: str, *, force: bool = False) -> None:
         """
         Delete a deployment. Its derived config remains until ``Configs.delete_derived``.
 
         With ``force``, no run undoes the deployment first.
         """
-        self._wire.send("DELETE", f"{_path(id_)}?force=true" if force else _path(id_))
+        path = self._path_of(ref)
+        self._wire.send("DELETE", f"{path}?force=true" if force else path)
 
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
-        return cast(list[Run], part(self._wire.get(f"{_path(id_)}/runs"), "runs"))
+        return cast(list[Run], part(self._wire.get(f"{self._path_of(id_)}/runs"), "runs"))
 
     def cancel(self, id_: str, *, force: bool = False) -> Deployment:
         """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
-        body = {"force": True} if force else {}
-        return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/cancel", body), "software_deployment"))
+        return self._send("POST", f"{self._path_of(id_)}/cancel", {"force": True} if force else {})
 
     def retry(self, id_: str) -> Deployment:
         """Run a failed deployment again, with the same id."""
-        return cast(Deployment, part(self._wire.send("POST", f"{_path(id_)}/retry", {}), "software_deployment"))
+        return self._send("POST", f"{self._path_of(id_)}/retry", {})
 
     def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
         """
@@ -102,7 +92,7 @@ class Deployments:
         ``wait`` is the number of seconds that the service may delay its answer until output arrives or the run ends.
         """
         query = {"after": after, "wait": wait or None}
-        page = self._wire.get(f"{_path(id_)}/logs", query, patient=bool(wait), wait=wait)
+        page = self._wire.get(f"{self._path_of(id_)}/logs", query, patient=bool(wait), wait=wait)
         part(page, "logs")
         return cast(LogPage, page)
 
@@ -115,7 +105,7 @@ class Deployments:
 
     def events(self, id_: str) -> Iterator[Event]:
         """Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``."""
-        return follow(self._wire, f"{_path(id_)}/logs")
+        return follow(self._wire, f"{self._path_of(id_)}/logs")
 
     def stream(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far and new chunks until the deployment ends."""
@@ -167,7 +157,3 @@ def _breathe(since: float) -> None:
     """Limit the request rate if the service does not delay its answers."""
     if time.monotonic() - since < 0.5:
         time.sleep(0.5)
-
-
-def _path(id_: str) -> str:
-    return f"/software_deployments/{segment(id_)}"

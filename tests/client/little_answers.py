@@ -16,3 +16,8 @@ class Answer(Exception):
 
 def new_id() -> str:
     return str(uuid.uuid4())
+
+
+def deployment_of(server: str) -> str:
+    """The id of the deployment that a trigger makes on a server."""
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, server))

@@ -15,7 +15,7 @@ from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from client import little_extensions
-from client.little_answers import TIME, Answer, new_id
+from client.little_answers import TIME, Answer, deployment_of, new_id
 from client.little_extensions import Extensions
 from client.little_story import DROP, Raw, Story, Wait, numbered
 
@@ -315,7 +315,7 @@ class LittleHeat(Extensions):
         targets = []
         for position, name in enumerate(servers):
             server = next((s for s in self.servers.values() if s["name"] == name), None) or self.add_server(name)
-            id_ = f"deployment-of-{name}"
+            id_ = deployment_of(name)
             self.deployments[id_] = {"id": id_, "status": "IN_PROGRESS", "status_reason": "", "log": []}
             named = {"server_id": server["id"], "server_name": name, "deployment_id": id_, "name": f"{name} BACKUP"}
             targets.append({"position": position, "status": "QUEUED", "status_reason": None, "run": None, **named})

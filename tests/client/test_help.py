@@ -46,13 +46,13 @@ def modules_after(spawn, *args: str) -> set[str]:
     "args",
     [["--help"], ["stack", "--help"], ["deployment", "--help"], ["trigger", "--help"], ["--version"], ["version"]],
 )
-def test_help_imports_nothing_heavy_and_no_command(spawn, args):
+def test_help_imports_nothing_heavy_and_no_other_command(spawn, args):
     loaded = modules_after(spawn, *args)
 
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
         name for name in loaded if name.startswith("stoker_client.cli.") and not name.rpartition(".")[2].startswith("_")
-    } <= {"stoker_client.cli.main", "stoker_client.cli.version"}
+    } <= {"stoker_client.cli.main", f"stoker_client.cli.{args[0]}"}
 
 
 @pytest.mark.parametrize("group", ["stack", "config", "deployment", "server", "trigger", "schedule", "audit"])
@@ -73,7 +73,7 @@ def test_help_lists_every_command_with_a_line(stoker):
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
     context = click.Context(group)
     found = []
-    for name in _lazy.LazyGroup.list_commands(group, context):
+    for name in group.list_commands(context):
         if path or name in TOP:
             command = group.get_command(context, name)
             found.append((*path, name))

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from client import little_heat
+from client.little_answers import deployment_of
 from client.little_heat import SOURCE
 from client.little_story import DROP, END, Wait, target, trigger
 from client.test_wait import everything
@@ -124,7 +125,7 @@ def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker
 
 def test_the_reason_of_a_failure_may_be_in_the_deployment(heat, stoker):
     known = heat.add_trigger("db1")
-    heat.deployments["deployment-of-db1"]["output_values"] = {"deploy_stderr": "asked for\n"}
+    heat.deployments[deployment_of("db1")]["output_values"] = {"deploy_stderr": "asked for\n"}
     heat.story = [target(0, "FAILED", "it broke"), trigger("FAILED", failed=1), END]
 
     result = stoker("trigger", "show", "-f", known["id"])

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from client import little_heat
+from client.little_answers import deployment_of
 from client.little_heat import TIME, LittleHeat
 from client.little_story import DROP, END, Raw, Say, target, trigger
 from stoker_client import pagination
@@ -166,8 +167,8 @@ def test_show_prints_every_server(heat, stoker):
     shown = stoker("trigger", "show", known["id"])
 
     rows = [line.split() for line in shown.out.splitlines()]
-    assert ["db1", "RUNNING", "40", "deployment-of-db1", "half", "way"] in rows
-    assert ["db2", "FAILED", "3", "2.0", "deployment-of-db2", "no", "space"] in rows
+    assert ["db1", "RUNNING", "40", deployment_of("db1"), "half", "way"] in rows
+    assert ["db2", "FAILED", "3", "2.0", deployment_of("db2"), "no", "space"] in rows
     assert made(stoker("trigger", "show", known["id"], "-o", "json")) == known
 
 
@@ -184,9 +185,9 @@ def add_databases(heat):
 def test_several_deployments_on_a_server_have_different_names(heat, stoker):
     known = add_databases(heat)
     rows = [line.split() for line in stoker("trigger", "show", known["id"]).out.splitlines()]
-    assert ["db1/a", "COMPLETE", "0", "deployment-of-db1", "size=5", "a"] in rows
-    assert ["db1/b", "COMPLETE", "0", "deployment-of-db1", "size=5", "b"] in rows
-    assert ["db2", "COMPLETE", "0", "deployment-of-db2", "size=5", "a"] in rows
+    assert ["db1/a", "COMPLETE", "0", deployment_of("db1"), "size=5", "a"] in rows
+    assert ["db1/b", "COMPLETE", "0", deployment_of("db1"), "size=5", "b"] in rows
+    assert ["db2", "COMPLETE", "0", deployment_of("db2"), "size=5", "a"] in rows
     written(heat, "db1", chunk(1, "stdout", "hi\n"))
     assert stoker("trigger", "logs", known["id"]).out == "db1/a | hi\ndb1/b | hi\n"
 
@@ -207,7 +208,7 @@ def test_outputs_are_shown_for_each_target(heat, stoker):
         "db1/a",
         "size",
         "5 a",
-        "deployment-of-db1",
+        deployment_of("db1"),
     )
     missing = stoker("trigger", "outputs", known["id"], "sise")
     assert (missing.code, "has no output 'sise'; it has: size" in missing.err) == (1, True)
@@ -279,7 +280,7 @@ def chunk(seq: int, stream: str, data: str, **more):
 
 
 def written(heat, name: str, *chunks):
-    heat.deployments[f"deployment-of-{name}"]["log"].extend(chunks)
+    heat.deployments[deployment_of(name)]["log"].extend(chunks)
 
 
 def log(heat, name: str, one) -> Say:

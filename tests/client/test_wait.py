@@ -14,8 +14,7 @@ from rich.console import Console
 
 from client.little_heat import SOURCE, Frame, resource
 from stoker_client import watch
-from stoker_client.cli._last_output import LastOutput, last_line
-from stoker_client.cli._live import Clock, LiveTree
+from stoker_client.cli._live import Clock, LastOutput, LiveTree, last_line
 from stoker_client.shapes import Event
 from stoker_client.stacks import Operation
 from stoker_client.watch import Snapshot, read_events
@@ -309,7 +308,7 @@ def test_without_last_output_in_the_resource_the_log_is_read(client, heat):
 
 
 def test_a_service_without_logs_is_requested_once(client, heat):
-    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id="nope")
+    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id="0" * 32)
     words = LastOutput(client.deployments)
 
     assert [words(busy), words(busy)] == ["", ""]

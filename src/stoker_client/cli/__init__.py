@@ -1,8 +1,8 @@
 """
-The ``stoker`` command. Each file is a command, and each folder a group; names with a leading ``_`` are helpers.
+The ``stoker`` command. Each module is a command or a group of commands; names with a leading ``_`` are helpers.
 
-A command's file defines a click command named ``command``. Its module docstring is the help text. Groups show the first
-line without importing the file. Example of a file ``hello.py`` in a group's folder::
+A module defines ``command``. Its docstring is the help text, whose first line ``stoker --help`` shows without an import.
+Example of a module ``hello.py``::
 
     '''Greet a server.'''
 
@@ -12,4 +12,6 @@ line without importing the file. Example of a file ``hello.py`` in a group's fol
     @click.argument("server")
     def command(server: str) -> None:
         click.echo(f"Hello, {server}.")
+
+Commands of a group are functions of its module, such as ``server.py``, or entry points of other packages.
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import click
 
@@ -17,7 +17,12 @@ Result = TypeVar("Result")
 
 
 class Batch:
-    """Prints failures as they happen, and ends the command with their exit code."""
+    """
+    Prints failures as they happen, and ends the command with their exit code::
+
+        with Batch() as batch:
+            batch.each(names, delete)
+    """
 
     def __init__(self) -> None:
         self._code = 0
@@ -34,20 +39,21 @@ class Batch:
                 self._code = code if self._code in (0, code) else FAILED
         return results
 
-    def exit(self) -> None:
-        """End the command with the exit code of the failures, if any."""
-        if self._code:
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and self._code:
             raise click.exceptions.Exit(self._code)
 
 
 def delete_each(refs: Sequence[str], noun: str, delete: Callable[[str], object], *, yes: bool) -> None:
     """Ask for confirmation, unless ``yes``; call ``delete`` for each of ``refs`` and print the deleted objects."""
     confirm_deletion(f"{noun} {', '.join(refs)}", yes=yes)
-    batch = Batch()
 
     def act(ref: str) -> None:
         delete(ref)
         echo(f"{noun} {ref} deleted")
 
-    batch.each(refs, act)
-    batch.exit()
+    with Batch() as batch:
+        batch.each(refs, act)

@@ -27,6 +27,10 @@ def entry_points(group: str) -> Iterable[EntryPoint]:
     return read(group=group)
 
 
+#: Longest help text of a command in the list of a group; a longer one is cut.
+_SHORT = 200
+
+
 @dataclass(frozen=True)
 class Found:
     """A command's file and its loader."""
@@ -46,23 +50,12 @@ def _docstring(file: Path) -> str:
         return ""  # a broken add-on has no help; running it shows the error
 
 
-def _constant(file: Path, name: str) -> str | None:
-    """Return the string that the file assigns to ``name``, without executing the file."""
-    for node in ast.parse(file.read_bytes()).body:
-        if isinstance(node, ast.Assign) and any(isinstance(to, ast.Name) and to.id == name for to in node.targets):
-            return str(ast.literal_eval(node.value))
-    return None
+class Group(click.Group):
+    """A group whose commands are its own and, optionally, the entry points of ``entry_group``."""
 
-
-class LazyGroup(click.Group):
-    """A group whose commands are the files of a folder, and optionally the entry points of a group."""
-
-    def __init__(
-        self, package: str, folder: Path, *, entry_group: str = "", default: str | None = None, **more: Any
-    ) -> None:
-        super().__init__(**more)
-        self._package = package
-        self._folder = folder
+    def __init__(self, *, entry_group: str = "", default: str | None = None, **more: Any) -> None:
+        """``default``: the command that receives words which begin with no command's name."""
+        super().__init__(no_args_is_help=True, **more)
         self._entry_group = entry_group
         self._default = default
 
@@ -74,14 +67,14 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return all names, sorted."""
-        return sorted({name for name, _ in self._find_commands()} | set(super().list_commands(ctx)))
+        return sorted({*dict(self.find_commands()), *super().list_commands(ctx)})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return the command."""
-        command = dict(_from_folder(self._package, self._folder)).get(cmd_name) or dict(self._find_commands()).get(
-            cmd_name
-        )
-        return command.load() if command else super().get_command(ctx, cmd_name)
+        """Return the command. A built-in command takes precedence over an entry point of the same name."""
+        if own := super().get_command(ctx, cmd_name):
+            return own
+        command = dict(self.find_commands()).get(cmd_name)
+        return command.load() if command else None
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -95,66 +88,58 @@ class LazyGroup(click.Group):
                 raise
             raise click.UsageError(f"{error.message} Did you mean '{similar[0]}'?", ctx) from None
 
-    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands in the help text, without importing them."""
-        rows = [(name, command.short_help()) for name, command in sorted(dict(self._find_commands()).items())]
-        if rows:
-            with formatter.section("Commands"):
-                formatter.write_dl(rows)
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands in the help text, without importing those of other files."""
+        rows = {name: command.short_help() for name, command in self.find_commands()}
+        rows |= {name: command.get_short_help_str(_SHORT).rstrip(".") for name, command in self.commands.items()}
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(rows.items()))
 
-    def _find_commands(self) -> Iterator[tuple[str, Found]]:
-        """Yield entry points first, so that a built-in command of the same name replaces them."""
+    def find_commands(self) -> Iterator[tuple[str, Found]]:
+        """Yield the commands that are not imported yet, by name."""
         if self._entry_group:
             for entry in entry_points(self._entry_group):
                 yield entry.name, _from_entry(entry)
-        yield from _from_folder(self._package, self._folder)
 
 
-def _from_folder(package: str, folder: Path) -> Iterator[tuple[str, Found]]:
-    for path in folder.iterdir():
-        if path.stem.startswith("_") or path.stem == "main":
-            continue
-        name, module = path.stem.replace("_", "-"), f"{package}.{path.stem}"
-        if path.suffix == ".py":
-            yield name, Found(path, _Module(name, module, path))
-        elif (path / "__init__.py").is_file():
-            yield name, Found(path / "__init__.py", _Folder(name, module, path))
+class RootGroup(Group):
+    """The group of ``stoker`` itself: its commands are the modules of a package as well."""
+
+    def __init__(self, *, package: str, folder: Path, **more: Any) -> None:
+        super().__init__(**more)
+        self._package = package
+        self._folder = folder
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return the command. Entry points are read only for a name that no module has."""
+        command = dict(self._find_modules()).get(cmd_name)
+        return command.load() if command else super().get_command(ctx, cmd_name)
+
+    def find_commands(self) -> Iterator[tuple[str, Found]]:
+        """Yield entry points first, so that a module of the same name replaces them."""
+        yield from super().find_commands()
+        yield from self._find_modules()
+
+    def _find_modules(self) -> Iterator[tuple[str, Found]]:
+        for path in self._folder.glob("*.py"):
+            if not path.stem.startswith("_") and path.stem != "main":
+                name = path.stem.replace("_", "-")
+                yield name, Found(path, _Module(name, f"{self._package}.{path.stem}"))
 
 
 @dataclass(frozen=True)
 class _Module:
-    """Loads the command of one file."""
+    """Loads the command of one module, whose docstring is the help text."""
 
     name: str
     module: str
-    file: Path
 
     def __call__(self) -> click.Command:
-        command: click.Command = import_module(self.module).command
+        module = import_module(self.module)
+        command: click.Command = module.command
         command.name = self.name
-        command.help = command.help or _docstring(self.file)
+        command.help = command.help or module.__doc__
         return command
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """Creates the group of one folder."""
-
-    name: str
-    package: str
-    folder: Path
-
-    def __call__(self) -> click.Command:
-        file = self.folder / "__init__.py"
-        return LazyGroup(
-            self.package,
-            self.folder,
-            entry_group=_constant(file, "ENTRY_GROUP") or "",
-            default=_constant(file, "DEFAULT"),
-            name=self.name,
-            help=_docstring(file),
-            no_args_is_help=True,
-        )
 
 
 def _from_entry(entry: EntryPoint) -> Found:

@@ -31,3 +31,6 @@ def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None
     if re.fullmatch(r"[1-9][0-9]{0,8}", text, re.ASCII):
         return int(text)
     raise click.UsageError(f"--canary is a number of servers, or a percentage such as 10%, not {text!r}")
+
+
+wait_option = click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")

@@ -286,6 +286,11 @@ def inline(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
+def join_labels(thing: Row) -> str:
+    """Return the text of an object's labels in a cell of a list."""
+    return ", ".join(f"{name}={value}" for name, value in sorted((thing.get("labels") or {}).items()))
+
+
 def block(value: Any) -> str:
     """Return the text of a value with the width of the table: structures as YAML."""
     return to_yaml(value).rstrip("\n") if isinstance(value, dict | list) and value else inline(value)

@@ -8,7 +8,6 @@ import click
 
 from stoker_client.cli._options import together
 from stoker_client.cli._values import merge, pair
-from stoker_client.templates.bundle import collect
 
 stack_options = together([
     click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
@@ -25,7 +24,6 @@ stack_options = together([
     ),
     click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="The time limit of the operation."),
     click.option("--tags", metavar="A,B", help="Tags, separated by commas."),
-    click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails."),
 ])  # fmt: skip
 
 
@@ -40,8 +38,12 @@ class StackInput:
     timeout: int | None
     tags: str | None
 
-    def body(self) -> dict[str, Any]:
-        """Return the request, with all files read."""
+    def body(self, *, required: str) -> dict[str, Any]:
+        """Return the request, with all files read. Raises UsageError with ``required`` if the template is missing."""
+        if required and self.template is None:
+            raise click.UsageError(required)
+        from stoker_client.templates.bundle import collect  # imported here because help texts do not need PyYAML
+
         body = collect(self.template, self.environments).body()
         body["parameters"] = merge(self.parameters, self.parameter_files, "--parameter-file")
         if self.timeout:

@@ -3,8 +3,6 @@
 import sys
 
 from stoker_client.cli._failures import failure_lines, logs_hint
-from stoker_client.cli._last_output import LastOutput
-from stoker_client.cli._live import Lines, LiveTree, Progress
 from stoker_client.cli._output import Output, echo, emit_data, emit_list, emit_one, open_console
 from stoker_client.client import Client
 from stoker_client.errors import ClientError, NotFound
@@ -49,6 +47,9 @@ def wait_deleted(client: Client, operation: Operation) -> None:
 
 
 def _display(client: Client, operation: Operation) -> Snapshot:
+    # imported here because rich is slow, and only watching needs it
+    from stoker_client.cli._live import LastOutput, Lines, LiveTree, Progress
+
     is_tree = sys.stderr.isatty()
     progress: Progress = LiveTree(open_console(stderr=True), LastOutput(client.deployments)) if is_tree else Lines()
     with progress:

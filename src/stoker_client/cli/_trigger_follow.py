@@ -1,21 +1,67 @@
-"""
-The option ``--follow`` for triggers: the state of each server, failures as they happen, and the highest exit code.
-"""
+"""Prints triggers: once, or until they end with the state of each server and failures as they happen."""
+
+from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from stoker_client.cli._output import echo, open_console, printable
+from stoker_client.cli._output import Output, echo, emit_data, emit_one, open_console, printable
 from stoker_client.cli._targets import counts, run_of, title
-from stoker_client.cli._trigger_views import TriggerLines, TriggerTable, View
 from stoker_client.client import Client
 from stoker_client.errors import Refused
 from stoker_client.failure_text import failure_text
-from stoker_client.shapes import Target
+from stoker_client.shapes import Target, Trigger
 from stoker_client.trigger_watch import Watch
+
+if TYPE_CHECKING:
+    from stoker_client.cli._trigger_views import View
+
+
+FIELDS = (
+    "id", "name", "action", "source", "status", "status_reason", "total", "queued", "running", "complete", "failed",
+    "cancelled", "changed", "unchanged", "input_values", "max_concurrent", "max_fail_percentage", "canary",
+    "requested_by", "schedule_id", "creation_time", "end_time",
+)  # fmt: skip
+
+follow_option = click.option(
+    "-f", "--follow", is_flag=True, help="Show all servers until the trigger ends; exit with the highest exit code."
+)
+
+
+def emit_trigger(output: Output, trigger: Trigger) -> None:
+    """Print a trigger that has begun."""
+    emit_one(output, {name: value for name, value in trigger.items() if name != "targets" or output.is_data}, FIELDS)
+
+
+@contextmanager
+def explaining_interrupt(what: str) -> Iterator[None]:
+    """Print a message after Ctrl-C, which ends only the watch. ``what`` describes the trigger's state."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        echo(f"stoker: no longer watching; {what}", err=True)
+        raise
+
+
+def describe_continuation(id_: str, again: str = "") -> str:
+    """Return a message for a trigger that continues. ``again`` is the command that shows it later."""
+    again = again or f"stoker trigger show --follow {id_}"
+    return f"the trigger continues: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
+
+
+def follow_trigger(ctx: click.Context, client: Client, id_: str, output: Output) -> NoReturn:
+    """Show a trigger until it ends, and end the command with the highest exit code of its runs."""
+    with explaining_interrupt(describe_continuation(id_)):
+        watch = follow(client, id_)
+    if output.is_data:
+        emit_data(output.form, {**watch.trigger, "targets": watch.targets})
+    if line := failure_line(watch):
+        echo(f"stoker: {line}", err=True)
+    ctx.exit(watch.exit_code)
 
 
 def follow(client: Client, id_: str) -> Watch:
@@ -34,13 +80,6 @@ def follow(client: Client, id_: str) -> Watch:
     return watch
 
 
-def exit_with(ctx: click.Context, watch: Watch) -> NoReturn:
-    """End the command with the highest exit code of the runs, and print a failure on stderr."""
-    if line := failure_line(watch):
-        echo(f"stoker: {line}", err=True)
-    ctx.exit(watch.exit_code)
-
-
 def failure_line(watch: Watch) -> str:
     """Return a line about the result of a trigger, or "" if it is complete."""
     trigger = watch.trigger
@@ -50,6 +89,9 @@ def failure_line(watch: Watch) -> str:
 
 
 def _view() -> View:
+    # imported here because rich is slow, and only watching needs it
+    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
+
     if not sys.stderr.isatty():
         return TriggerLines()
     return TriggerTable(open_console(stderr=True))

@@ -10,8 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stoker_client.cli._last_output import last_line
-from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, one_line
+from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, last_line, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._targets import counts, order, run_of, seconds_of, state_of, summary_of, title
 

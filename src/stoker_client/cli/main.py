@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from stoker_client.cli._exit_codes import INTERRUPTED, MEANINGS, exit_code
-from stoker_client.cli._lazy import LazyGroup
+from stoker_client.cli._lazy import RootGroup
 from stoker_client.cli._output import echo, wants_color
 from stoker_client.cli._session import Session
 from stoker_client.cli._version import own_version
@@ -26,12 +26,11 @@ _CLOUD = "--os-cloud"
 
 
 @click.group(
-    cls=LazyGroup,
+    cls=RootGroup,
     package=__package__,
     folder=Path(__file__).parent,
     entry_group="stoker.commands",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    no_args_is_help=True,
     epilog="\b\nExit codes:\n"
     + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())
     + "\n`run` and `trigger --follow` end with the highest exit code of their scripts instead.",

@@ -12,8 +12,7 @@ from osc_lib.exceptions import CommandError
 
 from stoker_client import triggers
 from stoker_client.adhoc import exit_code
-from stoker_client.cli._trigger_follow import failure_line, follow
-from stoker_client.cli._trigger_result import describe_continuation, explaining_interrupt
+from stoker_client.cli._trigger_follow import describe_continuation, explaining_interrupt, failure_line, follow
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
@@ -81,7 +80,7 @@ class TriggerDeployment(command.ShowOne):
         client = client_of(self)
         request = _request(parsed_args)
         if parsed_args.config:
-            request["config_id"] = client.configs.find(parsed_args.config)["id"]
+            request["config_id"] = client.configs.find_id(parsed_args.config)
         trigger = client.triggers.create(request)
         if parsed_args.wait:
             with explaining_interrupt(

@@ -1,0 +1,164 @@
+"""The command ``stoker deployment logs``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import click
+
+from stoker_client.cli._durations import parse_duration
+from stoker_client.cli._log_output import LogPrinter, stream_option
+from stoker_client.cli._output import data_option, echo, emit_data, raw_option
+from stoker_client.cli._session import Session
+from stoker_client.deployments import Deployments
+from stoker_client.errors import NotFound
+from stoker_client.log_text import last_lines
+from stoker_client.shapes import LogChunk, Run
+
+
+class _Since(click.ParamType[datetime]):
+    """A duration before now (``90s``, ``10m``, ``2h``, ``1d``) or a time (``2031-05-06T02:30:00Z``)."""
+
+    name = "since"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
+        """Return the time in UTC."""
+        duration = parse_duration(str(value))
+        if duration is not None:
+            return datetime.now(UTC) - duration
+        try:
+            moment = datetime.fromisoformat(str(value))
+        except ValueError:
+            self.fail(
+                f"{value!r} is neither a duration (90s, 10m, 2h, 1d) nor a time (2031-05-06T02:30:00Z)", param, ctx
+            )
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+@click.command("logs")
+@click.argument("deployment")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
+@click.option(
+    "--run",
+    "number",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The run with this number; `history` lists the runs.",
+)
+@click.option("--all", "all_", is_flag=True, help="All runs, oldest first, with a line before each.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines of each run.")
+@click.option("--since", type=_Since(), metavar="TIME", help="Only newer output: 10m, 2h, 1d or a time in ISO 8601.")
+@click.option("--timestamps", is_flag=True, help="Begin every line with its time.")
+@stream_option
+@raw_option
+@data_option
+@click.pass_obj
+def logs(
+    session: Session,
+    /,
+    *,
+    deployment: str,
+    follow: bool,
+    number: int | None,
+    all_: bool,
+    tail: int | None,
+    since: datetime | None,
+    timestamps: bool,
+    stream: str | None,
+    raw: bool,
+    form: str,
+) -> None:
+    """Print the output of a deployment: its standard output on standard output, its standard error on standard error.
+
+    Without --run or --all, show the newest run.
+
+    \b
+      stoker deployment logs web/app1 --follow
+      stoker deployment logs web/app1 --run 2 --tail 20
+      stoker deployment logs web/app1 --since 10m --timestamps
+    """
+    if all_ and (number is not None or follow):
+        raise click.UsageError(f"give either --all or {'--follow' if follow else '--run'}")
+    deployments = session.client.deployments
+    id_ = deployments.find_id(deployment)
+    log = _Log(deployments, id_, stream, since, tail)
+    printer = LogPrinter(form, raw=raw, timestamps=timestamps)
+    runs = deployments.runs(id_)
+    if all_ and form == "table":
+        for run in reversed(runs):
+            echo(_separator(run))
+            printer.all(log.written([run]))
+    elif follow:
+        printer.all(log.follow(_chosen(runs, number, deployment)))
+    else:
+        chunks = log.written(None if all_ else _chosen(runs, number, deployment))
+        if form == "table":
+            printer.all(chunks)
+        else:
+            emit_data(form, list(chunks))
+
+
+def _chosen(runs: Sequence[Run], number: int | None, deployment: str) -> Sequence[Run] | None:
+    """Return the requested run, or else the newest; None if the service has no history of runs."""
+    if number is None:
+        return runs[:1] or None
+    for run in runs:
+        if run.get("number") == number:
+            return [run]
+    numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
+    raise NotFound(f"deployment {deployment} has no run {number}; it has: {numbers}", 404)
+
+
+def _separator(run: Run) -> str:
+    times = f"{run.get('start_time') or 'not begun'} to {run.get('end_time') or 'now'}"
+    code = run.get("status_code")
+    words = (run.get("action"), run.get("status") or run.get("state"), None if code is None else f"exit {code}", times)
+    return f"==> run {run.get('number')}: {', '.join(str(word) for word in words if word)} <=="
+
+
+@dataclass(frozen=True)
+class _Log:
+    """The selected part of a deployment's log."""
+
+    deployments: Deployments
+    id: str
+    stream: str | None
+    since: datetime | None
+    tail: int | None
+
+    def written(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        """Yield the log so far, of ``runs`` or of all runs."""
+        chunks = self._select(self.deployments.logs(self.id), runs)
+        yield from chunks if self.tail is None else last_lines(chunks, self.tail)
+
+    def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        """Yield the log so far, and new chunks until the deployment ends."""
+        if self.tail is None:
+            yield from self._select(self.deployments.stream(self.id), runs)
+            return
+        so_far = list(self.deployments.logs(self.id))
+        yield from last_lines(self._select(so_far, runs), self.tail)
+        for page in self.deployments.follow(self.id, so_far[-1]["seq"] if so_far else 0):
+            yield from self._select(page["logs"], runs)
+
+    def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
+        config_ids = None if runs is None else {run.get("config_id") or "" for run in runs}
+        return (
+            chunk for chunk in _of_runs(chunks, config_ids)
+            if self.stream in (None, chunk["stream"]) and _is_since(chunk, self.since)
+        )  # fmt: skip
+
+
+def _is_since(chunk: LogChunk, moment: datetime | None) -> bool:
+    """Whether ``chunk`` was written at ``moment`` or later. Chunks of a service without times always match."""
+    time = chunk.get("time")
+    return moment is None or not time or datetime.fromisoformat(time) >= moment.replace(microsecond=0)
+
+
+def _of_runs(chunks: Iterable[LogChunk], configs: set[str] | None) -> Iterator[LogChunk]:
+    """
+    Return the chunks of the runs with these configs, or all chunks if ``configs`` is None. Each run has its own config.
+    """
+    return (chunk for chunk in chunks if configs is None or chunk.get("config_id") in (None, *configs))

@@ -1,0 +1,75 @@
+"""Nouns: the kinds of objects, with the commands that all kinds have alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from stoker_client.cli._batch import delete_each
+from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._output import Output, Row, emit_list, emit_one, list_options, output_option
+from stoker_client.cli._session import Session
+
+if TYPE_CHECKING:
+    from stoker_client.client import Client
+    from stoker_client.collection import Collection
+
+
+@dataclass(frozen=True)
+class Noun:
+    """A kind of object: its name in texts and in the usage, and its collection."""
+
+    name: str
+    collection: Callable[[Client], Collection[Any]]
+    metavar: str = ""
+
+    def list(
+        self,
+        help: str,
+        columns: Sequence[str],
+        *,
+        wide: Sequence[str] = (),
+        order: str | None = None,
+        cells: Callable[[Row], Row] | None = None,
+    ) -> click.Command:
+        """Return the command that lists all objects. The arguments are those of ``emit_list``."""
+
+        @click.command("list", help=help)
+        @list_options()
+        @click.pass_obj
+        def command(session: Session, output: Output) -> None:
+            objects = self.collection(session.client).all()
+            emit_list(output, objects, columns, wide=wide, order=order, cells=cells)
+
+        return command
+
+    def show(self, help: str, fields: Sequence[str]) -> click.Command:
+        """Return the command that shows one object."""
+
+        @click.command("show", help=help)
+        @click.argument("ref", metavar=self._metavar)
+        @output_option
+        @click.pass_obj
+        def command(session: Session, ref: str, output: Output) -> None:
+            emit_one(output, self.collection(session.client).show(ref), fields)
+
+        return command
+
+    def delete(self, help: str) -> click.Command:
+        """Return the command that deletes objects."""
+
+        @click.command("delete", help=help)
+        @click.argument("refs", nargs=-1, required=True, metavar=f"{self._metavar}...")
+        @yes_option
+        @click.pass_obj
+        def command(session: Session, refs: Sequence[str], yes: bool) -> None:
+            delete_each(refs, self.name, self.collection(session.client).delete, yes=yes)
+
+        return command
+
+    @property
+    def _metavar(self) -> str:
+        return self.metavar or self.name.upper()

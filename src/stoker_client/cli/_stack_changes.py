@@ -1,0 +1,212 @@
+"""Commands of ``stoker stack`` that take a template: create, update and preview, with the plan of a dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+import click
+
+from stoker_client.cli._options import together, wait_option
+from stoker_client.cli._output import Output, echo, emit_data, emit_list, list_options, output_option, printable
+from stoker_client.cli._server_preview import list_previews, show_previews
+from stoker_client.cli._session import Session
+from stoker_client.cli._stack_input import StackInput, stack_options
+from stoker_client.cli._stack_wait import emit_result, wait_for
+from stoker_client.client import Client
+from stoker_client.shapes import Change, PlannedRun, ServerPreview
+
+_dry_run_options = together([
+    click.option("--dry-run", is_flag=True, help="Only show the changes, and in which order actions would run."),
+    click.option(
+        "--on-servers", is_flag=True, help="With --dry-run: ask the servers what the deployments would change on them."
+    ),
+])  # fmt: skip
+
+
+@click.command("create")
+@click.argument("name")
+@stack_options
+@wait_option
+@click.option("--rollback", is_flag=True, help="Roll back failures; a failed creation is deleted.")
+@_dry_run_options
+@output_option
+@click.pass_obj
+def create(
+    session: Session,
+    /,
+    *,
+    name: str,
+    wait: bool,
+    rollback: bool,
+    dry_run: bool,
+    on_servers: bool,
+    output: Output,
+    **options: Any,
+) -> None:
+    """Create a stack from a template.
+
+    The command reads the files that the template and its environments name (get_file, nested templates, types mapped to
+    templates) and sends them.
+    """
+    _check_dry_run(dry_run, on_servers)
+    body = StackInput(**options).body(required="--template is missing") | {
+        "stack_name": name,
+        "disable_rollback": not rollback,
+    }
+    if dry_run:
+        stack, runs = session.client.stacks.preview(body)
+        added = list(_flatten_resources(cast(Any, stack)["resources"]))
+        previews = session.client.stacks.preview_on_servers(body) if on_servers else None
+        _emit_plan(session.client, output, {"added": added}, runs, previews)
+        return
+    operation = session.client.stacks.create(body)
+    if wait:
+        wait_for(session.client, operation, "CREATE_COMPLETE")
+    emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)
+
+
+@click.command("update")
+@click.argument("stack")
+@stack_options
+@wait_option
+@click.option("--existing", is_flag=True, help="Keep template, environment and parameters that are not set.")
+@click.option(
+    "--clear-parameter", "clear", multiple=True, metavar="NAME",
+    help="With --existing: reset this parameter to its default.",
+)  # fmt: skip
+@click.option(
+    "--rollback/--no-rollback", default=None,
+    help="Whether this and later updates are rolled back when they fail; default: as before.",
+)  # fmt: skip
+@_dry_run_options
+@output_option
+@click.pass_obj
+def update(
+    session: Session,
+    /,
+    *,
+    stack: str,
+    existing: bool,
+    dry_run: bool,
+    on_servers: bool,
+    clear: Sequence[str],
+    rollback: bool | None,
+    wait: bool,
+    output: Output,
+    **options: Any,
+) -> None:
+    """Update a stack, completely or in part.
+
+    Without --existing, the options describe the whole stack: omitted parameters get their defaults. With --existing,
+    the stack keeps its template, environment and parameters except for those in the options.
+
+    An update also repeats what failed before, each deployment with the action that failed.
+    """
+    _check_dry_run(dry_run, on_servers)
+    if clear and not existing:
+        raise click.UsageError("--clear-parameter needs --existing")
+    missing = "" if existing else "--template is missing (or --existing, to keep the stack's own)"
+    body = StackInput(**options).body(required=missing)
+    if clear:
+        body["clear_parameters"] = list(clear)
+    if rollback is not None:
+        body["disable_rollback"] = not rollback
+    ref = session.client.stacks.canonical(stack)
+    if dry_run:
+        answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
+        changes, runs = answer["resource_changes"], answer.get("planned_runs") or []
+        _emit_plan(session.client, output, changes, runs, answer.get("server_previews"))
+        return
+    operation = session.client.stacks.update(ref, body, existing=existing)
+    if wait:
+        wait_for(session.client, operation, "UPDATE_COMPLETE")
+    emit_result(output, session.client.stacks.show(ref), outputs=wait)
+
+
+def _check_dry_run(dry_run: bool, on_servers: bool) -> None:
+    if on_servers and not dry_run:
+        raise click.UsageError("--on-servers needs --dry-run")
+
+
+@click.command("preview")
+@click.argument("name", default="preview")
+@stack_options
+@list_options()
+@click.pass_obj
+def preview(session: Session, /, *, name: str, output: Output, **options: Any) -> None:
+    """Show the resources that a template would create."""
+    body = StackInput(**options).body(required="--template is missing") | {"stack_name": name}
+    preview: Any = session.client.stacks.preview(body)[0]
+    if output.is_data:
+        emit_data(output.form, preview)
+        return
+    resources = list(_flatten_resources(preview["resources"]))
+    emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"))
+
+
+#: (kind, sign, color, word)
+_KINDS = (
+    ("added", "+", "green", "is added"),
+    ("updated", "~", "yellow", "is updated in place"),
+    ("replaced", "±", "magenta", "is replaced"),
+    ("deleted", "-", "red", "is deleted"),
+)
+
+
+def _emit_plan(
+    client: Client,
+    output: Output,
+    changes: Mapping[str, Sequence[Change]],
+    runs: Sequence[PlannedRun],
+    previews: Sequence[ServerPreview] | None,
+) -> None:
+    """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
+    if not output.is_data:
+        _show_plan(changes, runs)
+    elif previews is None:
+        emit_data(output.form, {**changes, "planned_runs": runs})
+    if previews is None:
+        return
+    if output.is_data:
+        listed = list_previews(client, previews)
+        emit_data(output.form, {"resource_changes": changes, "planned_runs": runs, "server_previews": listed})
+    else:
+        show_previews(client, previews)
+
+
+def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRun]) -> None:
+    """Print the plan. click omits colors if the output is not a terminal."""
+    for kind, sign, color, word in _KINDS:
+        for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
+            name = printable(f"{sign} {change['resource_name']}")
+            echo(f"{click.style(name, fg=color)} ({change['resource_type']}) {word}{_why(kind, change)}")
+    counts = [f"{len(changes.get(kind) or ())} {kind}" for kind, *_ in _KINDS]
+    echo(f"{', '.join(counts)}, {len(changes.get('unchanged') or ())} unchanged")
+    for run in runs:
+        echo(printable(f"runs: {_describe(run)}"))
+
+
+def _flatten_resources(resources: Sequence[Any]) -> Iterator[Any]:
+    """Yield all resources of a preview, including those of nested stacks, which are nested lists."""
+    for item in resources:
+        if isinstance(item, list):
+            yield from _flatten_resources(item)
+        else:
+            yield item
+
+
+def _why(kind: str, change: Change) -> str:
+    differing = change.get("changed_properties") or []
+    if kind not in ("updated", "replaced"):
+        return ""
+    if not differing:
+        return ": it failed before" if change.get("resource_status") == "FAILED" else ""
+    return printable(f": {', '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}")
+
+
+def _describe(run: PlannedRun) -> str:
+    """Return the action, the deployment and the server of a run. Runs on one server are in their order."""
+    action = "the undo" if run["mode"] else run["action"]
+    server = run["server_name"] or run["server_id"] or "a new server"
+    return f"{action} of {run['resource_name']} on {server}"

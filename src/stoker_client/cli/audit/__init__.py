@@ -1,1 +1,0 @@
-"""The audit log: who requested what, and what was decided."""

@@ -1,1 +1,0 @@
-"""The catalog: typed, versioned configs, such as nginx/1."""

@@ -1,1 +1,0 @@
-"""Software configs: scripts and their inputs and outputs, immutable."""

@@ -1,1 +1,0 @@
-"""Application credentials: logins of programs, limited to the roles that you choose."""

@@ -1,0 +1,284 @@
+"""Software deployments: a config joined with a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import click
+
+from stoker_client.checks import state_of
+from stoker_client.cli._batch import Batch, delete_each
+from stoker_client.cli._changes import describe_changes
+from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._deployment_logs import logs
+from stoker_client.cli._deployment_wait import report_waiting, wait_for, wait_for_end
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._output import (
+    Output,
+    Row,
+    echo,
+    emit_list,
+    emit_one,
+    emit_value,
+    list_options,
+    output_option,
+    raw_option,
+)
+from stoker_client.cli._servers import server_id
+from stoker_client.cli._session import Session
+from stoker_client.cli._values import given_options, pair
+from stoker_client.deployments import name_of, requester_of, server_name_of
+from stoker_client.errors import ClientError, NotFound, Refused
+from stoker_client.shapes import Deployment
+
+command = Group(commands=[logs])
+
+
+@command.command("cancel")
+@click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
+@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
+@click.option("--wait", is_flag=True, help="Wait until the operation has stopped.")
+@click.pass_obj
+def cancel(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
+    """Cancel runs of deployments: the agent stops the script; a queued run does not start."""
+
+    def cancel(deployment: str) -> str:
+        id_ = session.client.deployments.cancel(deployment, force=force)["id"]
+        echo(f"deployment {deployment} cancelled")
+        return id_
+
+    with Batch() as batch:
+        cancelled = batch.each(deployments, cancel)
+        if wait:  # after all cancellations, so that waiting delays none of them
+            batch.each(cancelled, lambda id_: _wait(session, id_))
+
+
+def _wait(session: Session, deployment: str) -> None:
+    reminder = (
+        f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {deployment}`: at once)"
+    )
+    wait_for_end(session.client, deployment, reminder)
+
+
+@command.command("create")
+@click.option("--config", "config", required=True, metavar="CONFIG", help="The config: id, or a name that is unique.")
+@click.option("--server", "server", required=True, metavar="SERVER", help="The server: name or id.")
+@click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="The value of one input.")
+@click.option("--allow-undeclared", is_flag=True, help="Pass inputs that the config does not declare.")
+@click.option("--action", default="CREATE", show_default=True, help="The action that the config receives.")
+@click.option("--signal-transport", default="STOKER_SIGNAL", show_default=True, help="The signal transport.")
+@click.option("--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="The time limit of the run.")
+@click.option("--name", help="A name for the deployment.")
+@click.option("--wait", is_flag=True, help="Wait until the operation ends; fail if it fails.")
+@output_option
+@click.pass_obj
+def create(
+    session: Session,
+    /,
+    *,
+    config: str,
+    server: str,
+    inputs: Sequence[tuple[str, str]],
+    allow_undeclared: bool,
+    wait: bool,
+    output: Output,
+    **more: Any,
+) -> None:
+    """Deploy a config to a server: its agent runs it."""
+    client = session.client
+    body = {
+        "config_id": client.configs.find_id(config),
+        "server_id": server_id(client, server),
+        "input_values": dict(inputs),
+        **({"allow_undeclared": True} if allow_undeclared else {}),
+    }
+    deployment = client.deployments.create(body | given_options(more))
+    if wait:
+        report_waiting(deployment)
+        deployment = wait_for(session.client, deployment["id"])
+    fields = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
+    emit_one(output, deployment, fields)
+
+
+@command.command("delete")
+@click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
+@click.option("--force", is_flag=True, help="Delete without an undo, for example because the server is lost.")
+@yes_option
+@click.pass_obj
+def delete(session: Session, deployments: Sequence[str], force: bool, yes: bool) -> None:
+    """Delete deployments and their derived configs.
+
+    If the config of a deployment has the option `undo`, the deployment disappears when a run on its server has undone
+    it.
+    """
+    client = session.client
+
+    def is_being_undone(id_: str) -> bool:
+        try:
+            return client.deployments.show(id_)["status"] == "IN_PROGRESS"
+        except NotFound:
+            return False
+
+    def delete(deployment: str) -> None:
+        details = client.deployments.show(deployment)
+        client.deployments.delete(details["id"], force=force)
+        client.configs.delete_derived(details["config_id"])
+        if not force and is_being_undone(details["id"]):
+            echo(f"stoker: {deployment} disappears when its server has undone it", err=True)
+
+    delete_each(deployments, "deployment", delete, yes=yes)
+
+
+_HISTORY_COLUMNS = (
+    "number", "action", "state", "status", "status_code", "changed", "requested_by",
+    "queued_time", "start_time", "end_time",
+)  # fmt: skip
+
+
+@command.command("history")
+@click.argument("deployment")
+@click.argument("number", type=click.IntRange(min=1), required=False)
+@list_options()
+@click.pass_obj
+def history(session: Session, deployment: str, number: int | None, output: Output) -> None:
+    """Show every run of a deployment with its action, newest first.
+
+    With NUMBER, show one run with its inputs and outputs.
+    """
+    runs = session.client.deployments.runs(deployment)
+    if number is None:
+        emit_list(output, runs, _HISTORY_COLUMNS, cells=lambda run: {"requested_by": requester_of(run)})
+        return
+    for run in runs:
+        if run.get("number") == number:
+            emit_one(output, run, text={"changes": describe_changes(run.get("changes") or ())})
+            return
+    numbers = ", ".join(str(run.get("number")) for run in runs) or "none so far"
+    raise ClientError(f"deployment {deployment} has no run {number}; it has: {numbers}")
+
+
+_COLUMNS = ("id", "name", "server", "action", "status", "changed", "creation_time")
+
+
+WIDE = ("config_name", "requested_by", "server_id", "config_id", "changed_items", "status_reason")
+
+
+STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
+
+
+@command.command("list")
+@click.option("--server", metavar="SERVER", help="Only this server: name or id.")
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
+@list_options()
+@click.pass_obj
+def list_(session: Session, server: str | None, status: str | None, output: Output) -> None:
+    """List the deployments of the project, or of one server."""
+    client = session.client
+    id_ = server_id(client, server) if server is not None else None
+    deployments = [
+        deployment for deployment in client.deployments.all(server_id=id_) if status in (None, deployment["status"])
+    ]
+    emit_list(output, deployments, _COLUMNS, wide=WIDE, cells=_cells)
+
+
+def _cells(deployment: Row) -> Row:
+    return {
+        "name": name_of(cast(Deployment, deployment)),
+        "server": server_name_of(cast(Deployment, deployment)),
+        "requested_by": requester_of(deployment),
+    }
+
+
+@command.command("output")
+@click.argument("deployment")
+@click.argument("name", required=False)
+@click.option("--all", "all_", is_flag=True, help="Include the script's output and exit code.")
+@raw_option
+@list_options()
+@click.pass_obj
+def output(session: Session, deployment: str, name: str | None, all_: bool, raw: bool, output: Output) -> None:
+    """Show the outputs of a deployment, or the value of one.
+
+    Without NAME, show the outputs that the config declares; --all adds deploy_stdout, deploy_stderr and
+    deploy_status_code.
+    """
+    values = session.client.deployments.show(deployment).get("output_values") or {}
+    if name is not None:
+        if name not in values:
+            names = ", ".join(sorted(values)) or "none so far"
+            raise ClientError(f"deployment {deployment} has no output {name!r}; it has: {names}")
+        emit_value(output, values[name], raw=raw)
+        return
+    outputs = {key: value for key, value in values.items() if all_ or not key.startswith("deploy_")}
+    if output.is_data and not output.columns:
+        emit_value(output, outputs)
+    else:
+        emit_list(output, [{"output": key, "value": value} for key, value in outputs.items()], ("output", "value"))
+
+
+_LATER = "runs again when its stack has repeated what it requires"
+
+
+@command.command("retry")
+@click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
+@click.option("--wait", is_flag=True, help="Wait until the runs end; fail if one fails.")
+@click.pass_obj
+def retry(session: Session, deployments: Sequence[str], wait: bool) -> None:
+    """Run failed deployments again: the action that failed, under the same id.
+
+    A deployment of a stack is retried by an update of the stack with its present template, which repeats everything in
+    the stack that failed.
+    """
+    client = session.client
+
+    def find(deployment: str) -> tuple[str, str, bool]:
+        id_ = client.deployments.find_id(deployment)
+        return deployment, id_, len(deployments) > 1 and has_failed(id_)
+
+    def retry(item: tuple[str, str, bool]) -> str:
+        deployment, id_, had_failed = item
+        # The update that retried another deployment of the same stack may have started this one, too.
+        is_repeated = had_failed and not has_failed(id_)
+        if is_repeated or client.deployments.retry(id_)["status"] != "FAILED":
+            echo(f"deployment {deployment} runs again")
+        elif wait:
+            raise ClientError(f"deployment {deployment} {_LATER}: wait for its stack (`stoker stack show`)")
+        else:
+            echo(f"deployment {deployment} {_LATER}")
+        return id_
+
+    def has_failed(id_: str) -> bool:
+        return client.deployments.show(id_)["status"] == "FAILED"
+
+    with Batch() as batch:
+        started = batch.each(batch.each(deployments, find), retry)
+        if wait:
+            batch.each(started, lambda id_: wait_for(client, id_))
+
+
+_FIELDS = (
+    "id", "stack_name", "resource_name", "server_name", "server_id", "config_name", "config_id", "requested_by",
+    "action", "status", "status_reason", "changed", "changed_items", "creation_time", "updated_time", "check",
+    "input_values", "output_values",
+)  # fmt: skip
+
+
+@command.command("show")
+@click.argument("deployment")
+@output_option
+@click.pass_obj
+def show(session: Session, deployment: str, output: Output) -> None:
+    """Show a deployment."""
+    details = session.client.deployments.show(deployment)
+    shown = {**details, **_check(session, details["id"])}
+    emit_one(output, shown, _FIELDS, text={"requested_by": requester_of(shown) or ""})
+
+
+def _check(session: Session, id_: str) -> dict[str, Any]:
+    """Return the state of the last check; empty without checks, or of a service without them, as Heat."""
+    try:
+        check = session.client.checks.show(id_)
+    except Refused:
+        return {}
+    return {"check": f"{state_of(check)} since {check['since']}"}

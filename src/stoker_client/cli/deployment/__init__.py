@@ -1,1 +1,0 @@
-"""Software deployments: a config joined with a server."""

@@ -1,1 +1,0 @@
-"""Drift: differences between servers and what deployments left there."""

@@ -1,1 +1,0 @@
-"""Enrollments: tokens with which machines become servers."""

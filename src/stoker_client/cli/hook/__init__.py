@@ -1,1 +1,0 @@
-"""Stored hooks, which agents fetch for the configs that name them."""

@@ -1,1 +1,0 @@
-"""Projects: each has its own stacks, configs and servers."""

@@ -1,1 +1,0 @@
-"""Resource types: what there is, and their properties."""

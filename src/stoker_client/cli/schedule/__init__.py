@@ -1,1 +1,0 @@
-"""Schedules: run triggers once or repeatedly at set times."""

@@ -1,0 +1,212 @@
+"""Servers: those that agents run on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import click
+
+from stoker_client.cli._batch import Batch, delete_each
+from stoker_client.cli._chosen_servers import chosen_servers, label_option
+from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._output import (
+    Output,
+    echo,
+    emit_data,
+    emit_list,
+    emit_one,
+    join_labels,
+    list_options,
+    output_option,
+)
+from stoker_client.cli._selector_option import selector_option
+from stoker_client.cli._server_enrollment import enroll, user_data
+from stoker_client.cli._server_policy import policy
+from stoker_client.cli._server_upgrade import upgrade
+from stoker_client.cli._session import Session
+from stoker_client.selectors import join
+
+_STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
+command = Group(commands=[enroll, policy, upgrade, user_data])
+
+
+def _version(server: Mapping[str, Any]) -> str:
+    """Return the agent's version, with a mark if it is not the service's."""
+    version = server.get("agent_version") or ""
+    return f"{version} (outdated)" if version and server.get("agent_outdated") else str(version)
+
+
+def _upgrade(server: Mapping[str, Any]) -> str:
+    """Return the state of the agent's last upgrade with its reason, or nothing."""
+    upgrade = server.get("agent_upgrade")
+    if not upgrade:
+        return ""
+    reason = upgrade.get("reason")
+    return f"{upgrade['status']} ({upgrade['version']})" + (f": {reason}" if reason else "")
+
+
+_all_option = click.option("--all", "every", is_flag=True, help="All servers that wait for approval.")
+
+
+def _choose_pending(
+    session: Session, refs: Sequence[str], *, every: bool, key: Literal["id", "name"] = "name"
+) -> Sequence[str]:
+    """
+    Return ``refs``, or with ``every`` the member ``key`` of all servers that wait. Raises UsageError for both or
+    neither.
+    """
+    if bool(refs) == every:
+        raise click.UsageError("say which servers: either by name, or with --all")
+    if refs:
+        return refs
+    pending = [server[key] for server in session.client.servers.all() if server["status"] == "PENDING_APPROVAL"]
+    if not pending:
+        echo("no server waits for approval", err=True)
+    return pending
+
+
+@command.command("approve")
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@_all_option
+@click.pass_obj
+def approve(session: Session, servers: Sequence[str], every: bool) -> None:
+    """Approve servers that wait for it; their agents start at once.
+
+    \b
+      stoker server approve web1 web2
+      stoker server approve --all
+
+    Approval by name also lets stacks use a name that the machine chose itself.
+    """
+    # By id, because approval by name also confirms the name.
+    chosen = _choose_pending(session, servers, every=every, key="id")
+    with Batch() as batch:
+        for name in batch.each(chosen, lambda ref: session.client.servers.approve(ref)["name"]):
+            echo(f"server {name} approved")
+
+
+@command.command("delete")
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@label_option
+@yes_option
+@click.pass_obj
+def delete(session: Session, servers: Sequence[str], selectors: Sequence[str], yes: bool) -> None:
+    """Delete enrolled servers; their agents lose access.
+
+    \b
+      stoker server delete web1 web2
+      stoker server delete --label role=web
+    """
+    chosen = chosen_servers(session, servers, selectors)
+    delete_each(chosen, "server", session.client.servers.delete, yes=yes)
+    echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)
+
+
+@command.command("label")
+@click.argument("words", nargs=-1, metavar="[SERVER]... [NAME=VALUE | NAME-]...")
+@label_option
+@list_options()
+@click.pass_obj
+def label(session: Session, words: Sequence[str], selectors: Sequence[str], output: Output) -> None:
+    """Label servers: NAME=VALUE sets a label, NAME- removes it; without either, show a server's labels.
+
+    \b
+      stoker server label web1 role=web site-
+      stoker server label web1 web2 role=web
+      stoker server label --label role=web site=vienna
+    """
+    refs, changes = _split(words, named=not selectors)
+    servers = session.client.servers
+    chosen = chosen_servers(session, refs, selectors)
+    if chosen != refs or len(chosen) > 1:
+        if not changes:
+            raise click.UsageError("say what to change: NAME=VALUE or NAME-")
+        with Batch() as batch:
+            for name in batch.each(chosen, lambda ref: servers.label(ref, changes)["name"]):
+                echo(f"server {name} labeled")
+        return
+    [ref] = chosen
+    has = (servers.label(ref, changes) if changes else servers.show(ref)).get("labels") or {}
+    if output.is_data:
+        emit_data(output.form, has)
+    else:
+        emit_list(output, [{"label": name, "value": value} for name, value in sorted(has.items())], ("label", "value"))
+
+
+def _split(words: Sequence[str], *, named: bool) -> tuple[Sequence[str], dict[str, str | None]]:
+    """Split the words into servers (at least one if ``named``) and changes."""
+    count = 1 if named else 0
+    while named and count < len(words) and not _is_change(words[count]):
+        count += 1
+    return words[:count], dict(_change(word) for word in words[count:])
+
+
+def _is_change(word: str) -> bool:
+    return "=" in word or word.endswith("-")
+
+
+def _change(text: str) -> tuple[str, str | None]:
+    name, equals, value = text.partition("=")
+    if equals and name:
+        return name, value
+    if not equals and text.endswith("-") and text != "-":
+        return text.removesuffix("-"), None
+    raise click.UsageError(f"{text!r} is neither NAME=VALUE nor NAME-")
+
+
+_COLUMNS = ("id", "name", "status", "agent_version", "last_seen", "labels")
+_WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "problem", "hooks", "policy_source", "created_at")
+
+
+@command.command("list")
+@selector_option("Only servers that SELECTOR selects.")
+@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only those in this state.")
+@list_options()
+@click.pass_obj
+def list_(session: Session, selectors: Sequence[str], status: str | None, output: Output) -> None:
+    """List the servers of the project, sorted by name.
+
+    With --limit, and without a selector and --sort, the oldest servers are listed, in the order of their creation.
+    """
+    servers = list(session.client.servers.iterate(join(selectors), status=status, limit=output.first))
+    # With --limit, the service reads no more servers than the first ones, which are the oldest.
+    order = "name" if output.first is None else None
+    emit_list(output, servers, _COLUMNS, wide=_WIDE, order=order, cells=_cells)
+
+
+def _cells(server: Mapping[str, Any]) -> dict[str, str]:
+    status = f"{server.get('status')} (cannot run)" if server.get("problem") else str(server.get("status"))
+    return {
+        "status": status,
+        "labels": join_labels(server),
+        "agent_version": _version(server),
+        "agent_upgrade": _upgrade(server),
+    }
+
+
+@command.command("reject")
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@_all_option
+@yes_option
+@click.pass_obj
+def reject(session: Session, servers: Sequence[str], every: bool, yes: bool) -> None:
+    """Reject servers that wait for approval, and delete them.
+
+    \b
+      stoker server reject web1 web2
+      stoker server reject --all
+    """
+    chosen = _choose_pending(session, servers, every=every)
+    if chosen:
+        delete_each(chosen, "server", session.client.servers.reject, yes=yes)
+
+
+@command.command("show")
+@click.argument("server")
+@output_option
+@click.pass_obj
+def show(session: Session, server: str, output: Output) -> None:
+    """Show a server."""
+    emit_one(output, session.client.servers.show(server))

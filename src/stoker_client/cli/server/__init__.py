@@ -1,1 +1,0 @@
-"""Servers: those that agents run on."""

@@ -1,1 +1,0 @@
-"""Snapshots of stacks: take, list, restore and delete them."""

@@ -1,0 +1,320 @@
+"""Stacks: create, change, look at and delete them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import click
+
+from stoker_client import graph_renderer
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._confirm import confirm_deletion, yes_option
+from stoker_client.cli._failures import failure_lines
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._options import wait_option
+from stoker_client.cli._output import (
+    Output,
+    echo,
+    emit_data,
+    emit_list,
+    emit_one,
+    emit_value,
+    list_options,
+    output_option,
+    printable,
+)
+from stoker_client.cli._session import Session
+from stoker_client.cli._stack_changes import create, preview, update
+from stoker_client.cli._stack_wait import emit_result, wait_deleted, wait_for
+from stoker_client.errors import ClientError, NotFound
+from stoker_client.shapes import Event, Stack
+from stoker_client.stacks import Operation, Stacks, is_of_stack
+from stoker_client.terminal import escape_controls
+from stoker_client.watch import read_events
+
+command = Group(commands=[create, preview, update])
+
+
+_status_option = click.option(
+    "--status", metavar="STATUS", help="Only those in this state: CREATE_FAILED, or FAILED after any action."
+)
+
+
+def _is_status(status: str, selected: str | None) -> bool:
+    """
+    Whether ``status`` (``CREATE_FAILED``) matches ``selected`` (in any case, with or without the action); None matches
+    all.
+    """
+    return selected is None or status == selected.upper() or status.endswith(f"_{selected.upper()}")
+
+
+def _operate(
+    stacks: Sequence[str],
+    begin: Callable[[str], Operation],
+    begun: str,
+    end: Callable[..., str] | None,
+) -> None:
+    """
+    Begin an operation on each stack: ``begun`` says so after the name. With ``end``, wait for each: it returns a line.
+    """
+
+    def start(stack: str) -> Operation:
+        operation = begin(stack)
+        if end is None:
+            echo(f"stack {stack}{begun}")
+        return operation
+
+    with Batch() as batch:
+        started = batch.each(stacks, start)
+        if end is not None:
+            batch.each(started, lambda operation: echo(f"stack {operation.ref.partition('/')[0]} {end(operation)}"))
+
+
+def _add_action(action: str, word: str, help: str) -> None:
+    """Add the command for an action on complete stacks, which ends as ``word``."""
+
+    @command.command(action, help=help)
+    @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
+    @wait_option
+    @click.pass_obj
+    def act(session: Session, stacks: Sequence[str], wait: bool) -> None:
+        client = session.client
+
+        def end(operation: Operation) -> str:
+            wait_for(client, operation, f"{word}_COMPLETE")
+            return f"is {word}_COMPLETE"
+
+        _operate(stacks, lambda stack: client.stacks.act(stack, action), f": {action} begun", end if wait else None)
+
+
+_add_action("check", "CHECK", "Check the resources of stacks.")
+_add_action("suspend", "SUSPEND", "Suspend stacks: run their deployments for this action.")
+_add_action("resume", "RESUME", "Resume suspended stacks.")
+
+
+@command.command("abandon")
+@click.argument("stack")
+@click.option(
+    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="A file for the data."
+)
+@click.pass_obj
+def abandon(session: Session, stack: str, output_file: Path | None) -> None:
+    """Delete a stack and keep its resources.
+
+    Prints the data that `stack adopt` needs; --output-file writes the data to a file.
+    """
+    if output_file is not None:
+        output_file.touch(mode=0o600)  # fail before the stack is abandoned if the file cannot be written
+    text = json.dumps(session.client.stacks.abandon(stack), indent=2, ensure_ascii=False)
+    if output_file is None:
+        echo(escape_controls(text))
+    else:
+        output_file.write_text(text + "\n")
+
+
+@command.command("adopt")
+@click.argument("name")
+@click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
+@wait_option
+@output_option
+@click.pass_obj
+def adopt(session: Session, name: str, data: Path, wait: bool, output: Output) -> None:
+    """Create a stack from the data of an abandoned stack."""
+    operation = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
+    if wait:
+        wait_for(session.client, operation, "ADOPT_COMPLETE")
+    emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)
+
+
+@command.command("cancel")
+@click.argument("stack")
+@click.option("--no-rollback", is_flag=True, help="Keep the changes made so far.")
+@click.option("--wait", is_flag=True, help="Show the progress until the stack has stopped; fail if its rollback fails.")
+@click.pass_obj
+def cancel(session: Session, stack: str, no_rollback: bool, wait: bool) -> None:
+    """Stop a running create or update.
+
+    An update is rolled back unless --no-rollback keeps the changes made so far. A create is never rolled back.
+    """
+    details = session.client.stacks.show(stack, outputs=False)
+    ref, action = f"{details['stack_name']}/{details['id']}", details["stack_status"].removesuffix("_IN_PROGRESS")
+    is_rolled_back = action == "UPDATE" and not no_rollback
+    operation = session.client.stacks.act(ref, "cancel_update" if is_rolled_back else "cancel_without_rollback")
+    if not wait:
+        echo(f"stack {stack}: cancelling")
+        return
+    status = "ROLLBACK_COMPLETE" if is_rolled_back else f"{action}_FAILED"
+    wait_for(session.client, operation, status)
+    echo(f"stack {stack} is {status}")
+
+
+@command.command("delete")
+@click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
+@yes_option
+@click.option("--wait", is_flag=True, help="Show the progress until the stacks are deleted; fail if a deletion fails.")
+@click.pass_obj
+def delete(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
+    """Delete stacks and all of their resources."""
+    confirm_deletion(f"stack {', '.join(stacks)}", yes=yes)
+    client = session.client
+
+    def end(operation: Operation) -> str:
+        wait_deleted(client, operation)
+        return "deleted"
+
+    def begin(stack: str) -> Operation:
+        return client.stacks.delete(client.stacks.canonical(stack))
+
+    _operate(stacks, begin, " is being deleted", end if wait else None)
+
+
+_EVENTS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
+#: Seconds between two requests for further events.
+_PAUSE = 1.0
+
+
+@command.command("events")
+@click.argument("stack")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the stack is deleted or Ctrl-C.")
+@list_options()
+@click.pass_obj
+def events(session: Session, stack: str, follow: bool, output: Output) -> None:
+    """Show the events of a stack, and with --follow further ones."""
+    ref = session.client.stacks.canonical(stack)
+    if not follow:
+        emit_list(output, session.client.stacks.events(ref), _EVENTS)
+        return
+    for event in _follow(session.client.stacks, ref):
+        if not output.is_data:
+            echo(printable("  ".join(str(event.get(column) or "") for column in _EVENTS)))
+        else:
+            emit_data(output.form, event, stream=True)
+
+
+def _follow(stacks: Stacks, ref: str) -> Iterator[Event]:
+    last: str | None = None
+    while True:
+        try:
+            events = stacks.events(ref, after=last, patient=True)
+        except NotFound:
+            return
+        for event in events:
+            last = event["id"]
+            yield event
+            if event["resource_status"] == "DELETE_COMPLETE" and is_of_stack(event, ref):
+                return
+        time.sleep(_PAUSE)
+
+
+@command.command("export")
+@click.argument("stack")
+@click.pass_obj
+def export(session: Session, stack: str) -> None:
+    """Print the data of a stack that `stack adopt` needs."""
+    emit_data("json", session.client.stacks.export(stack))
+
+
+@command.command("graph")
+@click.argument("stack")
+@click.option("--format", "form", type=click.Choice(["svg", "dot"]), default="svg", show_default=True)
+@click.option(
+    "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file to write."
+)
+@click.pass_obj
+def graph(session: Session, stack: str, form: str, output_file: Path | None) -> None:
+    """Draw a stack's resources with their dependencies and states."""
+    resources = session.client.stacks.resources(session.client.stacks.canonical(stack))
+    text = graph_renderer.svg(resources) if form == "svg" else graph_renderer.dot(resources)
+    if output_file is None:
+        echo(text, nl=False)
+    else:
+        output_file.write_text(text)
+
+
+@command.command("list")
+@_status_option
+@list_options()
+@click.pass_obj
+def list_(session: Session, status: str | None, output: Output) -> None:
+    """List the stacks of the project."""
+    stacks = [stack for stack in session.client.stacks.all() if _is_status(stack["stack_status"], status)]
+    columns = ("id", "stack_name", "stack_status", "creation_time")
+    emit_list(output, stacks, columns, wide=("updated_time", "stack_owner", "tags", "parent"))
+
+
+@command.command("outputs")
+@click.argument("stack")
+@click.argument("key", required=False)
+@list_options()
+@click.pass_obj
+def outputs(session: Session, stack: str, key: str | None, output: Output) -> None:
+    """Show the outputs of a stack, or the value of one."""
+    if key is None:
+        outputs = session.client.stacks.show(stack).get("outputs") or []
+        error = ["output_error"] if any(entry.get("output_error") for entry in outputs) else []
+        emit_list(output, outputs, ("output_key", "output_value", *error, "description"))
+        return
+    value = session.client.stacks.output(stack, key)
+    if value.get("output_error"):
+        raise ClientError(f"output {key} has an error: {value['output_error']}")
+    emit_value(output, value.get("output_value"))
+
+
+@command.command("resources")
+@click.argument("stack")
+@_status_option
+@list_options()
+@click.pass_obj
+def resources(session: Session, stack: str, status: str | None, output: Output) -> None:
+    """List the resources of a stack."""
+    resources = [
+        resource
+        for resource in session.client.stacks.resources(stack)
+        if _is_status(resource["resource_status"], status)
+    ]
+    columns = ("resource_name", "physical_resource_id", "resource_status", "resource_type")
+    emit_list(output, resources, columns, wide=("updated_time", "resource_status_reason", "required_by"))
+
+
+_FIELDS = (
+    "id", "stack_name", "description", "stack_status", "stack_status_reason", "failures", "creation_time",
+    "updated_time", "deletion_time", "parameters", "outputs", "tags", "timeout_mins", "disable_rollback",
+)  # fmt: skip
+
+
+@command.command("show")
+@click.argument("stack")
+@output_option
+@click.pass_obj
+def show(session: Session, stack: str, output: Output) -> None:
+    """Show a stack."""
+    details = session.client.stacks.show(stack)
+    if output.is_data:
+        emit_data(output.form, details)
+        return
+    outputs = {output["output_key"]: output.get("output_value") for output in details.get("outputs") or []}
+    failures = _failures(session, details)
+    shown = {**details, "outputs": outputs, **({"failures": failures} if failures else {})}
+    emit_one(output, shown, _FIELDS, text={"failures": "\n".join(failures)})
+
+
+def _failures(session: Session, stack: Stack) -> list[str]:
+    """Return the causes of a failed operation, also of one that has been rolled back."""
+    status = stack["stack_status"]
+    if not status.startswith("ROLLBACK_") and not status.endswith("_FAILED"):
+        return []
+    ref = f"{stack['stack_name']}/{stack['id']}"
+    events = session.client.stacks.operation_events(Operation(ref))
+    return failure_lines(read_events(ref, events))
+
+
+@command.command("template")
+@click.argument("stack")
+@output_option
+@click.pass_obj
+def template(session: Session, stack: str, output: Output) -> None:
+    """Show the template of a stack."""
+    emit_data(output.data_form, session.client.stacks.template(stack))

@@ -1,1 +1,0 @@
-"""Stacks: create, change, look at and delete them."""

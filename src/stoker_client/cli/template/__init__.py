@@ -1,3 +1,0 @@
-"""Templates: validate them, and list the functions that they may call."""
-
-ENTRY_GROUP = "stoker.commands.template"

@@ -1,0 +1,280 @@
+"""Triggers: run an action of a component, or any config, now, on one server or on many.
+
+\b
+  stoker trigger app database BACKUP -i path=/var/backups --follow
+  stoker trigger app database BACKUP --label role=db --max-concurrent 10
+  stoker trigger --config setup --on web1 --on web2
+  stoker trigger create list database BACKUP     # for a stack named like a subcommand
+
+Any other first word is read as the arguments of `trigger create`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from stoker_client.cli._batch import Batch
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._log_output import LogPrinter, stream_option
+from stoker_client.cli._nouns import Noun
+from stoker_client.cli._output import (
+    Output,
+    data_option,
+    echo,
+    emit_data,
+    emit_list,
+    emit_one,
+    list_options,
+    output_option,
+    raw_option,
+)
+from stoker_client.cli._servers import service_name
+from stoker_client.cli._session import Session
+from stoker_client.cli._targets import OUTPUT_COLUMNS, list_outputs, run_of, seconds_of, state_of, summary_of, title
+from stoker_client.cli._trigger_follow import (
+    FIELDS,
+    emit_trigger,
+    explaining_interrupt,
+    follow,
+    follow_option,
+    follow_trigger,
+)
+from stoker_client.cli._trigger_input import TriggerInput, trigger_options
+from stoker_client.cli._values import given_options
+from stoker_client.errors import ClientError
+from stoker_client.references import is_prefix
+from stoker_client.shapes import Target
+from stoker_client.target_labels import TargetLabels
+from stoker_client.trigger_logs import follow_written, read_written
+from stoker_client.triggers import STATUSES
+
+_NOUN = Noun("trigger", lambda client: client.triggers)
+command = Group(default="create", commands=[_NOUN.delete("Delete ended triggers, with their deployments and logs.")])
+
+
+@command.command("cancel")
+@click.argument("triggers", nargs=-1, required=True, metavar="TRIGGER...")
+@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
+@click.option("--wait", is_flag=True, help="Show the progress until all runs have stopped.")
+@click.pass_obj
+def cancel(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
+    """Cancel triggers: queued runs do not start, active runs are stopped."""
+
+    def cancel(trigger: str) -> str:
+        id_ = session.client.triggers.cancel(trigger, force=force)["id"]
+        echo(f"trigger {trigger} cancelled")
+        return id_
+
+    with Batch() as batch:
+        cancelled = batch.each(triggers, cancel)
+        if wait:  # after all cancellations, so that waiting delays none of them
+            batch.each(cancelled, lambda id_: _watch(session, id_))
+
+
+def _watch(session: Session, trigger: str) -> None:
+    with explaining_interrupt(
+        f"trigger {trigger} is cancelled, and over once its agents have stopped: "
+        f"`stoker trigger show --follow {trigger}` shows it, `stoker trigger cancel --force {trigger}` waits for none"
+    ):
+        follow(session.client, trigger)
+
+
+@command.command("create")
+@trigger_options
+@click.option("--name", metavar="NAME", help="A name (default: the names of the deployment and the action).")
+@click.option("--require-window", is_flag=True, help="Start on each server when its maintenance window opens.")
+@click.option("--dry-run", is_flag=True, help="Wait, and show what the runs would change; nothing changes.")
+@follow_option
+@output_option
+@click.pass_context
+def create(
+    ctx: click.Context,
+    /,
+    *,
+    name: str | None,
+    require_window: bool,
+    dry_run: bool,
+    follow: bool,
+    output: Output,
+    **options: Any,
+) -> None:
+    """Run an action of a stack's resource, a config, or the config of a deployment; the word `create` is optional.
+
+    STACK RESOURCE names a deployment, a deployment group, a component or a config of a stack. ACTION selects one of a
+    component's configs (default: TRIGGER). Without --on or --label, it runs on the servers of the resource's
+    deployments. The stack does not change.
+
+    --follow shows a line for each server until the trigger ends; the exit code is the highest one of the runs.
+    """
+    session = ctx.find_object(Session)
+    assert session is not None
+    body = TriggerInput(**options).body(lambda: session.client)
+    trigger = session.client.triggers.create(
+        body
+        | given_options(
+            {"name": name, "require_window": require_window or None, "mode": "PREVIEW" if dry_run else None}
+        )
+    )
+    if dry_run:
+        # imported here because only a dry run needs it
+        from stoker_client.cli._server_preview import PATIENCE, show_preview, take_preview
+
+        until = time.monotonic() + PATIENCE
+        if output.is_data:
+            ended = take_preview(session.client, trigger["id"], until)
+            emit_data(output.form, ended)
+        else:
+            ended = show_preview(session.client, trigger["id"], title(trigger), until)
+        ctx.exit(0 if ended["status"] == "COMPLETE" else 1)
+    if follow:
+        follow_trigger(ctx, session.client, trigger["id"], output)
+    else:
+        emit_trigger(output, trigger)
+
+
+LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
+
+
+WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
+
+
+@command.command("list")
+@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
+@click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
+@list_options()
+@click.pass_obj
+def list_(session: Session, status: str | None, stack: str | None, output: Output) -> None:
+    """List the triggers of the project, newest first."""
+    if stack is not None and is_prefix(stack):
+        stack = session.client.stacks.canonical(stack).rpartition("/")[2]
+    emit_list(
+        output, session.client.triggers.all(status=status, stack=stack, limit=output.first), LIST_COLUMNS, wide=WIDE
+    )
+
+
+@command.command("logs")
+@click.argument("trigger")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
+@click.option("--server", metavar="SERVER", help="Only this server: name or id.")
+@stream_option
+@raw_option
+@data_option
+@click.pass_obj
+def logs(
+    session: Session, /, *, trigger: str, follow: bool, server: str | None, stream: str | None, raw: bool, form: str
+) -> None:
+    """Print the output of a trigger's runs; with several runs, each line begins with the name of the server."""
+    client = session.client
+    id_ = client.triggers.find_id(trigger)
+    wanted_server = service_name(client, server) if server is not None else None
+    targets = [target for target in client.triggers.show(id_).get("targets") or [] if _is(target, wanted_server)]
+    if server is not None and not targets:
+        raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
+    server_ids, labels = {target["server_id"] for target in targets}, TargetLabels(targets)
+    chunks = follow_written(client, id_) if follow else read_written(client, targets)
+    chunks = (
+        chunk for chunk in chunks
+        if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in server_ids)
+    )  # fmt: skip
+    if form != "table" and not follow:
+        emit_data(form, list(chunks))
+    else:
+        LogPrinter(form, name_of=labels.of if len(targets) > 1 else None, raw=raw).all(chunks)
+
+
+def _is(target: Target, server: str | None) -> bool:
+    return server in (None, target["server_id"], target.get("server_name"))
+
+
+@command.command("outputs")
+@click.argument("trigger")
+@click.argument("name", required=False)
+@list_options()
+@click.pass_obj
+def outputs(session: Session, trigger: str, name: str | None, output: Output) -> None:
+    """Show the outputs of a trigger's runs, or of one output NAME on all servers.
+
+    Outputs are the values that the config declares; `stoker deployment output --all` also shows a script's output.
+    """
+    client = session.client
+    outputs = list_outputs(client.triggers.show(trigger).get("targets") or [])
+    if name is not None and not any(row["output"] == name for row in outputs):
+        names = ", ".join(sorted({str(row["output"]) for row in outputs})) or "none so far"
+        raise ClientError(f"trigger {trigger} has no output {name!r}; it has: {names}")
+    rows = [row for row in outputs if name in (None, row["output"])]
+    emit_list(output, rows, OUTPUT_COLUMNS, wide=("server_id", "deployment_id"))
+
+
+@command.command("retry")
+@click.argument("trigger")
+@click.option("--all", "all_", is_flag=True, help="Run on all servers, including those where the run is complete.")
+@follow_option
+@output_option
+@click.pass_context
+def retry(ctx: click.Context, trigger: str, all_: bool, follow: bool, output: Output) -> None:
+    """Run a trigger again on the servers where it failed or was cancelled, as a new trigger with the same inputs."""
+    session = ctx.find_object(Session)
+    assert session is not None
+    details = session.client.triggers.retry(trigger, only_failed=not all_)
+    if follow:
+        follow_trigger(ctx, session.client, details["id"], output)
+    else:
+        emit_trigger(output, details)
+
+
+SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
+
+
+TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
+
+
+@command.command("show")
+@click.argument("trigger")
+@click.option(
+    "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
+)
+@follow_option
+@output_option
+@click.pass_context
+def show(ctx: click.Context, trigger: str, status: str | None, follow: bool, output: Output) -> None:
+    """Show a trigger, its servers, and the outputs of its runs."""
+    session = ctx.find_object(Session)
+    assert session is not None
+    id_ = session.client.triggers.find_id(trigger)
+    if follow:
+        follow_trigger(ctx, session.client, id_, output)
+    details = session.client.triggers.show(id_)
+    targets = [target for target in details.get("targets") or [] if status in (None, target["status"])]
+    if output.form not in ("table", "wide"):
+        emit_one(output, {**details, "targets": targets}, FIELDS)
+        return
+    emit_trigger(output, details)
+    if output.columns:
+        return
+    echo()
+    labels = TargetLabels(details.get("targets") or [])
+    rows = [_row(target, labels) for target in targets]
+    emit_list(output, rows, SHOW_COLUMNS, wide=("server_id", "name"), order="server")
+    if outputs := list_outputs(targets):
+        echo()
+        emit_list(output, outputs, OUTPUT_COLUMNS, order="server")
+
+
+def _row(target: Target, labels: TargetLabels) -> dict[str, object]:
+    run = run_of(target)
+    return {
+        "server": labels.of(target),
+        "server_id": target["server_id"],
+        "name": target.get("name"),
+        "state": state_of(target),
+        "percent": run.get("percent"),
+        "code": run.get("status_code"),
+        "changed": target.get("changed"),
+        "seconds": seconds_of(run),
+        "deployment_id": target.get("deployment_id"),
+        "reason": summary_of(target),
+    }

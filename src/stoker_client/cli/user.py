@@ -1,0 +1,145 @@
+"""Users, and the roles they have in projects."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._nouns import Noun
+from stoker_client.cli._options import together
+from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option
+from stoker_client.cli._session import Session
+from stoker_client.cli._values import read_text
+from stoker_client.errors import BadInput
+
+_COLUMNS = ("id", "name", "enabled", "default_project_id")
+_NOUN = Noun("user", lambda client: client.identity.users)
+command = Group(
+    commands=[
+        _NOUN.list("List users.", _COLUMNS, order="name"),
+        _NOUN.delete("Delete users; their tokens and credentials become invalid at once."),
+    ]
+)
+
+
+_place_options = together([
+    click.option("--project", metavar="PROJECT", help="The project."),
+    click.option("--role", type=click.Choice(("admin", "member", "reader")), help="The role in the project."),
+    click.option("--system", is_flag=True, help="Administrator of the whole site: all users, projects and roles."),
+])  # fmt: skip
+
+
+def _project_of(project: str | None, role: str | None, *, system: bool) -> tuple[str | None, str]:
+    """Return the project's name (None for the system) and the role. Raises UsageError for other combinations."""
+    if system and not project and role in (None, "admin"):
+        return None, "admin"
+    if project and role and not system:
+        return project, role
+    raise click.UsageError("give either --project PROJECT and --role ROLE, or --system")
+
+
+_password_options = together([
+    click.option("--password", metavar="TEXT", help="Other users of the machine can read a command line."),
+    click.option("--password-file", metavar="FILE", help="A file with the password; - is standard input."),
+])  # fmt: skip
+
+
+def _read_password(password: str | None, file: str | None) -> str:
+    """
+    Return the password of ``--password`` or ``--password-file``, else from standard input.
+
+    On a terminal, prompts for the password twice. Raises BadInput if the password is empty.
+    """
+    if password is not None and file is not None:
+        raise click.UsageError("--password and --password-file exclude each other")
+    if password is None:
+        if file is None and sys.stdin.isatty():
+            return str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+        password = read_text(file or "-", "--password-file").removesuffix("\n").removesuffix("\r")
+    if not password:
+        raise BadInput("the password is empty: write it to standard input, or use --password-file")
+    return password
+
+
+@command.command("create")
+@click.argument("name")
+@click.option("--project", metavar="PROJECT", help="The user's default project.")
+@click.option("--role", default="member", show_default=True, help="The role in the project.")
+@_password_options
+@output_option
+@click.pass_obj
+def create(
+    session: Session,
+    /,
+    *,
+    name: str,
+    project: str | None,
+    role: str,
+    password: str | None,
+    password_file: str | None,
+    output: Output,
+) -> None:
+    """Create a user, with a role in a project.
+
+    The command reads the password from standard input. On a terminal, it prompts for the password.
+    """
+    secret = _read_password(password, password_file)
+    identity = session.client.identity
+    project_id = identity.projects.find_id(project) if project else None
+    user = identity.users.create({"name": name, "password": secret, "default_project_id": project_id})
+    if project_id:
+        identity.grant(user["id"], project_id, role)
+    emit_one(output, user, _COLUMNS)
+
+
+@command.command("grant")
+@click.argument("user")
+@_place_options
+@click.pass_obj
+def grant(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
+    """Give a user a role in a project, or with --system make them an administrator of the site."""
+    place, granted = _project_of(project, role, system=system)
+    session.client.identity.grant(user, place, granted)
+    echo(f"user {user} is {granted} {f'in project {place}' if place else 'of the site'}")
+
+
+@command.command("password")
+@click.argument("user")
+@_password_options
+@click.pass_obj
+def password(session: Session, user: str, password: str | None, password_file: str | None) -> None:
+    """Give a user a new password; all their tokens become invalid.
+
+    The command reads the password from standard input. On a terminal, it prompts for the password.
+    """
+    session.client.identity.users.change(user, {"password": _read_password(password, password_file)})
+    echo(f"the password of user {user} is changed")
+
+
+@command.command("revoke")
+@click.argument("user")
+@_place_options
+@click.pass_obj
+def revoke(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
+    """Revoke a user's role in a project, or with --system the administration of the site."""
+    place, granted = _project_of(project, role, system=system)
+    session.client.identity.revoke(user, place, granted)
+    echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")
+
+
+@command.command("roles")
+@click.argument("user")
+@list_options()
+@click.pass_obj
+def roles(session: Session, user: str, output: Output) -> None:
+    """List a user's roles in projects, and whether the user administers the site."""
+    assignments = session.client.identity.roles(user)
+    emit_list(output, assignments, ("project", "system", "role"), cells=_cells)
+
+
+def _cells(assignment: Row) -> Row:
+    scope = assignment["scope"]
+    project = scope["project"]["name"] if "project" in scope else None
+    return {"project": project, "system": "all" if "system" in scope else None, "role": assignment["role"]["name"]}

@@ -1,1 +1,0 @@
-"""Users, and the roles they have in projects."""
