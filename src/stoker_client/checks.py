@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.pagination import read_pages
-from stoker_client.parts import part, segment
+from stoker_client.collection import part, read_pages, segment
 from stoker_client.shapes import Check, Deployment
 
 if TYPE_CHECKING:

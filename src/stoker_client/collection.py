@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from urllib.parse import quote
 
-from stoker_client.errors import BadInput
-from stoker_client.pagination import read_pages
-from stoker_client.parts import part, segment
+from stoker_client.errors import BadAnswer, BadInput
 from stoker_client.references import choose, is_id
 
 if TYPE_CHECKING:
@@ -95,3 +95,43 @@ class Versions(Collection[Anything]):
     def _path_of(self, ref: str) -> str:
         name, _, version = self.find_id(ref).partition("/")
         return f"{self._path}/{segment(name)}/{version}"
+
+
+PAGE = 200
+
+
+def read_pages(
+    wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None, *, id_key: str = "id"
+) -> list[Any]:
+    """Return the first ``limit`` entries of the list under ``key``, or all. ``id_key`` is the key of their ids."""
+    size = PAGE if limit is None else min(limit, PAGE)
+    return list(islice(iterate_pages(wire, path, key, query, size, id_key=id_key), limit))
+
+
+def iterate_pages(
+    wire: Wire, path: str, key: str, query: Mapping[str, Any], size: int, *, id_key: str = "id"
+) -> Iterator[Any]:
+    """Yield all entries of the list under ``key``, which is read in pages of ``size`` entries."""
+    marker = None
+    while True:
+        page = part(wire.get(path, {**query, "limit": size, "marker": marker}), key)
+        yield from page
+        if len(page) < size:
+            return
+        marker = page[-1][id_key]
+
+
+def segment(text: str) -> str:
+    """Return ``text`` quoted as one segment of a path. Raises BadInput if it cannot be a segment."""
+    if not text:
+        raise BadInput("a name or id is missing: it is empty")
+    if text in (".", ".."):
+        raise BadInput(f"{text!r} is neither a name nor an id")
+    return quote(text, safe="")
+
+
+def part(answer: Any, key: str) -> Any:
+    """Return the value under ``key``. Raises BadAnswer without it, because every valid answer has the key."""
+    if not isinstance(answer, dict) or key not in answer:
+        raise BadAnswer(f"the service's answer has no {key!r}: is it an orchestration service?")
+    return answer[key]

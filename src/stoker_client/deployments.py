@@ -6,11 +6,10 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.collection import Collection
+from stoker_client.collection import Collection, part
 from stoker_client.configs import Configs
 from stoker_client.errors import BadInput, NoEvents
 from stoker_client.events import follow
-from stoker_client.parts import part
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
 from stoker_client.sse import Event

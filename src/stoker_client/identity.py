@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
 
-from stoker_client.collection import Anything, Collection
-from stoker_client.parts import part, segment
+from stoker_client.collection import Anything, Collection, part, segment
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from stoker_client.collection import iterate_pages, part, read_pages, segment
 from stoker_client.errors import NotFound
-from stoker_client.pagination import iterate_pages, read_pages
-from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_pattern, is_prefix
 from stoker_client.shapes import AgentUpgrade, Enrolled, Server
 from stoker_client.stacks import Stacks
@@ -156,3 +156,12 @@ class Servers:
             if not is_prefix(ref):
                 raise
             return call(choose(self.all(), ref, "server")["id"])
+
+
+_PLAIN = re.compile(r"[^\s()]+")
+
+
+def join_selectors(selectors: Sequence[str]) -> str | None:
+    """Return the selector of the servers that every one of ``selectors`` selects, or None without selectors."""
+    parts = [text if len(selectors) == 1 or _PLAIN.fullmatch(text) else f"({text})" for text in selectors]
+    return " and ".join(parts) or None

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from stoker_client.collection import PAGE, iterate_pages, part, segment
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.pagination import PAGE, iterate_pages
-from stoker_client.parts import part, segment
 from stoker_client.references import choose, is_id, is_prefix
 from stoker_client.shapes import Event, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from stoker_client.parts import part, segment
+from stoker_client.collection import part, segment
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire

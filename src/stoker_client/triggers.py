@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection
+from stoker_client.collection import Collection, part
 from stoker_client.events import follow
-from stoker_client.parts import part
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Trigger
 from stoker_client.sse import Event

@@ -52,7 +52,7 @@ def test_help_imports_nothing_heavy_and_no_other_command(spawn, args):
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
         name for name in loaded if name.startswith("stoker_client.cli.") and not name.rpartition(".")[2].startswith("_")
-    } <= {"stoker_client.cli.main", f"stoker_client.cli.{args[0]}"}
+    } <= {"stoker_client.cli.main", "stoker_client.cli.version", f"stoker_client.cli.{args[0]}"}
 
 
 @pytest.mark.parametrize("group", ["stack", "config", "deployment", "server", "trigger", "schedule", "audit"])

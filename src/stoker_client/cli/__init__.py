@@ -1,8 +1,8 @@
 """
 The ``stoker`` command. Each module is a command or a group of commands; names with a leading ``_`` are helpers.
 
-A module defines ``command``. Its docstring is the help text, whose first line ``stoker --help`` shows without an import.
-Example of a module ``hello.py``::
+A module defines ``command``. Its docstring is the help text, whose first line ``stoker --help`` shows without an
+import. Example of a module ``hello.py``::
 
     '''Greet a server.'''
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Self, TypeVar
 
 import click
 
-from stoker_client.cli._confirm import confirm_deletion
 from stoker_client.cli._exit_codes import FAILED, exit_code
 from stoker_client.cli._output import echo
-from stoker_client.errors import ClientError
+from stoker_client.errors import BadInput, ClientError
 
 Ref = TypeVar("Ref")
 Result = TypeVar("Result")
@@ -57,3 +57,16 @@ def delete_each(refs: Sequence[str], noun: str, delete: Callable[[str], object],
 
     with Batch() as batch:
         batch.each(refs, act)
+
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+
+
+def confirm_deletion(what: str, *, yes: bool) -> None:
+    """Return if the user confirms the deletion of ``what``, or with ``--yes``. Raises ClientError otherwise."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise BadInput(f"{what} not deleted: not a terminal: use --yes")
+    if not click.confirm(f"Delete {what}?", err=True):
+        raise ClientError(f"{what} not deleted")

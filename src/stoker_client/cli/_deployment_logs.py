@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 
 import click
 
-from stoker_client.cli._durations import parse_duration
 from stoker_client.cli._log_output import LogPrinter, stream_option
 from stoker_client.cli._output import data_option, echo, emit_data, raw_option
 from stoker_client.cli._session import Session
+from stoker_client.cli._values import parse_duration
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
 from stoker_client.log_text import last_lines

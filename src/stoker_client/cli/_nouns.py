@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stoker_client.cli._batch import delete_each
-from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._batch import delete_each, yes_option
 from stoker_client.cli._output import Output, Row, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
 

@@ -9,10 +9,9 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._durations import Duration
 from stoker_client.cli._output import Output, echo, emit_data, emit_one, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import given_options, pair
+from stoker_client.cli._values import Duration, given_options, pair
 
 #: Options for many machines, and for one.
 _MANY: Sequence[str] = ("machines", "name_from", "names", "approve")

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import click
 
 from stoker_client.cli._batch import Batch
-from stoker_client.cli._chosen_servers import chosen_servers, label_option
 from stoker_client.cli._options import canary_option
 from stoker_client.cli._output import Output, echo, emit_list, list_options
+from stoker_client.cli._servers import chosen_servers, label_option
 from stoker_client.cli._session import Session
 from stoker_client.shapes import AgentUpgrade
 

@@ -1,14 +1,14 @@
 """The option ``--wait`` for stacks: shows progress, and reports a failed operation as an error."""
 
+import re
 import sys
 
-from stoker_client.cli._failures import failure_lines, logs_hint
 from stoker_client.cli._output import Output, echo, emit_data, emit_list, emit_one, open_console
 from stoker_client.client import Client
 from stoker_client.errors import ClientError, NotFound
 from stoker_client.failure_text import failure_text
-from stoker_client.shapes import Stack
-from stoker_client.stacks import Operation
+from stoker_client.shapes import Event, Stack
+from stoker_client.stacks import Operation, is_of_stack
 from stoker_client.watch import Snapshot, watch
 
 SUMMARY = ("id", "stack_name", "stack_status", "stack_status_reason", "creation_time", "updated_time")
@@ -66,3 +66,36 @@ def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:
         emit_list(output, stack["outputs"], ("output_key", "output_value"))
     else:
         emit_one(output, stack, SUMMARY)
+
+
+#: The path to the failed resource in a reason, such as ``resources.inner.resources.db``.
+_PATH = re.compile(r"\w+: resources\.(\S+): ")
+#: Heat's words for a run that has failed.
+_RUN = "Deployment to server failed"
+
+
+def failure_lines(snapshot: Snapshot) -> list[str]:
+    """Return lines such as ``inner/db: exit 3 on web1: no space left``, from the events of the operation."""
+    lines = (f"{_path(event)}: {failure_text(event.get('resource_status_reason'))}" for event in _failed(snapshot))
+    return list(dict.fromkeys(lines))
+
+
+def logs_hint(snapshot: Snapshot) -> str:
+    """Return a hint at the output of a failed run that still is the newest run of its deployment, or ""."""
+    if snapshot.status.startswith("ROLLBACK_"):
+        return ""
+    runs = [event for event in _failed(snapshot) if _RUN in (event.get("resource_status_reason") or "")]
+    return f"see `stoker deployment logs {snapshot.name}/{_path(runs[0])}`" if runs else ""
+
+
+def _failed(snapshot: Snapshot) -> list[Event]:
+    return [
+        event
+        for event in snapshot.events
+        if event["resource_status"].endswith("_FAILED") and not is_of_stack(event, snapshot.ref)
+    ]
+
+
+def _path(event: Event) -> str:
+    match = _PATH.match(event.get("resource_status_reason") or "")
+    return match[1].replace(".resources.", "/") if match else event["resource_name"]

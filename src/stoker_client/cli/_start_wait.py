@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from stoker_client.cli._output import echo
 from stoker_client.client import Client
-from stoker_client.errors import BadInput, TimedOut
-from stoker_client.selectors import join
+from stoker_client.errors import TimedOut
 from stoker_client.shapes import Deployment, LogPage, Server
 
 #: Seconds between two polls of the deployment.
@@ -32,19 +31,6 @@ class Limit:
 
     def __str__(self) -> str:
         return f"for {self.seconds} s at most (--wait-timeout)" if self.seconds else "as long as it takes"
-
-
-def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]) -> list[Server]:
-    """Return the servers of ``refs``, or those that ``selectors`` select. Raises BadInput if there is none."""
-    if refs:
-        return client.servers.find(refs)
-    selector = join(selectors)
-    servers = client.servers.all(selector)
-    if not servers:
-        raise BadInput(
-            f"no server matches {selector}; `stoker server list` shows the labels, `stoker server show` the facts"
-        )
-    return servers
 
 
 def report_absence(servers: Sequence[Server], limit: Limit) -> None:

@@ -8,12 +8,11 @@ import click
 
 from stoker_client import triggers
 from stoker_client.cli._options import canary_option, together
-from stoker_client.cli._selector_option import selector_option
-from stoker_client.cli._servers import service_names
+from stoker_client.cli._servers import selector_option, service_names
 from stoker_client.cli._values import merge, one_of, pair
 from stoker_client.client import Client
 from stoker_client.references import is_id, is_prefix
-from stoker_client.selectors import join
+from stoker_client.servers import join_selectors
 
 trigger_options = together([
     click.argument("words", nargs=-1, metavar="[STACK RESOURCE] [ACTION]"),
@@ -76,7 +75,7 @@ class TriggerInput:
             input_values=values,
             allow_undeclared=self.allow_undeclared or None,
             servers=list(service_names(client(), self.servers)) if self.servers else [],
-            selector=join(self.selectors),
+            selector=join_selectors(self.selectors),
             max_concurrent=self.max_concurrent,
             max_fail_percentage=self.max_fail_percentage,
             canary=self.canary,

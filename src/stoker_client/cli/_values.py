@@ -1,7 +1,9 @@
 """Parses ``NAME=VALUE`` arguments, reads files in arguments, and finds the options that were set."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +45,25 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def one_of(*options: bool) -> bool:
     """Whether exactly one of several alternatives is used."""
     return sum(options) == 1
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Return the duration, or None if the text is none."""
+    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration: a click type."""
+
+    name = "duration"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration."""
+        duration = parse_duration(str(value))
+        if duration is None:
+            self.fail(f"{value!r} is no duration, such as 90s, 10m, 2h or 7d", param, ctx)
+        return duration

@@ -13,12 +13,11 @@ from stoker_client.checks import DRIFTED, UNKNOWN, UNSUPPORTED, awaits_answer, s
 from stoker_client.cli._drift_views import COLUMNS, WIDE, cells, differences
 from stoker_client.cli._exit_codes import DRIFT, FAILED, TIMED_OUT
 from stoker_client.cli._output import Output, echo, emit_list, list_options
-from stoker_client.cli._selector_option import selector_option
+from stoker_client.cli._servers import choose_servers, selector_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._start_wait import choose_servers
 from stoker_client.client import Client
 from stoker_client.errors import ClientError
-from stoker_client.selectors import join
+from stoker_client.servers import join_selectors
 from stoker_client.shapes import Check
 
 
@@ -48,7 +47,7 @@ def command(
     requested = client.checks.request(
         stack=None if stack is None else client.stacks.show(stack, outputs=False)["id"],
         servers=[server["id"] for server in client.servers.find(servers)],
-        selector=join(selectors),
+        selector=join_selectors(selectors),
     )
     if not requested:
         if selectors:

@@ -8,9 +8,8 @@ from typing import Any, cast
 import click
 
 from stoker_client.checks import state_of
-from stoker_client.cli._batch import Batch, delete_each
+from stoker_client.cli._batch import Batch, delete_each, yes_option
 from stoker_client.cli._changes import describe_changes
-from stoker_client.cli._confirm import yes_option
 from stoker_client.cli._deployment_logs import logs
 from stoker_client.cli._deployment_wait import report_waiting, wait_for, wait_for_end
 from stoker_client.cli._lazy import Group

@@ -12,7 +12,7 @@ from stoker_client.cli._exit_codes import INTERRUPTED, MEANINGS, exit_code
 from stoker_client.cli._lazy import RootGroup
 from stoker_client.cli._output import echo, wants_color
 from stoker_client.cli._session import Session
-from stoker_client.cli._version import own_version
+from stoker_client.cli.version import own_version
 from stoker_client.errors import ClientError
 
 

@@ -23,9 +23,9 @@ from stoker_client.cli._deployment_wait import failure_line
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._options import canary_option
 from stoker_client.cli._output import echo, raw_option
-from stoker_client.cli._selector_option import selector_option
+from stoker_client.cli._servers import choose_servers, selector_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._start_wait import Limit, choose_servers, report_absence, wait_for_start
+from stoker_client.cli._start_wait import Limit, report_absence, wait_for_start
 from stoker_client.cli._values import pair, read_text
 from stoker_client.client import Client
 from stoker_client.errors import TimedOut

@@ -7,9 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from stoker_client.cli._batch import Batch, delete_each
-from stoker_client.cli._chosen_servers import chosen_servers, label_option
-from stoker_client.cli._confirm import yes_option
+from stoker_client.cli._batch import Batch, delete_each, yes_option
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._output import (
     Output,
@@ -21,12 +19,12 @@ from stoker_client.cli._output import (
     list_options,
     output_option,
 )
-from stoker_client.cli._selector_option import selector_option
 from stoker_client.cli._server_enrollment import enroll, user_data
 from stoker_client.cli._server_policy import policy
 from stoker_client.cli._server_upgrade import upgrade
+from stoker_client.cli._servers import chosen_servers, label_option, selector_option
 from stoker_client.cli._session import Session
-from stoker_client.selectors import join
+from stoker_client.servers import join_selectors
 
 _STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 command = Group(commands=[enroll, policy, upgrade, user_data])
@@ -170,7 +168,7 @@ def list_(session: Session, selectors: Sequence[str], status: str | None, output
 
     With --limit, and without a selector and --sort, the oldest servers are listed, in the order of their creation.
     """
-    servers = list(session.client.servers.iterate(join(selectors), status=status, limit=output.first))
+    servers = list(session.client.servers.iterate(join_selectors(selectors), status=status, limit=output.first))
     # With --limit, the service reads no more servers than the first ones, which are the oldest.
     order = "name" if output.first is None else None
     emit_list(output, servers, _COLUMNS, wide=_WIDE, order=order, cells=_cells)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from stoker_client.cli._confirm import confirm_deletion, yes_option
+from stoker_client.cli._batch import confirm_deletion, yes_option
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._options import wait_option
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option

@@ -10,9 +10,7 @@ from pathlib import Path
 import click
 
 from stoker_client import graph_renderer
-from stoker_client.cli._batch import Batch
-from stoker_client.cli._confirm import confirm_deletion, yes_option
-from stoker_client.cli._failures import failure_lines
+from stoker_client.cli._batch import Batch, confirm_deletion, yes_option
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._options import wait_option
 from stoker_client.cli._output import (
@@ -28,7 +26,7 @@ from stoker_client.cli._output import (
 )
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_changes import create, preview, update
-from stoker_client.cli._stack_wait import emit_result, wait_deleted, wait_for
+from stoker_client.cli._stack_wait import emit_result, failure_lines, wait_deleted, wait_for
 from stoker_client.errors import ClientError, NotFound
 from stoker_client.shapes import Event, Stack
 from stoker_client.stacks import Operation, Stacks, is_of_stack

@@ -4,9 +4,17 @@ import sys
 
 import click
 
-from stoker_client.cli._version import own_version
-
 
 @click.command()
 def command() -> None:
     click.echo(f"stoker {own_version()} (Python {sys.version.partition(' ')[0]})")
+
+
+def own_version() -> str:
+    """Return the installed version."""
+    from importlib.metadata import PackageNotFoundError, version  # imported here because the import is slow
+
+    try:
+        return version("stoker")
+    except PackageNotFoundError:
+        return "(not installed)"  # a source tree without an installation

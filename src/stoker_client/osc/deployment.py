@@ -16,7 +16,7 @@ from stoker_client.cli._trigger_follow import describe_continuation, explaining_
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
-from stoker_client.selectors import join
+from stoker_client.servers import join_selectors
 from stoker_client.terminal import clean_for
 
 RUNS = (
@@ -170,7 +170,7 @@ def _request(parsed: Namespace) -> dict[str, Any]:
         input_values=dict(parsed.input_value),
         allow_undeclared=parsed.allow_undeclared or None,
         servers=parsed.server,
-        selector=join(parsed.label),
+        selector=join_selectors(parsed.label),
         max_concurrent=parsed.max_concurrent,
         max_fail_percentage=parsed.max_fail_percentage,
         canary=int(parsed.canary) if (parsed.canary or "").isdecimal() else parsed.canary,

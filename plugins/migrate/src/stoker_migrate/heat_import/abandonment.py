@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from stoker_client.collection import part
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
-from stoker_client.parts import part
 from stoker_migrate.heat_import.polling import poll
 from stoker_migrate.heat_import.source_stack import SourceStack, read_stack
 

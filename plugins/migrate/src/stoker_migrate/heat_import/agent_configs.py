@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker_client.collection import part, segment
 from stoker_client.errors import BadInput
-from stoker_client.parts import part, segment
 from stoker_migrate.heat_import.polling import poll
 from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from stoker_client.collection import part, segment
 from stoker_client.errors import NotFound
-from stoker_client.parts import part, segment
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
