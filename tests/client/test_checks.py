@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from stoker_client import checks, pagination
+from stoker_client import checks, collection
 
 CHANGES = [{"item": "/etc/motd", "outcome": "changed", "diff": "-old\n+new"}, {"item": "nginx", "outcome": "failed"}]
 SERVER = "web1"
@@ -49,7 +49,7 @@ def test_a_limit_is_applied_by_the_service_and_more_rows_are_read_in_pages(fleet
     stoker("drift", "list", "--all", "--limit", "2")
     asked = [path for verb, path in fleet.calls if path.startswith("/checks")]
     assert asked == ["/checks?limit=2"]
-    monkeypatch.setattr(pagination, "PAGE", 2)
+    monkeypatch.setattr(collection, "PAGE", 2)
     assert len(json.loads(stoker("drift", "list", "--all", "-o", "json").out)) == 3
     marker = list(fleet.checks)[1]
     assert [path for verb, path in fleet.calls if path.startswith("/checks")][1:] == [

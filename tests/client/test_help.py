@@ -199,10 +199,33 @@ def test_completion(stoker, shell):
     assert "_STOKER_COMPLETE" in stoker("completion", shell).out
 
 
-def test_bash_completion_completes_commands_and_options(spawn, monkeypatch):
-    for name, value in (("_STOKER_COMPLETE", "bash_complete"), ("COMP_WORDS", "stoker server l"), ("COMP_CWORD", "2")):
+def complete(spawn, monkeypatch, line: str) -> list[str]:
+    """What bash offers for the last word of ``line``."""
+    words = line.split(" ")
+    for name, value in (
+        ("_STOKER_COMPLETE", "bash_complete"), ("COMP_WORDS", line), ("COMP_CWORD", str(len(words) - 1))
+    ):  # fmt: skip
         monkeypatch.setenv(name, value)
-
     out, err = spawn("-m", "stoker_client.cli.main").communicate(timeout=60)
+    assert err == ""
+    return [item.removeprefix("plain,") for item in out.split()]
 
-    assert (out.split(), err) == (["plain,label", "plain,list"], "")
+
+def test_bash_completion_completes_commands_and_options(spawn, monkeypatch):
+    assert complete(spawn, monkeypatch, "stoker server l") == ["label", "list"]
+    assert complete(spawn, monkeypatch, "stoker server show --out") == ["--output"]
+
+
+def test_bash_completion_completes_names(spawn, monkeypatch, heat):
+    for name in ("web1", "web2", "db1"):
+        heat.add_server(name)
+
+    assert complete(spawn, monkeypatch, "stoker server show w") == ["web1", "web2"]
+    assert complete(spawn, monkeypatch, "stoker deployment list --server d") == ["db1"]
+    assert complete(spawn, monkeypatch, "stoker run w") == ["web1", "web2"]
+
+
+def test_bash_completion_is_silent_without_a_service(spawn, monkeypatch):
+    monkeypatch.setenv("OS_CLOUD", "nowhere")
+
+    assert complete(spawn, monkeypatch, "stoker server show w") == []

@@ -10,7 +10,7 @@ from client import little_heat
 from client.little_answers import deployment_of
 from client.little_heat import TIME, LittleHeat
 from client.little_story import DROP, END, Raw, Say, target, trigger
-from stoker_client import pagination
+from stoker_client import collection
 
 pytestmark = pytest.mark.slow
 
@@ -139,7 +139,7 @@ def test_an_error_of_the_service_is_one_line(heat, stoker):
 
 @pytest.fixture
 def short_pages(monkeypatch):
-    monkeypatch.setattr(pagination, "PAGE", 2)
+    monkeypatch.setattr(collection, "PAGE", 2)
 
 
 def asked(heat, path: str) -> int:
