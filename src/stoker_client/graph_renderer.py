@@ -1,105 +1,191 @@
-"""Draws a stack's dependency graph as DOT for Graphviz, or as SVG for a browser."""
+"""Draws a stack's dependency graph in Graphviz's language DOT: servers as frames, configs within their deployments."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
+from typing import NamedTuple
 
-from stoker_client.shapes import Resource
+from stoker_client.deployments import server_name_of
+from stoker_client.errors import ClientError
+from stoker_client.shapes import Deployment, Resource
 
-_FILL = {"COMPLETE": "#c8e6c9", "FAILED": "#ffcdd2", "IN_PROGRESS": "#fff9c4"}
-_WAITING = "#eceff1"
-_WIDTH, _HEIGHT, _GAP, _LAYER = 220, 48, 24, 110
-
-
-def edges(resources: Sequence[Resource]) -> list[tuple[str, str]]:
-    """Return the dependencies as pairs (required resource, dependent resource)."""
-    names = {resource["resource_name"] for resource in resources}
-    return [
-        (resource["resource_name"], other)
-        for resource in resources
-        for other in resource.get("required_by") or ()
-        if other in names
-    ]
+#: Formats that the program ``dot`` draws.
+FORMATS = ("svg", "png")
+#: Seconds that a drawing may take.
+_PATIENCE = 120
+_DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
+_CONFIGS = ("OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig", "OS::Heat::SoftwareComponent")
+_SERVERS = ("OS::Heat::DeployedServer", "OS::Nova::Server")
+_NESTED = ("OS::Heat::ResourceGroup", "OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup")
 
 
-def dot(resources: Sequence[Resource]) -> str:
-    """Return the graph as DOT."""
-    lines = ["digraph stack {", "  rankdir=TB;", '  node [shape=box, style="rounded,filled", fontname="sans-serif"];']
+class _State(NamedTuple):
+    symbol: str
+    word: str
+    fill: str
+
+
+_WAITING = _State("○", "waiting", "#eceff1")
+#: By the end of a resource's status.
+_STATES = {
+    "COMPLETE": _State("✓", "complete", "#c8e6c9"),
+    "IN_PROGRESS": _State("▶", "in progress", "#fff3c4"),
+    "FAILED": _State("✗", "failed", "#ffcdd2"),
+}
+
+
+def draw(text: str, form: str) -> bytes:
+    """Return the drawing of a graph in DOT. ``form``: one of FORMATS. Raises ClientError without Graphviz."""
+    try:
+        done = subprocess.run(
+            ["dot", f"-T{form}"], input=text.encode(), capture_output=True, timeout=_PATIENCE, check=True
+        )
+    except FileNotFoundError:
+        raise ClientError(
+            "Graphviz is not installed, whose program `dot` draws the graph: `apt install graphviz`, or print the graph"
+            " as text with --format dot"
+        ) from None
+    except subprocess.TimeoutExpired:
+        raise ClientError(f"Graphviz did not draw the graph within {_PATIENCE} s: try --format dot") from None
+    except subprocess.CalledProcessError as problem:
+        raise ClientError(
+            f"Graphviz cannot draw the graph: {problem.stderr.decode(errors='replace').strip()}"
+        ) from None
+    return done.stdout
+
+
+def dot(resources: Sequence[Resource], deployments: Iterable[Deployment] = ()) -> str:
+    """Return the graph in DOT. ``deployments``, with their names, tell the server of each deployment."""
+    folded = _fold(resources)
+    frames: dict[str, list[str]] = {}
+    servers, names = _servers(resources, {deployment["id"]: deployment for deployment in deployments})
     for resource in resources:
-        label = f"{resource['resource_name']}\\n{resource['resource_type']}\\n{resource['resource_status']}"
-        lines.append(f'  {_quoted(resource["resource_name"])} [label={_quoted(label)}, fillcolor="{_fill(resource)}"];')
-    lines += [f"  {_quoted(need)} -> {_quoted(user)};" for need, user in edges(resources)]
+        name = resource["resource_name"]
+        if name not in folded.values():
+            frames.setdefault(servers.get(name, ""), []).append(_node(resource, folded))
+    lines = ["digraph stack {", *_STYLE, f"  label=<{_legend()}>;", *(f"  {node}" for node in frames.pop("", []))]
+    for number, (server, nodes) in enumerate(frames.items()):
+        lines.append(f"  subgraph cluster_{number} {{ label={_quoted(names.get(server, server))};")
+        lines += [f"    {node}" for node in nodes]
+        lines.append("  }")
+    lines += [f"  {_quoted(need)} -> {_quoted(user)};" for need, user in _edges(resources, folded, servers)]
     return "\n".join([*lines, "}", ""])
 
 
-def svg(resources: Sequence[Resource]) -> str:
-    """Return the graph as SVG, in layers: each resource is below the resources that it requires."""
-    layers = _layers(resources)
-    widest = max((len(layer) for layer in layers), default=1)
-    width, height = widest * (_WIDTH + _GAP) + _GAP, len(layers) * _LAYER + _GAP
-    places: dict[str, tuple[float, float]] = {}
-    for row, layer in enumerate(layers):
-        x = (width - len(layer) * (_WIDTH + _GAP) + _GAP) / 2
-        for column, name in enumerate(layer):
-            places[name] = (x + column * (_WIDTH + _GAP), _GAP + row * _LAYER)
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-        f'viewBox="0 0 {width:g} {height:g}" font-family="sans-serif" font-size="12">',
-        '<defs><marker id="end" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" orient="auto">'
-        '<path d="M0 0 8 4 0 8z" fill="#607d8b"/></marker></defs>',
-        *(_line(places[need], places[user]) for need, user in edges(resources)),
-        *(_box(resource, places[resource["resource_name"]]) for resource in resources),
-        "</svg>",
-        "",
+_STYLE = (
+    '  graph [nodesep=0.35, ranksep=0.5, fontname="sans-serif", fontsize=11];',
+    '  graph [labeljust=l, style=rounded, color="#90a4ae"];  // frames',
+    '  node [shape=box, style="rounded,filled", color="#607d8b", fontname="sans-serif", fontsize=11];',
+    '  edge [color="#607d8b", arrowsize=0.7];',
+)
+
+
+def _fold(resources: Sequence[Resource]) -> dict[str, str]:
+    """Return the config within each deployment: one that requires nothing and is required by deployments only."""
+    by_name = {resource["resource_name"]: resource for resource in resources}
+    requiring = {user for resource in resources for user in resource.get("required_by") or ()}
+    folded: dict[str, str] = {}
+    for name, resource in by_name.items():
+        users = [user for user in resource.get("required_by") or () if user in by_name]
+        is_config = resource["resource_type"] in _CONFIGS and name not in requiring
+        if is_config and users and all("Deployment" in by_name[user]["resource_type"] for user in users):
+            folded |= dict.fromkeys((user for user in users if user not in folded), name)
+    # A config that shares a deployment with another stays, because a box names one.
+    kept = {
+        name
+        for name in set(folded.values())
+        if any(folded.get(user) != name for user in by_name[name].get("required_by") or () if user in by_name)
+    }
+    return {user: name for user, name in folded.items() if name not in kept}
+
+
+def _edges(
+    resources: Sequence[Resource], folded: Mapping[str, str], servers: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """
+    Yield the dependencies as pairs: required resource, dependent resource.
+
+    Within a server's frame, only the first deployments have an arrow from the server itself.
+    """
+    names = {resource["resource_name"] for resource in resources} - set(folded.values())
+    pairs = [
+        (resource["resource_name"], user)
+        for resource in resources
+        for user in resource.get("required_by") or ()
+        if {resource["resource_name"], user} <= names
     ]
-    return "\n".join(parts)
+    own = {resource["resource_name"] for resource in resources if resource["resource_type"] in _SERVERS}
+    later = {user for need, user in pairs if need not in own and need in servers and servers[need] == servers.get(user)}
+    for need, user in pairs:
+        if not (need in own and user in later and servers.get(need) == servers.get(user)):
+            yield need, user
 
 
-def _layers(resources: Sequence[Resource]) -> list[list[str]]:
-    needs: dict[str, set[str]] = {resource["resource_name"]: set() for resource in resources}
-    for need, user in edges(resources):
-        needs[user].add(need)
-    layers: list[list[str]] = []
-    while needs:
-        ready = sorted(name for name, required in needs.items() if not required & needs.keys()) or sorted(needs)
-        layers.append(ready)
-        for name in ready:
-            del needs[name]
-    return layers
+def _servers(
+    resources: Sequence[Resource], deployments: Mapping[str, Deployment]
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the server of each resource that is on one, and the names of servers, by their ids or resources."""
+    own = {
+        each["resource_name"]: each.get("physical_resource_id") or each["resource_name"]
+        for each in resources
+        if each["resource_type"] in _SERVERS
+    }
+    names = {id_: name for name, id_ in own.items()}
+    servers: dict[str, str] = {}
+    for resource in resources:
+        deployment = deployments.get(resource.get("physical_resource_id") or "")
+        if deployment is not None:
+            servers[resource["resource_name"]] = deployment["server_id"]
+            names[deployment["server_id"]] = server_name_of(deployment)
+    for name, id_ in own.items():  # a deployment that does not exist yet is on the server that it requires
+        needing = next(each for each in resources if each["resource_name"] == name).get("required_by") or ()
+        waiting = (
+            each for each in resources if each["resource_type"] in _DEPLOYMENTS and each["resource_name"] in needing
+        )
+        servers |= {each["resource_name"]: id_ for each in waiting if each["resource_name"] not in servers}
+        if id_ in servers.values():
+            servers[name] = id_
+    return servers, names
 
 
-def _line(start: tuple[float, float], end: tuple[float, float]) -> str:
-    x1, y1, x2, y2 = start[0] + _WIDTH / 2, start[1] + _HEIGHT, end[0] + _WIDTH / 2, end[1]
-    middle = (y1 + y2) / 2
-    return (
-        f'<path d="M{x1:g} {y1:g} C{x1:g} {middle:g} {x2:g} {middle:g} {x2:g} {y2:g}" '
-        'fill="none" stroke="#607d8b" marker-end="url(#end)"/>'
+def _node(resource: Resource, folded: Mapping[str, str]) -> str:
+    name, state = resource["resource_name"], _state(resource)
+    config = f": {escape(folded[name])}" if name in folded else ""
+    kind = resource["resource_type"].removeprefix("OS::Heat::")
+    at = (resource.get("updated_time") or resource.get("creation_time") or "").partition("T")[2].rstrip("Z")
+    at = f" {at}" if at and state is not _WAITING else ""
+    label = (
+        f'<b>{escape(name)}</b><br/><font color="#455a64" point-size="9">{escape(kind)}{config}</font><br/>'
+        f'<font point-size="9">{state.symbol} {_word(resource)}{at}</font>'
     )
+    nested = kind.endswith((".yaml", ".template")) or resource["resource_type"] in _NESTED
+    tooltip = resource.get("resource_status_reason") or resource["resource_status"]
+    more = ", peripheries=2" if nested else ""
+    return f'{_quoted(name)} [label=<{label}>, fillcolor="{state.fill}", tooltip={_quoted(tooltip)}{more}];'
 
 
-def _box(resource: Resource, place: tuple[float, float]) -> str:
-    x, y = place
-    reason = escape(resource.get("resource_status_reason") or "")
-    return (
-        f"<g><title>{escape(resource['resource_status'])} {reason}</title>"
-        f'<rect x="{x:g}" y="{y:g}" width="{_WIDTH}" height="{_HEIGHT}" rx="8" '
-        f'fill="{_fill(resource)}" stroke="#607d8b"/>'
-        f'<text x="{x + _WIDTH / 2:g}" y="{y + 20:g}" text-anchor="middle" font-weight="bold">'
-        f"{escape(_short(resource['resource_name']))}</text>"
-        f'<text x="{x + _WIDTH / 2:g}" y="{y + 38:g}" text-anchor="middle" fill="#455a64">'
-        f"{escape(_short(resource['resource_type']))}</text></g>"
+def _state(resource: Resource) -> _State:
+    action, _, status = resource["resource_status"].partition("_")
+    return _WAITING if action == "INIT" else _STATES.get(status, _WAITING)
+
+
+def _word(resource: Resource) -> str:
+    """Return the state in words: that of the last action, unless it is the creation."""
+    action = resource["resource_status"].partition("_")[0]
+    return _state(resource).word if action in ("CREATE", "INIT") else f"{action.lower()} {_state(resource).word}"
+
+
+def _legend() -> str:
+    cells = "".join(
+        f'<td bgcolor="{state.fill}">{state.symbol} {state.word}</td>' for state in (*_STATES.values(), _WAITING)
     )
-
-
-def _short(text: str, longest: int = 32) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _fill(resource: Mapping[str, object]) -> str:
-    action, _, status = str(resource["resource_status"]).partition("_")
-    return _WAITING if action == "INIT" else _FILL.get(status, _WAITING)
+    return (
+        f'<table border="0" cellborder="0" cellspacing="4"><tr>{cells}<td>frame: a server</td>'
+        "<td>arrow: must come first</td></tr></table>"
+    )
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\n", "\n").replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ") + '"'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -217,19 +218,25 @@ def export(session: Session, stack: str) -> None:
 
 @command.command("graph")
 @click.argument("stack")
-@click.option("--format", "form", type=click.Choice(["svg", "dot"]), default="svg", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice((*graph_renderer.FORMATS, "dot")), default="svg", show_default=True,
+    help="An image, which Graphviz draws, or Graphviz's own language.",
+)  # fmt: skip
 @click.option(
     "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file to write."
 )
 @click.pass_obj
 def graph(session: Session, stack: str, form: str, output_file: Path | None) -> None:
-    """Draw a stack's resources with their dependencies and states."""
-    resources = session.client.stacks.resources(session.client.stacks.canonical(stack))
-    text = graph_renderer.svg(resources) if form == "svg" else graph_renderer.dot(resources)
-    if output_file is None:
-        echo(text, nl=False)
+    """Draw a stack's resources with their servers, dependencies and states."""
+    client = session.client
+    text = graph_renderer.dot(client.stacks.resources(client.stacks.canonical(stack)), client.deployments.all())
+    drawing = text.encode() if form == "dot" else graph_renderer.draw(text, form)
+    if output_file is not None:
+        output_file.write_bytes(drawing)
+    elif form == "png" and sys.stdout.isatty():
+        raise click.UsageError("an image is not for a terminal: name a file with --output-file")
     else:
-        output_file.write_text(text)
+        sys.stdout.buffer.write(drawing)
 
 
 @command.command("list")

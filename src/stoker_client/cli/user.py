@@ -136,10 +136,10 @@ def revoke(session: Session, /, *, user: str, project: str | None, system: bool,
 def roles(session: Session, user: str, output: Output) -> None:
     """List a user's roles in projects, and whether the user administers the site."""
     assignments = session.client.identity.roles(user)
-    emit_list(output, assignments, ("project", "system", "role"), cells=_cells)
+    emit_list(output, [_row(assignment) for assignment in assignments], ("project", "system", "role"))
 
 
-def _cells(assignment: Row) -> Row:
+def _row(assignment: Row) -> Row:
     scope = assignment["scope"]
     project = scope["project"]["name"] if "project" in scope else None
     return {"project": project, "system": "all" if "system" in scope else None, "role": assignment["role"]["name"]}
