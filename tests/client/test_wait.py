@@ -14,7 +14,7 @@ from rich.console import Console
 
 from client.little_heat import SOURCE, Frame, resource
 from stoker_client import watch
-from stoker_client.cli._live import Clock, LastOutput, LiveTree, last_line
+from stoker_client.cli._live import Clock, LastOutput, LiveStack, last_line
 from stoker_client.shapes import Event
 from stoker_client.stacks import Operation
 from stoker_client.watch import Snapshot, read_events
@@ -157,7 +157,7 @@ def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
 
 
 @pytest.mark.slow
-def test_a_tree_is_drawn_on_a_terminal(heat, nowhere):
+def test_a_list_is_drawn_on_a_terminal(heat, nowhere):
     (nowhere / "web.yaml").write_text(TEMPLATE)
     busy = resource("db", "CREATE_IN_PROGRESS", deployment={"last_log": "installing"})
     heat.life = [
@@ -174,7 +174,8 @@ def test_a_tree_is_drawn_on_a_terminal(heat, nowhere):
         out = process.stdout.read().decode()
 
     assert process.returncode == 0
-    assert "└── installing" in screen
+    assert re.search(r"▶ db  .* installing", screen)
+    assert "0 of 1" in screen
     assert "\x1b[1A" in screen
     assert "CREATE_COMPLETE" in out
 
@@ -192,14 +193,14 @@ def everything(master: int) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode())
 
 
-# The tree
+# The live view
 
 
 def snapshot(status: str, *resources, name: str = "web") -> Snapshot:
     return Snapshot(f"{name}/i", status, resources=resources)
 
 
-def drawn(tree: LiveTree, console: Console) -> list[str]:
+def drawn(tree: LiveStack, console: Console) -> list[str]:
     with console.capture() as capture:
         console.print(tree.render())
     return capture.get().splitlines()
@@ -210,42 +211,57 @@ def console():
     return Console(file=io.StringIO(), width=60, height=24)
 
 
-def test_the_tree_shows_state_duration_and_last_output(console):
-    tree = LiveTree(console, lambda resource: f"{resource['resource_name']} says\x1b[2J hello")
-    tree.update(
-        snapshot(
-            "CREATE_IN_PROGRESS",
-            resource("done", "CREATE_COMPLETE"),
-            resource("busy", "CREATE_IN_PROGRESS"),
-            resource("bad", "CREATE_FAILED", "it\nbroke"),
-        )
+def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
+    view = LiveStack(console, lambda resource: f"{resource['resource_name']} says\x1b[2J hello")
+    rows = (
+        resource("done", "CREATE_COMPLETE"),
+        resource("busy", "CREATE_IN_PROGRESS"),
+        resource("bad", "CREATE_FAILED", "it\nbroke"),
+        resource("later", "INIT_COMPLETE"),
     )
+    view.update(snapshot("CREATE_IN_PROGRESS", *rows))
 
-    lines = drawn(tree, console)
+    head, bar, *shown, rest = [" ".join(line.split()) for line in drawn(view, console)]
 
-    assert [line.rpartition("  ")[0].rstrip() if line.endswith(" s") else line.rstrip() for line in lines] == [
-        "web  CREATE_IN_PROGRESS",
-        "├── bad  CREATE_FAILED",
-        "│   └── it broke",
-        "├── busy  CREATE_IN_PROGRESS",
-        "│   └── busy says\\x1b[2J hello",
-        "└── done  CREATE_COMPLETE",
-    ]
+    assert re.fullmatch(r"web CREATE_IN_PROGRESS( 0\.\d s)?", head)
+    assert bar.endswith("1 of 4")
+    assert re.fullmatch(r"✗ bad it broke", shown[0])
+    assert re.fullmatch(r"▶ busy (0\.\d s )?busy says\\x1b\[2J hello", shown[1])
+    assert rest == "1 complete, 1 waiting"
+
+    view.update(snapshot("CREATE_FAILED", *rows[:1], *rows[2:]))
+
+    assert [" ".join(line.split()[:2]) for line in drawn(view, console)] == ["web CREATE_FAILED", "✗ bad"]
 
 
-def test_the_tree_fits_the_screen(console):
-    tree = LiveTree(console, lambda _: "x" * 500)
+def test_what_is_deleted_counts_as_done(console):
+    view = LiveStack(console, lambda _: "")
+    view.update(snapshot("DELETE_IN_PROGRESS", *(resource(name, "CREATE_COMPLETE") for name in "abc")))
+    view.update(snapshot("DELETE_IN_PROGRESS", resource("a", "DELETE_IN_PROGRESS")))
+
+    assert drawn(view, console)[1].split()[-3:] == ["2", "of", "3"]
+
+
+def test_an_update_has_no_bar(console):
+    view = LiveStack(console, lambda _: "")
+    view.update(snapshot("UPDATE_IN_PROGRESS", resource("a", "CREATE_COMPLETE")))
+
+    assert [line.split()[:2] for line in drawn(view, console)] == [["web", "UPDATE_IN_PROGRESS"], ["1", "complete"]]
+
+
+def test_the_view_fits_the_screen(console):
+    view = LiveStack(console, lambda _: "x" * 500)
     running = [resource(f"r{i}", "CREATE_IN_PROGRESS") for i in range(500)]
-    tree.update(snapshot("CREATE_IN_PROGRESS", *running))
+    view.update(snapshot("CREATE_IN_PROGRESS", *running))
 
-    lines = drawn(tree, console)
+    lines = drawn(view, console)
 
     assert len(lines) < console.height
-    assert "… and 490 more" in lines[-1]
+    assert lines[-1].startswith("481 more")
 
 
 def test_nothing_is_drawn_before_the_first_snapshot(console):
-    assert drawn(LiveTree(console, lambda _: ""), console) in ([], [""])
+    assert drawn(LiveStack(console, lambda _: ""), console) in ([], [""])
 
 
 def test_the_duration_grows_only_while_in_progress():

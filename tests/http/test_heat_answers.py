@@ -246,3 +246,19 @@ def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
         "stoker: The Resource Type (No::Such",
         "The Resource Type (No::Other",
     ]
+
+
+def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):
+    server = {"type": "OS::Heat::DeployedServer", "properties": {"name": "absent"}}
+    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
+    run = {
+        "type": "OS::Heat::SoftwareDeployment",
+        "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
+    }
+    resources = {"server": server, "config": config, "run": run}
+    template = {"heat_template_version": "2018-08-31", "resources": resources}
+    made = stoker.heat("POST", "/stacks", {"stack_name": "waits", "template": template}).body["stack"]
+
+    shown = stoker.heat("GET", f"/stacks/waits/{made['id']}/resources/run").body["resource"]
+
+    assert shown["deployment"]["status_reason"] == "Waiting for the agent: absent is NEVER_SEEN"

@@ -65,7 +65,7 @@ _ADD_PAST_CONFIG = sql(
     " ON CONFLICT (config_id, server_id) DO NOTHING"
 )
 _UNDER_WAY = sql(
-    "SELECT id, status_reason,"
+    "SELECT id, server_id, status_reason,"
     " (SELECT data FROM logs WHERE logs.deployment_id = deployments.id ORDER BY logs.seq DESC LIMIT 1)"
     " FROM deployments WHERE id @in(ids) AND status = 'IN_PROGRESS'"
 )
@@ -262,10 +262,10 @@ def record_past_config(tx: Tx, server_id: str, config_id: str) -> None:
     tx.execute_fast(_ADD_PAST_CONFIG, {"server_id": server_id, "config_id": config_id})
 
 
-def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str | None, str | None]]:
-    """Return the deployments that are IN_PROGRESS: deployment id → (reason, last line of output)."""
+def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str, str | None, str | None]]:
+    """Return the deployments that are IN_PROGRESS: deployment id → (server id, reason, last line of output)."""
     result = tx.fetch_all(_UNDER_WAY, {"ids": rows.dump(list(ids))}) if ids else ()
-    return {id: (reason, _last_line(last)) for id, reason, last in result}
+    return {id: (server_id, reason, _last_line(last)) for id, server_id, reason, last in result}
 
 
 def of_resources(tx: Tx, server_id: str, until: int) -> list[Deployment]:

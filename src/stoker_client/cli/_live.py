@@ -1,13 +1,15 @@
-"""Live views of a stack: an updated tree on a terminal, or one line per event elsewhere."""
+"""Live views of a stack: an updated list with a bar on a terminal, or one line per event elsewhere."""
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol, Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.deployments import DEPLOYMENT_TYPES, Deployments
@@ -18,10 +20,8 @@ from stoker_client.stacks import is_of_stack
 from stoker_client.watch import Snapshot
 
 REDRAWS = 4  # per second
-MARGIN = 4  # lines reserved for the stack itself, the count of hidden resources and the prompt
-
-#: Heat's reason of a resource without remarks.
-_ORDINARY = "state changed"
+MARGIN = 5  # lines for the stack itself, the bar, the counts and the prompt
+_BAR = 40
 
 LastLog = Callable[[Resource], str]
 
@@ -126,67 +126,108 @@ class Lines(Plain):
         self._printed = len(snapshot.events)
 
 
-class LiveTree(Drawn):
-    """Shows the stack as a tree on stderr: active and failed resources first, with times and last output."""
+class LiveStack(Drawn):
+    """
+    Shows the operation on a stack on stderr: a bar of what is done, and what runs now, for how long and its last line.
+
+    Failed resources stay; completed ones and those that have not begun are only counted.
+    """
 
     def __init__(self, console: Console, last_log: LastLog) -> None:
         super().__init__(console)
         self._last_log = last_log
         self._snapshot: Snapshot | None = None
         self._words: dict[str, str] = {}
+        #: The most resources that were listed: those that are deleted disappear.
+        self._total = 0
 
     def update(self, snapshot: Snapshot) -> None:
         """Show ``snapshot`` from the next refresh on."""
         self._clock.see("", snapshot.status)
         for resource in snapshot.resources:
             self._clock.see(f"/{resource['resource_name']}", resource["resource_status"])
-        running = (resource for resource in self._visible(snapshot) if _running(resource))
+        running = (resource for resource in self._visible(snapshot) if _is_running(resource))
         self._words = {resource["resource_name"]: self._last_log(resource) for resource in running}
+        self._total = max(self._total, len(snapshot.resources))
         self._snapshot = snapshot
 
-    def render(self) -> Tree | Group:
-        """Return the current tree."""
+    def render(self) -> Group:
+        """Return the current view."""
         snapshot = self._snapshot
         if snapshot is None:
             return Group()
-        tree = Tree(self._line(snapshot.name, snapshot.status, ""), guide_style="dim")
+        color_ = color(snapshot.status)
+        head = Text.assemble(
+            (printable(snapshot.name), "bold"),
+            "  ",
+            (snapshot.status, color_),
+            (self._seconds(""), "dim"),
+            no_wrap=True,
+        )
         visible = self._visible(snapshot)
+        rows = Table.grid(padding=(0, 2, 0, 0))
+        rows.add_column(no_wrap=True)
+        rows.add_column(no_wrap=True, justify="right", style="dim")
+        rows.add_column(no_wrap=True, overflow="ellipsis", style="dim", ratio=1)
         for resource in visible:
-            name = resource["resource_name"]
-            leaf = tree.add(self._line(name, resource["resource_status"], f"/{name}"))
-            if words := self._words.get(name) if _running(resource) else _remark(resource):
-                leaf.add(Text(printable(words), style="dim", no_wrap=True, overflow="ellipsis"))
-        if hidden := len(snapshot.resources) - len(visible):
-            tree.add(Text(f"… and {hidden} more", style="dim"))
-        return tree
+            rows.add_row(*self._row(resource))
+        if not snapshot.status.endswith("_IN_PROGRESS"):
+            return Group(head, rows)
+        return Group(head, *self._progress(snapshot), rows, self._rest(snapshot, visible))
+
+    def _progress(self, snapshot: Snapshot) -> Iterator[RenderableType]:
+        """Yield the bar. An update has none, because the service does not say which resources it will change."""
+        action = snapshot.status.partition("_")[0]
+        if action in ("UPDATE", "ROLLBACK") or not self._total:
+            return
+        left = [each for each in snapshot.resources if each["resource_status"] != f"{action}_COMPLETE"]
+        done = self._total - len(left)
+        bar = Table.grid(padding=(0, 2, 0, 0))
+        bar.add_row(ProgressBar(total=self._total, completed=done, width=_BAR), Text(f"{done} of {self._total}"))
+        yield bar
+
+    def _row(self, resource: Resource) -> tuple[Text, Text, Text]:
+        name, status = resource["resource_name"], resource["resource_status"]
+        is_running = _is_running(resource)
+        words = self._words.get(name, "") if is_running else failure_text(resource.get("resource_status_reason"))
+        return (
+            Text.assemble(("▶ " if is_running else "✗ ", color(status)), printable(name)),
+            Text(self._seconds(f"/{name}").strip()),
+            Text(printable(words)),
+        )
+
+    def _rest(self, snapshot: Snapshot, visible: Sequence[Resource]) -> Text:
+        """Return the counts of the resources that are not shown."""
+        counts = Counter(map(_rank, snapshot.resources))
+        hidden = counts[_FAILED] + counts[_RUNNING] - len(visible)
+        words = ((hidden, "more"), (counts[_DONE], "complete"), (counts[_WAITING], "waiting"))
+        return Text(", ".join(f"{count} {word}" for count, word in words if count), style="dim")
 
     def _visible(self, snapshot: Snapshot) -> list[Resource]:
-        """Return as many resources as fit on the screen, with at most two lines each."""
-        room = max((self._console.height - MARGIN) // 2, 3)
-        return sorted(snapshot.resources, key=_rank)[:room]
+        """Return as many failed and running resources as fit on the screen."""
+        room = max(self._console.height - MARGIN, 3)
+        return sorted((each for each in snapshot.resources if _rank(each) <= _RUNNING), key=_rank)[:room]
 
-    def _line(self, name: str, status: str, key: str) -> Text:
+    def _seconds(self, key: str) -> str:
         elapsed = self._clock.elapsed(key)
-        seconds = f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
-        return Text.assemble(printable(name), "  ", (status, color(status)), (seconds, "dim"), no_wrap=True)
+        return f"  {elapsed:.1f} s" if elapsed else ""  # ended before the first snapshot, so the time is unknown
 
 
-def _running(resource: Resource) -> bool:
+_FAILED, _RUNNING, _DONE, _WAITING = range(4)
+
+
+def _is_running(resource: Resource) -> bool:
     return resource["resource_status"].endswith("_IN_PROGRESS")
-
-
-def _remark(resource: Resource) -> str:
-    """Return the reason of a failure, or what a completed deployment changed."""
-    reason = resource.get("resource_status_reason") or ""
-    if resource["resource_status"].endswith("_FAILED"):
-        return failure_text(reason)
-    return "" if reason == _ORDINARY or not resource["resource_status"].endswith("_COMPLETE") else reason
 
 
 def _rank(resource: Resource) -> int:
     """Rank resources: failed, running, completed, waiting. Equal ranks keep the order of creation."""
     status = resource["resource_status"]
-    return 0 if status.endswith("_FAILED") else 1 if _running(resource) else 3 if status.startswith("INIT_") else 2
+    if status.endswith("_FAILED"):
+        return _FAILED
+    if _is_running(resource):
+        return _RUNNING
+    return _WAITING if status.startswith("INIT_") else _DONE
 
 
 class LastOutput:

@@ -48,12 +48,14 @@ def wait_deleted(client: Client, operation: Operation) -> None:
 
 def _display(client: Client, operation: Operation) -> Snapshot:
     # imported here because rich is slow, and only watching needs it
-    from stoker_client.cli._live import LastOutput, Lines, LiveTree, Progress
+    from stoker_client.cli._live import LastOutput, Lines, LiveStack, Progress
 
-    is_tree = sys.stderr.isatty()
-    progress: Progress = LiveTree(open_console(stderr=True), LastOutput(client.deployments)) if is_tree else Lines()
+    is_terminal = sys.stderr.isatty()
+    progress: Progress = (
+        LiveStack(open_console(stderr=True), LastOutput(client.deployments)) if is_terminal else Lines()
+    )
     with progress:
-        for snapshot in watch(client.stacks, operation, with_resources=is_tree):
+        for snapshot in watch(client.stacks, operation, with_resources=is_terminal):
             progress.update(snapshot)
     return snapshot
 

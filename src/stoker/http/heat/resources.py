@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta
 
 from stoker.deployments.derive import redact_metadata
 from stoker.deployments.documents import Document
+from stoker.deployments.run_plan import WAITING
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Flag, LongText, Query, Whole
 from stoker.http.heat import serializers, stack_lookup
@@ -23,7 +24,7 @@ from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
 from stoker.stacks.outputs import prefetch_stack, prefetch_tree
 from stoker.stacks.templates.scope import all_attributes
-from stoker.store import deployments, documents, resources, stacks
+from stoker.store import deployments, documents, resources, servers, stacks
 from stoker.store.tx import Tx
 
 _FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -91,7 +92,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
             stack_lookup.links(request),
             resources.required_by(tx, stack.id, name),
             stacks.of_resource(tx, stack.id, resource.id),
-            deployment=_live_deployment(resource, deployments.under_way(tx, _waiting_for([resource]))),
+            deployment=_live_deployments(tx, request, [resource]).get(resource.physical_id or "", UNSET),
             **_detail(StackSession(tx, request.app.engine, stack), resource),
         )
     }
@@ -102,7 +103,7 @@ def _of_stack(
 ) -> list[StackResource]:
     everything = _visible_resources(resources.of_stack(tx, stack.id))
     matches = [resource for resource in everything if match(resource)]
-    under_way = deployments.under_way(tx, _waiting_for(matches))
+    live = _live_deployments(tx, request, matches)
     nested = {inner.parent_resource_id: inner for inner in stacks.children(tx, stack.id)}
     required_by = _required_by(everything)
     links = stack_lookup.links(request)
@@ -113,7 +114,7 @@ def _of_stack(
             links,
             required_by.get(resource.name, ()),
             nested.get(resource.id),
-            deployment=_live_deployment(resource, under_way),
+            deployment=live.get(resource.physical_id or "", UNSET),
             **(_detail(prefetch_stack(tx, request.app.engine, stack), resource) if detail else {}),
         )
         for resource in matches
@@ -219,14 +220,20 @@ def _required_by(everything: Sequence[Resource]) -> dict[str, list[str]]:
     return required_by
 
 
-def _waiting_for(matches: Iterable[Resource]) -> list[str]:
-    return [r.physical_id for r in matches if r.status is Status.IN_PROGRESS and r.physical_id]
-
-
-def _live_deployment(resource: Resource, under_way: dict[str, tuple[str | None, str | None]]) -> Any:
-    """Return the state of the resource's run for live views, or UNSET."""
-    state = under_way.get(resource.physical_id or "")
-    return UNSET if state is None else LiveDeployment(*state)
+def _live_deployments(tx: Tx, request: RequestContext, matches: Iterable[Resource]) -> dict[str, LiveDeployment]:
+    """Return the state of runs in progress, for live views, by the id of the deployment."""
+    in_progress = [r.physical_id for r in matches if r.status is Status.IN_PROGRESS and r.physical_id]
+    under_way = deployments.under_way(tx, in_progress)
+    waiting = {server_id for server_id, reason, _ in under_way.values() if reason == WAITING}
+    absent = {
+        server.id: f"{WAITING}: {server.name} is {status}"
+        for server in servers.find_several(tx, waiting).values()
+        if (status := server.status(tx.now, request.app.settings.offline_after)) != "ONLINE"
+    }
+    return {
+        id: LiveDeployment(absent.get(server_id, reason) if reason == WAITING else reason, last)
+        for id, (server_id, reason, last) in under_way.items()
+    }
 
 
 def _detail(session: StackSession, resource: Resource) -> dict[str, Any]:
