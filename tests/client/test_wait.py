@@ -234,7 +234,7 @@ def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
     assert [" ".join(line.split()[:2]) for line in drawn(view, console)] == ["web CREATE_FAILED", "✗ bad"]
 
 
-def test_what_is_deleted_counts_as_done(console):
+def test_deleted_resources_count_as_done(console):
     view = LiveStack(console, lambda _: "")
     view.update(snapshot("DELETE_IN_PROGRESS", *(resource(name, "CREATE_COMPLETE") for name in "abc")))
     view.update(snapshot("DELETE_IN_PROGRESS", resource("a", "DELETE_IN_PROGRESS")))

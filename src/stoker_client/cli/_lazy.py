@@ -72,8 +72,8 @@ class Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command. A built-in command takes precedence over an entry point of the same name."""
         command = super().get_command(ctx, cmd_name)
-        if command is None and (found := dict(self.find_commands()).get(cmd_name)):
-            command = found.load()
+        if command is None and (entry := dict(self.find_commands()).get(cmd_name)):
+            command = entry.load()
         if command is not None and ctx.resilient_parsing:  # for the shell, which completes a command
             from stoker_client.cli._completion import add_names
 
@@ -116,8 +116,8 @@ class RootGroup(Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return the command. Entry points are read only for a name that no module has."""
-        if cmd_name not in self.commands and (found := dict(self._find_modules()).get(cmd_name)):
-            self.add_command(found.load(), cmd_name)
+        if cmd_name not in self.commands and (module := dict(self._find_modules()).get(cmd_name)):
+            self.add_command(module.load(), cmd_name)
         return super().get_command(ctx, cmd_name)
 
     def find_commands(self) -> Iterator[tuple[str, Found]]:

@@ -20,7 +20,7 @@ from stoker_client.stacks import is_of_stack
 from stoker_client.watch import Snapshot
 
 REDRAWS = 4  # per second
-MARGIN = 5  # lines for the stack itself, the bar, the counts and the prompt
+MARGIN = 4  # lines for the head, the counts and the prompt
 _BAR = 40
 
 LastLog = Callable[[Resource], str]
@@ -205,7 +205,7 @@ class LiveStack(Drawn):
 
     def _visible(self, snapshot: Snapshot) -> list[Resource]:
         """Return as many failed and running resources as fit on the screen."""
-        room = max(self._console.height - MARGIN, 3)
+        room = max(self._console.height - MARGIN - 1, 3)  # one line for the bar
         return sorted((each for each in snapshot.resources if _rank(each) <= _RUNNING), key=_rank)[:room]
 
     def _seconds(self, key: str) -> str:
