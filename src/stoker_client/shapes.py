@@ -65,6 +65,7 @@ class Change(TypedDict):
     physical_resource_id: NotRequired[str | None]
     properties: NotRequired[dict[str, Any]]
     changed_properties: NotRequired[list[str]]
+    previous_properties: NotRequired[dict[str, Any]]
 
 
 class Event(TypedDict):

@@ -262,3 +262,26 @@ def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):
     shown = stoker.heat("GET", f"/stacks/waits/{made['id']}/resources/run").body["resource"]
 
     assert shown["deployment"]["status_reason"] == "Waiting for the agent: absent is NEVER_SEEN"
+
+
+def test_a_preview_shows_present_values_without_secrets(stoker):
+    values = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}
+    secret = {
+        "type": "OS::Heat::Value",
+        "properties": {"value": {"list_join": [":", ["user", {"get_param": "password"}]]}},
+    }
+    template = {
+        "heat_template_version": "2018-08-31",
+        "parameters": {"word": {"type": "string"}, "password": {"type": "string", "hidden": True}},
+        "resources": {"values": values, "secret": secret},
+    }
+    body = {"template": template, "parameters": {"word": "one", "password": "0ld-password"}}
+    made = stoker.heat("POST", "/stacks", {"stack_name": "previewed", **body}).body["stack"]
+    body["parameters"] = {"word": "two", "password": "n3w-password"}
+
+    answer = stoker.heat("PUT", f"/stacks/previewed/{made['id']}/preview", body).body["resource_changes"]
+
+    shown = {change["resource_name"]: change for change in answer["updated"]}
+    assert shown["values"]["previous_properties"] == {"value": "one"}
+    assert shown["secret"]["previous_properties"] == {"value": "user:******"}
+    assert "password" not in json.dumps([change["previous_properties"] for change in shown.values()])

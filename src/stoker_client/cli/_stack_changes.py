@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
 from typing import Any, cast
 
 import click
 
 from stoker_client.cli._options import together, wait_option
-from stoker_client.cli._output import Output, echo, emit_data, emit_list, list_options, output_option, printable
+from stoker_client.cli._output import Output, block, echo, emit_data, emit_list, list_options, output_option, printable
 from stoker_client.cli._server_preview import list_previews, show_previews
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_input import StackInput, stack_options
 from stoker_client.cli._stack_wait import emit_result, wait_for
 from stoker_client.client import Client
+from stoker_client.references import is_id
 from stoker_client.shapes import Change, PlannedRun, ServerPreview
 
 _dry_run_options = together([
@@ -145,6 +147,9 @@ def preview(session: Session, /, *, name: str, output: Output, **options: Any) -
     emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"))
 
 
+#: Lines of the difference of one property.
+_MOST_LINES = 100
+_LINE_COLORS = {"+": "green", "-": "red", "@": "cyan"}
 #: (kind, sign, color, word)
 _KINDS = (
     ("added", "+", "green", "is added"),
@@ -181,6 +186,8 @@ def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRu
         for change in sorted(changes.get(kind) or (), key=lambda change: change["resource_name"]):
             name = printable(f"{sign} {change['resource_name']}")
             echo(f"{click.style(name, fg=color)} ({change['resource_type']}) {word}{_why(kind, change)}")
+            for line in _differences(change):
+                echo(f"    {click.style(printable(line), fg=_LINE_COLORS.get(line[:1]))}")
     counts = [f"{len(changes.get(kind) or ())} {kind}" for kind, *_ in _KINDS]
     echo(f"{', '.join(counts)}, {len(changes.get('unchanged') or ())} unchanged")
     for run in runs:
@@ -203,6 +210,24 @@ def _why(kind: str, change: Change) -> str:
     if not differing:
         return ": it failed before" if change.get("resource_status") == "FAILED" else ""
     return printable(f": {', '.join(differing)} {'differs' if len(differing) == 1 else 'differ'}")
+
+
+def _differences(change: Change) -> Iterator[str]:
+    """Yield lines that show what is different in properties: ``name: old → new``, or a difference of lines."""
+    before, after = change.get("previous_properties") or {}, change.get("properties") or {}
+    for name in change.get("changed_properties") or ():
+        old, new = before.get(name), after.get(name)
+        if new is None or (old is not None and is_id(str(old))):
+            continue  # not known yet, or a reference to another object
+        old_lines, new_lines = block(old).splitlines(), block(new).splitlines()
+        if len(old_lines) <= 1 and len(new_lines) <= 1:
+            yield f"{name}: {block(old)} → {block(new)}"
+            continue
+        yield f"{name}:"
+        lines = list(unified_diff(old_lines, new_lines, n=2, lineterm=""))[2:]
+        yield from lines[:_MOST_LINES]
+        if len(lines) > _MOST_LINES:
+            yield f"… {len(lines) - _MOST_LINES} more lines"
 
 
 def _describe(run: PlannedRun) -> str:

@@ -244,4 +244,7 @@ def _serialize_change(planner: Planner, change: Change, stack: Stack) -> Resourc
         required_by=[],
         properties=redact(planner.show(change.properties)),
         changed_properties=list(change.differing),
+        previous_properties=redact({name: resource.properties.get(name) for name in change.differing})
+        if resource
+        else {},
     )

@@ -82,6 +82,7 @@ class PlannedResource(Answer):
 
 class ResourceChange(PlannedResource):
     changed_properties: Annotated[list[str], Meta(description="Names of the properties that differ")]
+    previous_properties: Annotated[dict[str, Any], Meta(description="The present values of these properties")]
 
 
 class NewResource(PlannedResource):
