@@ -9,10 +9,13 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo peers test soak faults vm tempest test-fast lint types imports check bench bench-vs-heat clean
 
-$(STAMP): pyproject.toml constraints.txt $(wildcard plugins/*/pyproject.toml)
+# Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
+DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
+
+$(STAMP): pyproject.toml constraints.txt $(DISTRIBUTIONS:=/pyproject.toml)
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[server,test]' $(addprefix -e ,$(wildcard plugins/*))
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix -e ,$(DISTRIBUTIONS)) -e '.[test]'
 	@touch $@
 
 demo: $(STAMP)
@@ -63,4 +66,4 @@ bench-vs-heat: $(STAMP)
 	$(BIN)/python -m bench --heat
 
 clean:
-	rm -rf .venv .venv-newer build dist *.egg-info src/*.egg-info plugins/*/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-newer build dist *.egg-info */src/*.egg-info plugins/*/src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ from stoker.http.app import App
 from stoker.model.errors import StackValidationFailed
 from stoker.settings import Settings
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
-from support.source_code import SOURCE, sources
+from support.source_code import SERVER, sources
 
 #: The modules that create and connect components.
 COMPOSITION = (
@@ -24,7 +24,7 @@ PROTOCOLS = ("protocol.py", "http_server.py", "tls.py")
 
 
 def test_no_component_is_changed_by_those_that_connect_it():
-    modules = {PurePath(module.path.relative_to(SOURCE / "stoker")): module for module in sources("stoker")}
+    modules = {PurePath(module.path.relative_to(SERVER)): module for module in sources("stoker")}
     composing = {path: module for path, module in modules.items() if any(map(path.match, COMPOSITION))}
     checked = {path: module for path, module in composing.items() if path.name not in PROTOCOLS}
     assert len(checked) > 8

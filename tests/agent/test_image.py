@@ -18,7 +18,7 @@ from support.server import served
 
 pytestmark = pytest.mark.slow
 
-_ELEMENT = Path(__file__).parents[2] / "elements" / "stoker-agent"
+_ELEMENT = Path(__file__).parents[2] / "agent" / "elements" / "stoker-agent"
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from client.little_answers import TIME, Answer, deployment_of, new_id
 from client.little_extensions import Extensions
 from client.little_story import DROP, Raw, Story, Wait, numbered
 
-SOURCE = Path(__file__).parents[2] / "src"
+SOURCE = Path(__file__).parents[2] / "client" / "src"
 PROJECT = "p" * 32
 TOKEN = "a-token"
 PASSWORD = "right"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-HTTP = Path(__file__).parents[2] / "src" / "stoker" / "http"
+HTTP = Path(__file__).parents[2] / "server" / "src" / "stoker" / "http"
 #: What a principal may do. Names and projects are data, which handlers may use.
 RIGHTS = {"roles", "site_admin", "restricted", "application_credential_id", "resource_id"}
 #: Modules outside ``access.py``, and what they need rights or refusals for.

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import stoker_relay
+from support.source_code import PACKAGES
 
-_SOURCES = Path(stoker_relay.__file__).parents[1]
 _PROGRAM = """#!/usr/bin/python3
 import sys
 sys.path[:0] = ["/opt/stoker/src", "/opt/stoker/lib"]
@@ -27,9 +26,8 @@ def image(tmp_path) -> Path:
     home = folder / "opt" / "stoker"
     home.mkdir(parents=True)
     subprocess.run(["cp", "-al", sysconfig.get_path("purelib"), str(home / "lib")], check=True)
-    for sources in (_SOURCES, *_SOURCES.parent.glob("plugins/*/src")):
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(sources, home / "src", ignore=ignored, dirs_exist_ok=True)
+    for package in PACKAGES:
+        shutil.copytree(package, home / "src" / package.name, ignore=shutil.ignore_patterns("__pycache__"))
     for program in (folder / "usr" / "local" / "bin" / "stoker", home / "bin" / "stoker"):
         program.parent.mkdir(parents=True)
         program.write_text(_PROGRAM)

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 _NAMES = ("web-1", "web-2")
 
 
-_ELEMENTS = Path(__file__).parents[2] / "elements"
+_ELEMENTS = Path(__file__).parents[2] / "agent" / "elements"
 #: An element for the build: the builder's own system is the system of the image, and no block device is made of it.
 _SYSTEM = {
     "element-deps": "dpkg\nno-final-image\n",

@@ -188,7 +188,7 @@ def test_builds_of_agent_and_install_script_are_reproducible(stoker, tmp_path):
 def test_the_served_agent_is_the_installed_one(monkeypatch, tmp_path):
     """A file kept under the version's name once outlived its content."""
     package = tmp_path / "stoker_agent"
-    shutil.copytree(Path(__file__).parents[2] / "src" / "stoker_agent", package)
+    shutil.copytree(Path(__file__).parents[2] / "agent" / "src" / "stoker_agent", package)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     first = AgentBundle("http://x").program()
     package.joinpath("agent.py").write_text("changed = True\n")

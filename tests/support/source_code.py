@@ -13,7 +13,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SOURCE = ROOT / "src"
+SERVER = ROOT / "server" / "src" / "stoker"
+#: The folders of all packages.
+PACKAGES = tuple(
+    sorted(path.parent for place in ("*/src", "plugins/*/src") for path in ROOT.glob(f"{place}/stoker*/__init__.py"))
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 #: Takes the place of what a text gets at run time.
@@ -70,10 +74,10 @@ def modules(folder: Path) -> tuple[Module, ...]:
 
 
 def sources(*folders: str) -> Iterator[Module]:
-    """Yield the modules of all packages and plug-ins, or of those below ``folders`` of the source folder."""
-    own = [SOURCE / folder for folder in folders] or [*SOURCE.iterdir(), *ROOT.glob("plugins/*/src/*")]
-    for folder in sorted(path for path in own if path.is_dir()):
-        yield from modules(folder)
+    """Yield the modules of all packages, or of those with the names ``folders``."""
+    for package in PACKAGES:
+        if not folders or package.name in folders:
+            yield from modules(package)
 
 
 @cache

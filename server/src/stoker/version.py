@@ -5,6 +5,6 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 
 try:
-    VERSION = version("stoker")
+    VERSION = version("stoker-server")
 except PackageNotFoundError:  # run from a source tree that was never installed
     VERSION = "0"

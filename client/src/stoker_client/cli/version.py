@@ -15,6 +15,6 @@ def own_version() -> str:
     from importlib.metadata import PackageNotFoundError, version  # imported here because the import is slow
 
     try:
-        return version("stoker")
+        return version("stoker-client")
     except PackageNotFoundError:
         return "(not installed)"  # a source tree without an installation

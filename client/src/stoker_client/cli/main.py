@@ -23,6 +23,7 @@ def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> 
 
 
 _CLOUD = "--os-cloud"
+_SERVER = "stoker-server"
 
 
 @click.group(
@@ -30,6 +31,14 @@ _CLOUD = "--os-cloud"
     package=__package__,
     folder=Path(__file__).parent,
     entry_group="stoker.commands",
+    others={
+        "agent": "stoker-agent",
+        "db": _SERVER,
+        "demo": _SERVER,
+        "env": _SERVER,
+        "import": "stoker-migrate",
+        "serve": _SERVER,
+    },
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="\b\nExit codes:\n"
     + "\n".join(f"  {code:>3}  {meaning}" for code, meaning in MEANINGS.items())

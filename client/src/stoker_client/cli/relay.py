@@ -20,6 +20,7 @@ command = Group(
         _NOUN.delete("Delete relays and revoke their keys; their agents then need another URL of Stoker."),
     ],
     entry_group="stoker.commands.relay",
+    others={"install": "stoker-relay", "run": "stoker-relay"},
 )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -53,11 +54,22 @@ def _docstring(file: Path) -> str:
 class Group(click.Group):
     """A group whose commands are its own and, optionally, the entry points of ``entry_group``."""
 
-    def __init__(self, *, entry_group: str = "", default: str | None = None, **more: Any) -> None:
-        """``default``: the command that receives words which begin with no command's name."""
+    def __init__(
+        self,
+        *,
+        entry_group: str = "",
+        default: str | None = None,
+        others: Mapping[str, str] = MappingProxyType({}),
+        **more: Any,
+    ) -> None:
+        """
+        ``default``: the command that receives words which begin with no command's name. ``others``: the commands of
+        other distributions, which may not be installed, with the names of these.
+        """
         super().__init__(no_args_is_help=True, **more)
         self._entry_group = entry_group
         self._default = default
+        self._others = others
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert the default command, if there is one, before words that do not begin with a command's name."""
@@ -83,10 +95,13 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that the first word names. Raises UsageError, with the most similar name."""
+        """Return the command that the first word names. Raises UsageError, with the remedy or the most similar name."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            if other := self._others.get(args[0]):
+                remedy = f"It is part of {other}, which is not installed (pip install {other})."
+                raise click.UsageError(f"{error.message} {remedy}", ctx) from None
             similar = get_close_matches(args[0], self.list_commands(ctx), n=1)
             if not similar:
                 raise

@@ -1,0 +1,1 @@
+"""Commands of the server, found by the command line through entry points."""
