@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test soak faults vm tempest test-fast lint types imports check bench bench-vs-heat clean
+.PHONY: demo peers test nightly soak faults vm tempest test-fast lint types imports check bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -27,6 +27,11 @@ peers: $(STAMP)
 
 test: peers
 	$(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times $(ARGS)
+
+# Every test on both kinds of database, and the long tests below.
+nightly: peers
+	STOKER_TEST_DATABASES=both $(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times
+	$(MAKE) soak faults
 
 # 2,000 deployments on one agent through faults of every kind; `make test` runs 100.
 soak: $(STAMP)

@@ -6,10 +6,12 @@ import gc
 import os
 import re
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from functools import cache, partial
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
@@ -65,9 +67,30 @@ _SLOW_FIXTURES = {
 }
 
 
+#: Tests that run on both kinds of database in any case, because they are about SQL, locks or what a crash leaves.
+_ON_BOTH = (
+    "tests/store/",
+    "tests/work/",
+    "tests/http/test_paged_list.py",
+    "tests/http/test_server_lists.py",
+    "tests/http/test_statements.py",
+    "tests/http_messaging/test_concurrency.py",
+    "tests/journeys/test_kill.py",
+    "tests/journeys/test_random_operations.py",
+    "tests/servers/test_redemption.py",
+    "tests/servers/test_selectors.py",
+    "tests/stacks/test_laws",
+    "tests/stacks/test_lifecycle_laws.py",
+    "tests/triggers/test_concurrency.py",
+    "tests/triggers/test_reports_together.py",
+)
+#: With the value ``both``, every test of the whole suite runs on both kinds of database: `make nightly`.
+_DATABASES = "STOKER_TEST_DATABASES"
+
+
 def pytest_sessionstart(session: pytest.Session) -> None:
     config = session.config
-    if config.args == config.getini("testpaths"):  # the whole suite
+    if _is_whole_suite(config):
         paths = (path for folder in _FOLDERS for path in folder.rglob("test_*.py"))
         rewrite_share(config, (path for path in paths if not pytest_ignore_collect(path, config)))
 
@@ -77,11 +100,37 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if config.option.markexpr == "not slow" and _is_slow(collection_path) else None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _is_whole_suite(config: pytest.Config) -> bool:
+    return config.args == config.getini("testpaths")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if _is_whole_suite(config) and config.option.markexpr != "not slow" and os.environ.get(_DATABASES) != "both":
+        chosen = _choose_databases(items)
+        config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+        items[:] = [item for item in items if item in chosen]
     for item in items:
         uses_program = not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ()))
         if uses_program or "postgresql" in item.name or _is_slow(item.path):
             item.add_marker(pytest.mark.slow)
+
+
+def _choose_databases(items: list[pytest.Item]) -> set[pytest.Item]:
+    """
+    Return the items that run: of two that differ in the kind of database only, one, the same in each run.
+
+    Both run if the test is in ``_ON_BOTH``.
+    """
+    chosen, twins = set[pytest.Item](), defaultdict[str, dict[str, pytest.Item]](dict)
+    for item in items:
+        kind = item.callspec.params.get("database_url") if hasattr(item, "callspec") else None
+        if kind is None or item.nodeid.startswith(_ON_BOTH):
+            chosen.add(item)
+        else:
+            twins[item.nodeid.replace(kind, "")][kind] = item
+    for name, by_kind in twins.items():
+        chosen.add(sorted(by_kind.items())[crc32(name.encode()) % len(by_kind)][1])
+    return chosen
 
 
 @cache
