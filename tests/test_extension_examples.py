@@ -28,7 +28,7 @@ from stoker.transports import base as transport_base
 from stoker.work import Work
 from stoker_agent import hook_contract
 from stoker_agent.hook_contract import HookRun
-from stoker_agent.sources import base as source_base
+from stoker_agent.transports import base as source_base
 from support.in_process import Inside
 from support.stacks import site, world
 from support.templates import template

@@ -12,7 +12,7 @@ from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
 from stoker_agent.output_files import AFTERWARDS
 from stoker_agent.settings import Settings
-from stoker_agent.sources import STOKER
+from stoker_agent.transports import STOKER
 
 pytestmark = pytest.mark.slow
 

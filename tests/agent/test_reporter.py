@@ -15,7 +15,7 @@ from stoker_agent import progress
 from stoker_agent.config import Config
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs
-from stoker_agent.senders import Senders
+from stoker_agent.transports import Senders
 from support.http_stub import Answering, Asked, Said, answering
 from support.reporters import forget_results
 

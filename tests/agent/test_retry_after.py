@@ -16,8 +16,7 @@ from stoker_agent.live import Live
 from stoker_agent.poll import Poller
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs
-from stoker_agent.senders import Senders
-from stoker_agent.sources import Document
+from stoker_agent.transports import Document, Senders
 from stoker_agent.web import Busy, Web
 from support.http_stub import Answering, Asked, Said, answering
 from support.reporters import forget_results

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from stoker_agent.poll import TRIES, Poller
-from stoker_agent.sources import Document
+from stoker_agent.transports import Document
 from stoker_agent.web import Refused, Unreachable
 
 pytestmark = pytest.mark.usefixtures("short_pauses")

@@ -15,11 +15,11 @@ import pytest
 from stoker.identity import ec2
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
-from stoker_agent.sources.cfn import Cfn
-from stoker_agent.sources.heat import Heat
-from stoker_agent.sources.request import Request
-from stoker_agent.sources.stoker import Stoker
-from stoker_agent.sources.zaqar import Zaqar
+from stoker_agent.transports.cfn import Cfn
+from stoker_agent.transports.heat import Heat
+from stoker_agent.transports.stoker import Stoker
+from stoker_agent.transports.url import Request
+from stoker_agent.transports.zaqar import Zaqar
 from stoker_agent.web import Busy, Unreachable
 from support.http_stub import Answering, Asked, Said, answering, certificate
 

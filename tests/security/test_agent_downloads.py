@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from stoker_agent.sources.request import Request
+from stoker_agent.transports.url import Request
 from stoker_agent.web import DOCUMENT, Limit, Refused, Web
 from support.http_stub import certificate
 

@@ -13,8 +13,8 @@ from stoker_agent.config import Config
 from stoker_agent.failures import failure
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import CannotRun, inputs
-from stoker_agent.sources import STOKER
 from stoker_agent.termination import Control
+from stoker_agent.transports import STOKER
 
 if TYPE_CHECKING:
     from stoker_agent.progress import ProgressReporter
@@ -123,7 +123,7 @@ class ActiveRun:
         """Start a progress reporter, if the run's source accepts progress."""
         from stoker_agent.live import Live
         from stoker_agent.progress import Signals, wants_progress
-        from stoker_agent.senders import Senders
+        from stoker_agent.transports import Senders
 
         if env.config is not None and self.source == STOKER:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)

@@ -25,13 +25,12 @@ from stoker_agent.programs import resumes
 from stoker_agent.refusals import Refusals
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
-from stoker_agent.senders import Senders
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
 from stoker_agent.signatures import Verifier
 from stoker_agent.source_set import SourceSet
-from stoker_agent.sources import STOKER, Document, Source
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
+from stoker_agent.transports import STOKER, Document, Senders, Source
 from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
 from stoker_agent.write_problem import WriteProblem

@@ -17,7 +17,7 @@ from stoker_agent.failures import failure
 from stoker_agent.programs import inputs
 from stoker_agent.report import Reporter
 from stoker_agent.runs import Runs, is_id, with_source
-from stoker_agent.sources import STOKER
+from stoker_agent.transports import STOKER
 
 _log = logging.getLogger("stoker-agent")
 #: A document may be older than the acceptance of a result, so a run counts only after this time.

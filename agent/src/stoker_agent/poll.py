@@ -13,7 +13,7 @@ import time
 from typing import Callable, List, Optional, Protocol, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
-from stoker_agent.sources import Document, Source
+from stoker_agent.transports import Document, Source
 from stoker_agent.web import Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")

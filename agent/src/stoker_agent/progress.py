@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
 
 from stoker_agent.programs import inputs
-from stoker_agent.senders import Senders
+from stoker_agent.transports import Senders
 from stoker_agent.web import Unreachable
 
 _READ = 4096

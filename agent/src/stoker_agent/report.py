@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Set
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.limits import fit
 from stoker_agent.runs import Runs, source_of
-from stoker_agent.senders import Sender, Senders
+from stoker_agent.transports import Sender, Senders
 from stoker_agent.web import Busy, Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")

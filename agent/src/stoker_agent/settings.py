@@ -19,7 +19,7 @@ from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable
 from stoker_agent.files import write
 from stoker_agent.ini import parse_list, read_ini
-from stoker_agent.sources import LOCAL, NEEDED, STOKER, missing
+from stoker_agent.transports import LOCAL, NEEDED, STOKER, missing
 
 _log = logging.getLogger("stoker-agent")
 

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from stoker_agent.config import Config, Paths
 from stoker_agent.settings import Settings, keep, take_over
 from stoker_agent.signatures import Verifier
-from stoker_agent.sources import Making, Source, create_source
+from stoker_agent.transports import Making, Source, create_source
 
 _log = logging.getLogger("stoker-agent")
 

@@ -1,12 +1,25 @@
-"""POLL_SERVER_HEAT: the metadata of this server's resource, read with a stack user."""
+"""Heat's API: the metadata of this server's resource (POLL_SERVER_HEAT), and signals to resources (HEAT_SIGNAL)."""
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from typing import Any, Mapping, Optional
 
-from stoker_agent.keystone import Login, Session
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
+from stoker_agent.keystone import Login, LoginRejected, Session
+from stoker_agent.limits import REPORT
+from stoker_agent.transports.base import (
+    JSON,
+    NAME,
+    Document,
+    Polled,
+    ca_file,
+    document,
+    parse_json,
+    seconds,
+    verdict,
+    with_run_id,
+)
 from stoker_agent.web import DOCUMENT, Unreachable, Web
 
 
@@ -37,3 +50,24 @@ class Heat(Polled):
     def reset(self) -> None:
         """Return the document at the next ``fetch`` in any case."""
         self._last = None
+
+
+class HeatSignal:
+    """Sends results to a stack's resource."""
+
+    wants_failure_report = False
+    limit = REPORT - NAME
+
+    def __init__(self, session: Session, stack_id: str, resource_name: str) -> None:
+        self._session = session
+        stack, name = (urllib.parse.quote(word, safe="/") for word in (stack_id, resource_name))
+        self._path = f"/stacks/{stack}/resources/{name}/signal"
+        self.place = session.place
+
+    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """Signal the resource. A rejected login is a permanent refusal. See ``Sender``."""
+        body = json.dumps(with_run_id(id, values)).encode()
+        try:
+            return verdict(self._session.call("orchestration", "POST", self._path, body, JSON))
+        except LoginRejected as error:
+            return str(error)

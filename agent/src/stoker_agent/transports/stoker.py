@@ -1,17 +1,19 @@
-"""Stoker's agent API: one long poll is always open, and Stoker answers when the document changes."""
+"""Stoker's agent API: a long poll that is always open, and results with the server's key (STOKER_SIGNAL)."""
 
 from __future__ import annotations
 
+import json
 import logging
 import math
 from pathlib import Path
-from typing import Any, Optional, Tuple
+from typing import Any, Mapping, Optional, Tuple
 
 from stoker_agent import __version__
 from stoker_agent.channel import Channel
 from stoker_agent.hook_modes import MODES
+from stoker_agent.limits import REPORT
 from stoker_agent.programs import available
-from stoker_agent.sources.base import Document, document, parse_json
+from stoker_agent.transports.base import JSON, Document, document, parse_json, verdict
 from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
@@ -99,3 +101,21 @@ def _document(answer: Answer, wait: float) -> Tuple[float, Document]:
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     raise Unreachable(f"the document cannot be read: {answer.body[:100]!r}")
+
+
+class StokerSignal:
+    """Sends results to Stoker (POST /agent/v1/runs/ID/signal)."""
+
+    place = "stoker"
+    wants_failure_report = True
+    limit = REPORT
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """Report the result of the run ``id``. Raises Refused if Stoker rejects the key. See ``Sender``."""
+        answer = self._channel.call("POST", f"/agent/v1/runs/{id}/signal", json.dumps(values).encode(), JSON)
+        if answer.status == 401:
+            raise Refused("the server refuses this agent's key")
+        return verdict(answer)

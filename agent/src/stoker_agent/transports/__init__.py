@@ -1,22 +1,91 @@
-"""Senders of results: one module per signal transport, selected by the config's inputs as in heat-config-notify."""
+"""Transports: one module each, with its source of documents and its sender of results."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Mapping, Optional
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.programs import inputs
-from stoker_agent.senders.base import NoSender, Sender
-from stoker_agent.senders.stoker import StokerSignal
-from stoker_agent.sources import STOKER
+from stoker_agent.signatures import Verifier
+from stoker_agent.transports.base import LOCAL, SIGNED, STOKER, Document, Entries, NoSender, Sender, Source
+from stoker_agent.transports.stoker import Stoker, StokerSignal
 from stoker_agent.web import Web
 
 if TYPE_CHECKING:
     from stoker_agent.keystone import Login, Session
 
-__all__ = ["Nobody", "Sender", "Senders"]
+_LOGIN = ("auth_url", "user_id", "password", "project_id")
+#: The supported sections of os-collect-config, with their required keys.
+NEEDED = {
+    "cfn": ("metadata_url", "access_key_id", "secret_access_key", "stack_name", "path"),
+    "heat": (*_LOGIN, "stack_id", "resource_name"),
+    "request": ("metadata_url",),
+    "zaqar": (*_LOGIN, "queue_id"),
+}
+#: Required keys of a section with a pre-signed URL instead of a login.
+_SIGNED = ("queue_id", *SIGNED)
+
+
+__all__ = [
+    "LOCAL",
+    "NEEDED",
+    "SIGNED",
+    "STOKER",
+    "Document",
+    "Entries",
+    "Making",
+    "Sender",
+    "Senders",
+    "Source",
+    "create_source",
+    "missing",
+]
+
+
+class Making(NamedTuple):
+    """The common arguments of sources, besides their sections."""
+
+    config: Optional[Config]
+    hooks: Path
+    #: The longest pause in seconds between two polls without changes.
+    polling: float
+    ca_file: Optional[str]
+    #: Verifies published documents; with None, the agent has no key and accepts them unverified.
+    verifier: Optional[Verifier] = None
+
+
+def missing(name: str, section: Mapping[str, Any]) -> List[str]:
+    """Return the required keys that the section lacks."""
+    needed = _SIGNED if name == "zaqar" and section.get("url_signature") else NEEDED[name]
+    return [key for key in needed if section.get(key) in (None, "", [])]
+
+
+def create_source(name: str, section: Mapping[str, Any], making: Making) -> Source:
+    """
+    Create the source ``name`` from a complete section. Only the modules of used sources are imported, to save memory.
+    """
+    if name == STOKER:
+        assert making.config is not None, "settings have it only where this agent is enrolled"
+        return Stoker(Channel(making.config), making.hooks)
+    if name == "cfn":
+        from stoker_agent.transports.cfn import Cfn
+
+        return Cfn(section, making.polling, making.ca_file)
+    if name == "heat":
+        from stoker_agent.transports.heat import Heat
+
+        return Heat(section, making.polling, making.ca_file)
+    if name == "request":
+        from stoker_agent.transports.url import Request
+
+        return Request(section, making.polling, making.ca_file, making.verifier)
+    from stoker_agent.transports.zaqar import Zaqar
+
+    return Zaqar(section, making.polling, making.ca_file, making.verifier)
+
 
 _SESSIONS = 16
 _NOT_ENROLLED = "it is for Stoker's own channel, and this agent is not enrolled"
@@ -60,16 +129,15 @@ class Senders:
         """
         url = values.get("deploy_signal_id")
         if isinstance(url, str) and url:
-            from stoker_agent.senders.url import UrlSignal
+            from stoker_agent.transports.url import UrlSignal
 
             return UrlSignal(self._web, url, str(values.get("deploy_signal_verb") or "POST"))
         signed = bool(values.get("deploy_url_signature"))
         if not signed and not values.get("deploy_auth_url"):
             return None
         from stoker_agent.keystone import Login
-        from stoker_agent.queues import QueueOfLogin, SignedQueue
-        from stoker_agent.senders.heat import HeatSignal
-        from stoker_agent.senders.queue import QueueSignal
+        from stoker_agent.transports.heat import HeatSignal
+        from stoker_agent.transports.zaqar import QueueOfLogin, QueueSignal, SignedQueue
 
         try:
             if signed:

@@ -1,14 +1,19 @@
-"""The interface of sources, and functions that parse documents."""
+"""The interfaces of transports: sources of documents and senders of results, and what they share."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, List, Mapping, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.limits import REPORT
 from stoker_agent.signatures import Verifier
-from stoker_agent.web import Unreachable, Web
+from stoker_agent.web import Answer, Unreachable, Web
 
+#: The name of Stoker's channel, which has no section.
+STOKER = "stoker"
+#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
+SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 Entries = List[Mapping[str, Any]]
 #: Keys of a section that the machine's owner adds locally. Documents never contain them.
 LOCAL = ("ca_certificate", "ca_file", "timeout")
@@ -165,3 +170,63 @@ def ca_file(section: Mapping[str, Any], default: Optional[str]) -> Optional[str]
     """Return the path of the section's CA certificate, or ``default``."""
     path = section.get("ca_certificate") or section.get("ca_file")
     return str(path) if path else default
+
+
+class Sender(Protocol):
+    """
+    Sends results to one target by one signal transport.
+
+    A sender turns the answer's status into the return value::
+
+        class WebhookSignal:
+            place, wants_failure_report, limit = "webhook", False, REPORT
+
+            def send(self, id, values):
+                return verdict(self._web.call("POST", self._url, json.dumps(values).encode(), JSON))
+    """
+
+    #: The target's host. If the target does not answer, its other results wait too.
+    place: str
+    #: Whether the target expects a failure report after it refuses a result.
+    wants_failure_report: bool
+    #: Largest report in bytes that the target accepts.
+    limit: int
+
+    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """
+        Send the result of the run ``id``.
+
+        Returns None if the target accepted the result or does not want it, else the reason of a permanent refusal.
+        Raises Unreachable for a retry; its subclass Busy means that other results may still be accepted.
+        """
+
+
+class NoSender:
+    """Refuses every result with ``reason``, because the agent has no means to send them."""
+
+    place = "nobody"
+    wants_failure_report = False
+    limit = REPORT
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """Return the reason as a permanent refusal."""
+        return self._reason
+
+
+#: The headers of a request with a JSON body.
+JSON = {"Content-Type": "application/json"}
+#: Bytes of a report for the run's id.
+NAME = 128
+
+
+def with_run_id(id: str, values: Mapping[str, Any]) -> Dict[str, Any]:
+    """Add the run's id to the result. Stoker detects late results of an earlier run by it; Heat ignores it."""
+    return {**values, "deploy_config_id": id}
+
+
+def verdict(answer: Answer) -> Optional[str]:
+    """Return the refusal that a final answer states, or None. 404 and 410 mean that the result is no longer wanted."""
+    return None if 200 <= answer.status < 300 or answer.status in (404, 410) else answer.summary()

@@ -1,14 +1,31 @@
-"""POLL_TEMP_URL: an object behind a pre-signed URL holds the document. The URL is a secret and never logged."""
+"""
+Pre-signed URLs: an object with the document (POLL_TEMP_URL), URLs that take results (CFN_SIGNAL, TEMP_URL_SIGNAL).
+
+The URLs are secrets and never logged.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Mapping, Optional, Tuple
 
+from stoker_agent.limits import REPORT
 from stoker_agent.signatures import Verifier
-from stoker_agent.sources.base import Document, Polled, ca_file, parse_json, read_carried, seconds
-from stoker_agent.web import DOCUMENT, Answer, Unreachable, Web
+from stoker_agent.transports.base import (
+    JSON,
+    NAME,
+    Document,
+    Polled,
+    ca_file,
+    parse_json,
+    read_carried,
+    seconds,
+    verdict,
+    with_run_id,
+)
+from stoker_agent.web import DOCUMENT, Answer, Unreachable, Web, host_of
 
 #: Identifies an object's state without reading it: by its ETag, else by its modification time.
 _State = Tuple[Optional[str], Optional[str]]
@@ -88,3 +105,21 @@ def _state(answer: Answer) -> _State:
     except (ValueError, TypeError, IndexError):
         old = False
     return (None, modified) if old else _NONE
+
+
+class UrlSignal:
+    """Sends results to a pre-signed URL."""
+
+    wants_failure_report = False
+    limit = REPORT - NAME
+
+    def __init__(self, web: Web, url: str, verb: str) -> None:
+        self._web = web
+        self._url = url
+        self._verb = "PUT" if verb.upper() == "PUT" else "POST"
+        self.place = host_of(url)
+
+    def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
+        """Send the result to the URL. See ``Sender``."""
+        body = json.dumps(with_run_id(id, values)).encode()
+        return verdict(self._web.call(self._verb, self._url, body, JSON))

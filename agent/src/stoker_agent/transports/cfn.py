@@ -9,7 +9,7 @@ import urllib.parse
 from typing import Any, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
-from stoker_agent.sources.base import Document, Polled, ca_file, document, parse_json, seconds
+from stoker_agent.transports.base import Document, Polled, ca_file, document, parse_json, seconds
 from stoker_agent.web import DOCUMENT, Unreachable, Web, host_of
 
 
