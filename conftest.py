@@ -19,7 +19,7 @@ from stoker.store.open import Store
 from support import cheap_hashes, databases, installations, keystone, service_processes, upstream
 from support.assertion_cache import rewrite_share
 from support.install_peers import INSTALLATIONS
-from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, OPENRC, RPM, SUDO, Base
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, RPM, SUDO, Base
 from support.machines import Machines
 from support.service_processes import Peer
 from support.tools import IMAGE_BUILDER
@@ -219,12 +219,6 @@ def automation_base() -> Base:
 def image_builder() -> Path:
     """The folder with diskimage-builder, for machines."""
     return IMAGE_BUILDER.require()
-
-
-@pytest.fixture(scope="session")
-def openrc_base() -> Base:
-    """A root file system for machines that boot by OpenRC."""
-    return OPENRC
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import sys
 
 from support.installations import Installation, InstallationError
 from support.keystone import KEYSTONE
-from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, DEBIAN, OPENRC, RPM, SUDO
+from support.machine_bases import AUTOMATION, CATALOG, CLOUD, CONTAINERS, DEBIAN, RPM, SUDO
 from support.service_processes import OLD_ZAQAR, REDIS, SWIFT, ZAQAR
 from support.tools import ANSIBLE, CFN_TOOLS, IMAGE_BUILDER, SALT
 from support.upstream import HEAT_AGENTS
@@ -23,7 +23,6 @@ INSTALLATIONS: dict[str, Installation] = {
     "heat_agents": HEAT_AGENTS,
     "image_builder": IMAGE_BUILDER,
     "machines": DEBIAN.top,
-    "openrc_base": OPENRC.top,
     "redis_program": REDIS,
     "rpm_base": RPM.top,
     "salt_call": SALT,

@@ -168,10 +168,6 @@ _INSTALLED_BY_ENTRIES = (
 )
 #: Debian with the packages that entries of the catalog install, as files.
 CATALOG = extend("machine-catalog-1", DEBIAN, finish=_download)
-#: Boots by OpenRC instead of systemd, with no service of Debian: their scripts mount what a machine has already.
-_USE_OPENRC = "rm -f /etc/runlevels/*/*; ln -sf openrc-init /sbin/init"
-#: Debian with OpenRC instead of systemd.
-OPENRC = extend("machine-openrc-1", DEBIAN, "openrc", finish=lambda machine: machine.run(["sh", "-c", _USE_OPENRC]))
 #: Debian with sudo.
 SUDO = extend("machine-sudo-1", DEBIAN, "sudo")
 #: Test machines have a network already, and neither locales nor an SSH server.

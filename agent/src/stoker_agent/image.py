@@ -38,9 +38,9 @@ def install(
         raise Unusable(f"{token_file} holds no token")
     keep_invitation(paths, Invitation(url.rstrip("/"), token, f"/{_CA_FILE}" if ca_file else None, proxy_url))
     write(top / _PROGRAM, program.read_bytes(), 0o755, folder_mode=0o755)
-    from stoker_agent import service_files  # imported late: the running agent does not need it
+    from stoker_agent.systemd_unit import systemd_unit  # imported late: the running agent does not need it
 
-    unit = service_files.systemd_unit(["/usr/bin/env", "python3", f"/{_PROGRAM}", "run"])
+    unit = systemd_unit(["/usr/bin/env", "python3", f"/{_PROGRAM}", "run"])
     write(top / _UNIT, unit.encode(), 0o644, folder_mode=0o755)
     for path, target in ((top / _WANTS, _UNIT), (top / _LINK, _PROGRAM)):
         if inspect(path).kind == "absent":

@@ -1,7 +1,8 @@
 """
-Runs the agent as a service of this machine: systemd, OpenRC, System V init scripts, or a process in the background.
+Runs the agent as a service of systemd, or as a process in the background.
 
-An agent with a root of its own always runs in the background, because services need the system's root.
+On a machine without systemd, the command of the process is for the machine's own service manager. An agent with a root
+of its own always runs in the background, because services need the system's root.
 """
 
 from __future__ import annotations
@@ -17,13 +18,11 @@ import time
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
-from stoker_agent import service_files
 from stoker_agent.config import Paths, Unusable
 from stoker_agent.files import write
+from stoker_agent.systemd_unit import systemd_unit
 
-SYSTEMD, OPENRC, SYSV, BACKGROUND = "systemd", "OpenRC", "System V init", "background"
 _SYSTEMD_UNIT = Path("/etc/systemd/system/stoker-agent.service")
-_INIT_SCRIPT = Path("/etc/init.d/stoker-agent")
 #: The link through which users call the agent by its name.
 LINK = Path("/usr/local/bin/stoker-agent")
 #: What the agent's own user may run as root.
@@ -36,17 +35,16 @@ _START_SECONDS = 10.0
 
 
 class Service(NamedTuple):
-    """How the agent runs: the service manager, and the file that describes the service to it (None: none)."""
+    """How the agent runs: its command, and the unit of systemd (None: a process in the background)."""
 
-    manager: str
-    file: Optional[Path]
     command: Sequence[str]
+    unit: Optional[Path] = None
 
     def describe(self) -> str:
         """Return the service in one line, for people."""
-        if self.file is None:
+        if self.unit is None:
             return f"none: a process in the background; at boot, start it with: {' '.join(self.command)}"
-        return f"{self.file} ({self.manager}), started at boot"
+        return f"{self.unit} (systemd), started at boot"
 
 
 def program() -> Path:
@@ -60,18 +58,9 @@ def run_command(root: Optional[str]) -> List[str]:
     return [sys.executable, *own, "run", *(["--root", str(Path(root).absolute())] if root else [])]
 
 
-def find_manager(root: Optional[str]) -> str:
-    """Return the service manager of this machine, or BACKGROUND."""
-    if root:
-        return BACKGROUND
-    if Path("/run/systemd/system").is_dir():
-        return SYSTEMD
-    if _INIT_SCRIPT.parent.is_dir():
-        if shutil.which("rc-update"):
-            return OPENRC
-        if shutil.which("update-rc.d"):
-            return SYSV
-    return BACKGROUND
+def has_systemd(root: Optional[str]) -> bool:
+    """Return whether systemd can run the agent: only without a root of its own."""
+    return not root and Path("/run/systemd/system").is_dir()
 
 
 def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, has_sudo: bool = False) -> Service:
@@ -82,33 +71,21 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
 
     Raises Unusable if the service manager refuses.
     """
-    manager, command = find_manager(root), run_command(root)
-    if manager == BACKGROUND:
-        stop_process(paths)
-        _start_process(paths, command)
-        return Service(manager, None, command)
+    command = run_command(root)
     if not root:
         _link()
-    if manager == SYSTEMD:
-        if user is not None or find_user() is None:
-            own = None if user == ROOT else user
-            write(_SYSTEMD_UNIT, service_files.systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
-        for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
-            _call("systemctl", "--quiet", *words)
-        return Service(manager, _SYSTEMD_UNIT, command)
-    if user not in (None, ROOT):
-        raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
-    stop_process(paths)
-    if manager == OPENRC:
-        write(_INIT_SCRIPT, service_files.openrc_script(command).encode(), 0o755)
-        _call("rc-update", "--quiet", "add", _NAME, "default")
-        _call("rc-service", _NAME, "restart")
-    else:
-        write(_INIT_SCRIPT, service_files.sysv_script(command).encode(), 0o755)
-        _call("update-rc.d", _NAME, "defaults")
-        _call(str(_INIT_SCRIPT), "start")
-    _await_start(paths)
-    return Service(manager, _INIT_SCRIPT, command)
+    if not has_systemd(root):
+        if user not in (None, ROOT):
+            raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
+        stop_process(paths)
+        _start_process(paths, command)
+        return Service(command)
+    if user is not None or find_user() is None:
+        own = None if user == ROOT else user
+        write(_SYSTEMD_UNIT, systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
+    for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
+        _call("systemctl", "--quiet", *words)
+    return Service(command, _SYSTEMD_UNIT)
 
 
 def find_user() -> Optional[str]:
@@ -125,20 +102,13 @@ def remove(paths: Paths, root: Optional[str]) -> List[Path]:
     """
     removed: List[Path] = [] if root else _delete(SUDOERS)
     if not root and _SYSTEMD_UNIT.parent.is_dir():
-        is_running = Path("/run/systemd/system").is_dir()
+        is_running = has_systemd(root)
         if is_running and _SYSTEMD_UNIT.exists():
             _call("systemctl", "--quiet", "disable", "--now", f"{_NAME}.service")
         shutil.rmtree(f"{_SYSTEMD_UNIT}.d", ignore_errors=True)
         removed += _delete(*sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")), _SYSTEMD_UNIT)
         if is_running:
             _call("systemctl", "daemon-reload")
-    if not root and _INIT_SCRIPT.exists():
-        if shutil.which("rc-update"):
-            subprocess.run(["rc-service", _NAME, "stop"], check=False, stdout=subprocess.DEVNULL)
-            subprocess.run(["rc-update", "--quiet", "delete", _NAME], check=False)
-        if shutil.which("update-rc.d"):
-            subprocess.run(["update-rc.d", "-f", _NAME, "remove"], check=False, stdout=subprocess.DEVNULL)
-        removed += _delete(_INIT_SCRIPT)
     stop_process(paths)
     return removed
 
@@ -182,19 +152,15 @@ def _await_end(paths: Paths, deadline: float) -> None:
         time.sleep(0.05)
 
 
-def _await_start(paths: Paths) -> None:
-    """Raise Unusable if no agent starts."""
+def _start_process(paths: Paths, command: Sequence[str]) -> None:
+    """Start the agent. Raises Unusable if it does not start."""
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, cwd="/")
     deadline = time.monotonic() + _START_SECONDS
     while find_process(paths) is None:
         if time.monotonic() > deadline:
             raise Unusable(f"the agent does not start: see {paths.logs / 'agent.log'}")
         time.sleep(0.05)
-
-
-def _start_process(paths: Paths, command: Sequence[str]) -> None:
-    nothing = subprocess.DEVNULL
-    subprocess.Popen(command, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True, cwd="/")
-    _await_start(paths)
 
 
 def _link() -> None:

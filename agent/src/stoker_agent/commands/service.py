@@ -1,4 +1,4 @@
-"""``stoker-agent service``: run the agent as a service of this machine. Init scripts call ``stop`` and ``status``."""
+"""``stoker-agent service``: the agent as a service of this machine; other service managers call ``stop``."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""The texts of the service files: a unit of systemd, a script of OpenRC, a System V init script."""
+"""The unit of systemd that runs the agent."""
 
 from __future__ import annotations
 
-import shlex
 from typing import Optional, Sequence
 
 _SYSTEMD = """\
@@ -61,43 +60,6 @@ RestrictRealtime=true
 LockPersonality=true
 """
 
-_OPENRC = """\
-#!/sbin/openrc-run
-description="Stoker agent"
-supervisor=supervise-daemon
-command={program}
-command_args={arguments}
-respawn_delay=2
-respawn_max=0
-retry="TERM/20/KILL/5"
-rc_ulimit="-n 65536"
-
-depend() {{
-    # Not "need": the runlevel before has mounted the file systems, by services with other names on some systems.
-    after localmount net firewall
-}}
-"""
-
-_SYSV = """\
-#!/bin/sh
-### BEGIN INIT INFO
-# Provides:          stoker-agent
-# Required-Start:    $remote_fs $syslog
-# Required-Stop:     $remote_fs $syslog
-# Should-Start:      $network $time
-# Default-Start:     2 3 4 5
-# Default-Stop:      0 1 6
-# Short-Description: Stoker agent
-### END INIT INFO
-case "$1" in
-    start) setsid {command} < /dev/null > /dev/null 2>&1 & ;;
-    stop) {service} stop ;;
-    restart|force-reload) {service} stop && "$0" start ;;
-    status) {service} status ;;
-    *) echo "Usage: $0 start|stop|restart|status" >&2; exit 2 ;;
-esac
-"""
-
 
 def systemd_unit(command: Sequence[str], user: Optional[str] = None, *, has_sudo: bool = False) -> str:
     """
@@ -107,15 +69,3 @@ def systemd_unit(command: Sequence[str], user: Optional[str] = None, *, has_sudo
     """
     account = "" if user is None else _ACCOUNT.format(user=user) + ("" if has_sudo else _RESTRICTIONS)
     return _SYSTEMD.format(command=" ".join(command), account=account)
-
-
-def openrc_script(command: Sequence[str]) -> str:
-    """Return the script of OpenRC that supervises ``command``."""
-    arguments = " ".join(command[1:])
-    return _OPENRC.format(program=shlex.quote(command[0]), arguments=shlex.quote(arguments))
-
-
-def sysv_script(command: Sequence[str]) -> str:
-    """Return the System V init script that runs ``command``, whose last word is ``run``."""
-    words = [shlex.quote(word) for word in command]
-    return _SYSV.format(command=" ".join(words), service=" ".join([*words[:-1], "service"]))
