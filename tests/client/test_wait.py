@@ -63,7 +63,7 @@ def test_success_prints_each_change_and_the_outputs(heat, create):
     told = [line.split(maxsplit=2)[2].split(maxsplit=1) for line in result.err.splitlines()]
     assert told == [
         ["web", "CREATE_IN_PROGRESS  started"],
-        ["a", "CREATE_IN_PROGRESS  state changed"],
+        ["a", "CREATE_IN_PROGRESS"],
         ["a", "CREATE_COMPLETE"],
         ["web", "CREATE_COMPLETE  all done"],
     ]

@@ -23,6 +23,9 @@ REDRAWS = 4  # per second
 MARGIN = 4  # lines for the head, the counts and the prompt
 _BAR = 40
 
+#: Heat's reason of a resource without remarks.
+_ORDINARY = "state changed"
+
 LastLog = Callable[[Resource], str]
 
 
@@ -120,6 +123,8 @@ class Lines(Plain):
         """Print the events since the previous snapshot."""
         for event in snapshot.events[self._printed :]:
             status, reason = event["resource_status"], event.get("resource_status_reason") or ""
+            if reason == _ORDINARY:
+                reason = ""
             if status.endswith("_FAILED"):  # of the stack, the command's last lines state the reason
                 reason = "" if is_of_stack(event, snapshot.ref) else failure_text(reason)
             self._print(one_line(event["resource_name"], status, reason))
