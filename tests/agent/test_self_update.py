@@ -170,7 +170,7 @@ def test_a_program_without_contact_is_replaced_by_the_old_one(installed, server,
     old = installed.program.read_bytes()
     server.give()
     server.until(lambda: server.polls)
-    propose(server, build_agent(tmp_path / "new", "0.0.3", "sources/stoker.py", _BROKEN), "0.0.3", seconds=5)
+    propose(server, build_agent(tmp_path / "new", "0.0.3", "transports/stoker.py", _BROKEN), "0.0.3", seconds=5)
     server.until(lambda: ends(server) == [("update-0.0.3", "ROLLED_BACK")])
     assert "no contact with Stoker within 5 s: broken" in server.upgrades[-1]["reason"]
     assert installed.program.read_bytes() == old

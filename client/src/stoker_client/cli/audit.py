@@ -27,8 +27,8 @@ def list_(
     emit_list(
         output,
         entries,
-        ("time", "actor", "action", "outcome", "server", "stack", "config", "reason"),
-        wide=("resource_name", "server_id", "stack_id", "deployment_id"),
+        ("time", "actor", "action", "outcome", "server", "stack", "reason"),
+        wide=("config", "resource_name", "server_id", "stack_id", "deployment_id"),
         cells=lambda entry: {
             name: entry.get(f"{name}_name") or entry.get(f"{name}_id") for name in ("server", "stack", "config")
         },
