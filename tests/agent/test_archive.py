@@ -1,4 +1,4 @@
-"""The agent's file contains its sources, is small, and runs."""
+"""The agent's file contains its sources, unchanged, and runs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from support.agents import AGENT_PYTHON
 _SOURCES = Path(archive.__file__).parents[1]
 
 
-def test_the_file_is_small_and_runs_and_has_all_modules(tmp_path):
+def test_the_file_runs_and_has_all_modules(tmp_path):
     target, again = tmp_path / "agent.pyz", tmp_path / "again.pyz"
     archive.build(target)
     archive.build(again)
     assert target.read_bytes() == again.read_bytes()
-    assert target.stat().st_size < 250_000
     with zipfile.ZipFile(target) as file:
         names = [name for name in file.namelist() if name.startswith("stoker_agent/") and name.endswith(".py")]
         assert len(names) > 60
         assert [name for name in names if file.read(name) != (_SOURCES / name).read_bytes()] == []
+        # Versions of zlib compress differently, and all processes of a site must have the same file.
+        assert {entry.compress_type for entry in file.infolist()} == {zipfile.ZIP_STORED}
     done = subprocess.run([AGENT_PYTHON, str(target), "--help"], capture_output=True, text=True, check=True)
     assert "status" in done.stdout
 

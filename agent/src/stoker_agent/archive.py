@@ -1,8 +1,7 @@
 """
 Builds the agent as one file with reproducible bytes, because install commands name its SHA-256.
 
-The bytes depend on the sources and on the version of zlib, which compresses them. All processes of a site therefore
-need the same zlib.
+The bytes depend on the sources only: nothing is compressed, because versions of zlib compress differently.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ def _write(target: Path, sources: Iterable[Path], texts: Mapping[str, str]) -> N
     package = Path(__file__).parent
     with target.open("wb") as file:
         file.write(b"#!/usr/bin/env python3\n")
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
             for path in sources:
                 name = path.relative_to(package.parent).as_posix()
                 archive.writestr(_entry(name), path.read_bytes())
@@ -48,5 +47,4 @@ def _sources(package: Path) -> Iterator[Path]:
 def _entry(name: str) -> zipfile.ZipInfo:
     entry = zipfile.ZipInfo(name, _TIME)
     entry.external_attr = 0o644 << 16
-    entry.compress_type = zipfile.ZIP_DEFLATED
     return entry
