@@ -16,11 +16,12 @@ from stoker.resources.label_groups import REFRESH
 from stoker.servers.facts import store_facts
 from stoker.stacks import export
 from stoker.stacks.label_groups import REFRESH_DEADLINE
-from stoker.store import resources, selectors, servers, stacks
+from stoker.store import audit, resources, selectors, servers, stacks
+from stoker.store.sql import sql
 from support.clock import Clock
 from support.stacks import signal_named
 from support.statements import recorded_statements
-from support.templates import config, template
+from support.templates import config, deployment, server, template
 
 WEB = {"role": "web"}
 NIGHT = {"cron": "0 2 * * *", "minutes": 120}
@@ -425,3 +426,18 @@ def test_the_template_in_the_documentation_works(heat):
     assert running(heat) == [("two", "CREATE")]
     answer(heat)
     assert str(heat.settled(stack.id).status) == "COMPLETE"
+
+
+def test_a_deployment_is_named_by_its_outermost_stack_and_the_path_in_it(heat):
+    group = {
+        "type": "OS::Heat::SoftwareDeploymentGroup",
+        "properties": {"config": {"get_resource": "config"}, "servers": {"one": {"get_resource": "server"}}},
+    }
+    resources = {"config": config(), "server": server(), "alone": deployment(), "group": group}
+    heat.create(template(resources), name="shop")
+
+    with heat.store.read() as tx:
+        ids = [row[0] for row in tx.fetch_all(sql("SELECT id FROM deployments"), {})]
+        names = audit.names_of_all(tx, ids).values()
+
+    assert {(each["stack_name"], each["resource_name"]) for each in names} == {("shop", "alone"), ("shop", "group/one")}

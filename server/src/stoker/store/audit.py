@@ -24,11 +24,20 @@ _NEWEST_FIRST = "ORDER BY seq DESC LIMIT :limit"
 _LIST = sql(f"{_MATCHING} {_NEWEST_FIRST}")
 _OF_SERVER = sql(f"{_MATCHING} AND server_name = :server {_NEWEST_FIRST}")
 _OF_SERVER_ID = sql(f"{_MATCHING} AND server_id = :server {_NEWEST_FIRST}")
+#: The outermost stack, with the path of resources in it: ``shop`` and ``databases/one`` for a member of a group.
 _NAMES_OF = sql(
-    """SELECT deployments.id, servers.name, stacks.name, resources.name, configs.name FROM deployments
+    """WITH RECURSIVE places (id, stack_id, path) AS (
+        SELECT deployments.id, deployments.stack_id, CAST(resources.name AS text) FROM deployments
+        JOIN resources ON resources.id = deployments.resource_id WHERE deployments.id @in(ids)
+        UNION ALL SELECT places.id, stacks.parent_id, stacks.parent_resource || '/' || places.path FROM places
+        JOIN stacks ON stacks.id = places.stack_id WHERE stacks.parent_id IS NOT NULL
+    ), outermost (id, name, path) AS (
+        SELECT places.id, stacks.name, places.path FROM places
+        JOIN stacks ON stacks.id = places.stack_id AND stacks.parent_id IS NULL
+    )
+    SELECT deployments.id, servers.name, outermost.name, outermost.path, configs.name FROM deployments
+    LEFT JOIN outermost ON outermost.id = deployments.id
     LEFT JOIN servers ON servers.id = deployments.server_id
-    LEFT JOIN stacks ON stacks.id = deployments.stack_id
-    LEFT JOIN resources ON resources.id = deployments.resource_id
     LEFT JOIN configs ON configs.id = deployments.config_id
     WHERE deployments.id @in(ids)"""
 )

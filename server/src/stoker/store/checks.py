@@ -29,9 +29,7 @@ _TO_CHECK = sql(
     ORDER BY deployments.seq"""
 )
 _SHOWN = f"""SELECT {_CHECKS.columns_sql()}, deployments.status, deployments.status_reason, deployments.stack_id,
-    (SELECT name FROM configs WHERE configs.id = deployments.config_id),
-    stacks.name, (SELECT name FROM resources WHERE resources.id = deployments.resource_id), deployments.seq
-    FROM checks JOIN deployments ON deployments.id = checks.deployment_id
+    deployments.seq FROM checks JOIN deployments ON deployments.id = checks.deployment_id
     LEFT JOIN stacks ON stacks.id = deployments.stack_id WHERE deployments.project_id = :project_id"""
 #: Conditions of ``list_all`` by the arguments that it has.
 _CONDITIONS = {
@@ -69,10 +67,6 @@ class DeploymentCheck(NamedTuple):
     status: str | None
     status_reason: str | None
     stack_id: str | None
-    #: The name of the deployment's config.
-    name: str | None
-    stack_name: str | None
-    resource_name: str | None
     #: The place in lists.
     position: int
 
@@ -133,7 +127,7 @@ def list_all(
     conditions = [_SHOWN, *(condition for name, condition in _CONDITIONS.items() if values[name] is not None)]
     query = compose(f"{' AND '.join(conditions)} ORDER BY deployments.seq LIMIT :limit")
     parameters = {**values, "project_id": project_id, "limit": rows.UNLIMITED if limit is None else limit}
-    return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-7:]) for row in tx.fetch_all(query, parameters)]
+    return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-4:]) for row in tx.fetch_all(query, parameters)]
 
 
 def checkable_on(tx: Tx, project_id: str, server_ids: Collection[str]) -> Sequence[str]:

@@ -22,7 +22,7 @@ from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Server
 from stoker.model.status import Status
 from stoker.servers import enrollment
-from stoker.store import checks, deployments, server_lists, servers
+from stoker.store import audit, checks, deployments, server_lists, servers
 from stoker.store.checks import DeploymentCheck
 from stoker.store.tx import Tx
 from stoker.triggers.sources import find_stack
@@ -155,18 +155,19 @@ def _serialize(tx: Tx, request: RequestContext, rows: Collection[DeploymentCheck
             server = servers.find(tx, row.check.server_id)
             by_id[row.check.server_id] = server if server and server.project_id == request.project else None
     offline_after = request.app.settings.offline_after
+    names = audit.names_of_all(tx, [row.check.deployment_id for row in rows])
     shown = []
     for row in rows:
-        server = by_id[row.check.server_id]
+        server, named = by_id[row.check.server_id], names[row.check.deployment_id]
         status = None if server is None else server.status(tx.now, offline_after)
         shown.append(
             fill(
                 ShownCheck,
                 row.check,
-                name=row.name,
+                name=named["config_name"],
                 stack_id=row.stack_id,
-                stack_name=row.stack_name,
-                resource_name=row.resource_name,
+                stack_name=named["stack_name"],
+                resource_name=named["resource_name"],
                 server_name=server.name if server else None,
                 server_status=status,
                 pending=row.check.requested_at is not None,
