@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import stoker_agent
 from support.source_code import imports
 
 _ROOT = Path(__file__).parents[1]
@@ -75,3 +76,12 @@ def test_the_tests_of_the_server_need_no_provider():
 def test_the_agent_and_the_examples_import_the_standard_library_only():
     # Hooks read YAML configs where the server has PyYAML, and say so where it has not.
     assert _imported(_modules(_ROOT / "agent" / "src", _OSC.parent / "examples")) <= {"pyyaml"}
+
+
+def test_all_distributions_have_one_version():
+    projects = [
+        tomllib.loads(folder.joinpath("pyproject.toml").read_text())["project"] for folder in (_ROOT, *_FOLDERS)
+    ]
+    required = [requirement for project in projects for requirement in project.get("dependencies", ())]
+    pinned = {requirement.partition("==")[2] for requirement in required if re.match(r"stoker-\w+==", requirement)}
+    assert {project["version"] for project in projects} | pinned == {stoker_agent.__version__}
