@@ -138,14 +138,14 @@ class HookRun:
     @functools.cached_property
     def memory(self) -> Memory:
         """What runs of the deployment have changed, for ``undo``."""
-        return Memory.of(self.entry, self.inputs, self.state.parent, self.state.name)
+        return Memory.of(self.entry, self.inputs, self.state.parent)
 
     @functools.cached_property
     def resource_memory(self) -> Memory:
         """As ``memory``, which the deployments of triggers share, for hooks of which each run replaces the last one."""
         entry = {key: value for key, value in self.entry.items() if key not in ("deployment_id", "trigger_id")}
         is_of_stack = bool(self.inputs.get("deploy_stack_id"))
-        return Memory.of(entry if is_of_stack else self.entry, self.inputs, self.state.parent, self.state.name)
+        return Memory.of(entry if is_of_stack else self.entry, self.inputs, self.state.parent)
 
     @property
     def is_dry(self) -> bool:

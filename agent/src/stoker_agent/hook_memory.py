@@ -18,9 +18,9 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
-from stoker_agent import files, former_memory
+from stoker_agent import files
 
 #: The inputs that identify the deployment's resource.
 _RESOURCE = ("deploy_stack_id", "deploy_resource_name")
@@ -94,25 +94,16 @@ class Memory:
     ) -> None:
         self._files, self._deployment, self._resource = _ItemFiles(folder), deployment, resource
         self._is_trigger = is_trigger
-        self._former: Dict[Tuple[str, str], Dict[str, Any]] = {}
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], inputs: Mapping[str, Any], state: Path, group: str) -> "Memory":
-        """
-        Return the memory of a document's entry. ``state`` is the directory of all hooks.
-
-        What earlier versions of the hook ``group`` have recorded for the deployment becomes part of it.
-        """
+    def of(cls, entry: Mapping[str, Any], inputs: Mapping[str, Any], state: Path) -> "Memory":
+        """Return the memory of a document's entry. ``state`` is the directory of all hooks."""
         owner = [str(inputs.get(name) or "") for name in _RESOURCE]
         resource = _digest(*owner) if all(owner) else _NO_RESOURCE
-        name = str(entry.get("name") or entry["id"])
         deployment = str(entry.get("deployment_id") or "")
         if not _ID.fullmatch(deployment):  # the document of another service
-            deployment = resource if all(owner) else _digest(name)
-        memory = cls(state / "memory", deployment, resource, is_trigger=bool(entry.get("trigger_id")))
-        if not memory._is_trigger:
-            memory._adopt(former_memory.read_hook(state / group, group, owner if all(owner) else [name], entry))
-        return memory
+            deployment = resource if all(owner) else _digest(str(entry.get("name") or entry["id"]))
+        return cls(state / "memory", deployment, resource, is_trigger=bool(entry.get("trigger_id")))
 
     @classmethod
     def of_environment(cls) -> "Memory":
@@ -125,20 +116,6 @@ class Memory:
         words = {"folder": str(self._files.folder), "deployment": self._deployment, "resource": self._resource}
         return {_VARIABLE: json.dumps({**words, "is_trigger": self._is_trigger})}
 
-    def adopt_journal(self, inputs: Mapping[str, Any], schema: str) -> None:
-        """
-        Take over what earlier versions of the catalog's steps have recorded for the deployment.
-
-        Deployments without a stack shared a record, so that each takes only those items of it that it changes itself.
-        """
-        if self._is_trigger:
-            return
-        owner = [str(inputs.get(name) or "") for name in _RESOURCE]
-        if all(owner):
-            self._adopt(former_memory.read_journal(owner))
-        else:
-            self._former = former_memory.read_shared_journal(str(inputs.get("deploy_server_id") or ""), schema)
-
     def remember(self, kind: str, name: str, **before: Any) -> None:
         """
         Record how an item is before a run changes or uses it. The first record of an item counts. Raises OSError.
@@ -150,8 +127,11 @@ class Memory:
             return
         with self._files.lock():
             if not any((item.kind, item.name) == (kind, name) for item in self._own()):
-                former = self._former.pop((kind, name), None)
-                self._store(None, kind, name, before if former is None else former)
+                present = self._files.list()
+                number = present[-1][1].number + 1 if present else 1
+                self._files.write(
+                    _Key(number, self._deployment, self._resource, _digest(kind, name)), kind, name, before
+                )
 
     def list(self, *kinds: str) -> List[Item]:
         """Return the deployment's items of these kinds, or of all, the first recorded one first."""
@@ -189,14 +169,6 @@ class Memory:
             (path, key) for path, key in self._files.list() if key.item == item and key.deployment != self._deployment
         ]
 
-    def _store(self, number: Optional[int], kind: str, name: str, before: Mapping[str, Any]) -> None:
-        """Store an item of the deployment, by default as the newest one."""
-        if number is None:
-            present = self._files.list()
-            number = present[-1][1].number + 1 if present else 1
-        key = _Key(number, self._deployment, self._resource, _digest(kind, name))
-        self._files.write(key, kind, name, before)
-
     def _own(self) -> List[Item]:
         """Return the deployment's items, with those of the deployment that it replaces."""
         items: Dict[str, Item] = {}
@@ -211,17 +183,6 @@ class Memory:
             content = json.loads(own.read_text(encoding="utf-8"))
             items[key.item] = Item(own, content["kind"], content["name"], content["before"])
         return list(items.values())
-
-    def _adopt(self, former: Optional[former_memory.Record]) -> None:
-        """Store the items of an earlier version's record as older than all others, and remove the record."""
-        if former is None:
-            return
-        with self._files.lock():
-            present = {(item.kind, item.name) for item in self._own()}
-            for kind, name, before in former.items:
-                if (kind, name) not in present:
-                    self._store(0, kind, name, before)
-        former.path.unlink(missing_ok=True)
 
 
 def _digest(*words: str) -> str:

@@ -54,7 +54,6 @@ class Steps:
         self.family = _family()
         self.changes = []
         self.journal = Memory.of_environment()
-        self.journal.adopt_journal(inputs, SCHEMA)
         self.inputs = {} if self.is_removal else check_inputs(inputs)
 
     def change(self, item, diff=""):
