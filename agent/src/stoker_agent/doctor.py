@@ -11,23 +11,12 @@ from pathlib import Path
 from typing import Iterator, List, NamedTuple, Optional
 
 from stoker_agent.config import Config, Paths
-from stoker_agent.programs import FOLDERS
+from stoker_agent.programs import FOLDERS, list_tools
 
 OK, WARNING, FAILURE, SKIPPED = "ok", "warn", "FAIL", "skip"
 _LEAST_BYTES, _FEW_BYTES = 16 * 1024 * 1024, 200 * 1024 * 1024
 _LEAST_INODES, _FEW_INODES = 100, 2000
 _ROOT_ONLY = 0o077
-#: The tools of the built-in hooks that need one; any of the names will do.
-_TOOLS = {
-    "ansible": ("ansible-playbook",),
-    "chef": ("chef-client",),
-    "docker-cmd": ("docker", "podman"),
-    "docker-compose": ("docker-compose", "docker"),
-    "package": ("apt-get", "dnf"),
-    "puppet": ("puppet",),
-    "salt": ("salt-call",),
-    "service": ("systemctl",),
-}
 
 
 class Check(NamedTuple):
@@ -84,7 +73,7 @@ def check_hooks(paths: Paths) -> Iterator[Check]:
                 yield _check_hook(path)
     present: List[str] = []
     absent: List[str] = []
-    for group, names in sorted(_TOOLS.items()):
+    for group, names in sorted(list_tools().items()):
         (present if any(shutil.which(name) for name in names) else absent).append(f"{group} ({' or '.join(names)})")
     yield Check("tools", OK, f"for {', '.join(present) or 'no hook'}")
     if absent:

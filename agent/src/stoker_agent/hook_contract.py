@@ -4,7 +4,8 @@ The contract of the hooks of this package.
 A hook is a module of ``stoker_agent.hooks``. Its function ``apply`` receives a ``HookRun`` and returns a ``Result``.
 The tool that it calls writes to the output of the hook's process, which Stoker's agent forwards during the run.
 Optional functions: ``check`` (compare without a change), ``preview`` (show what ``apply`` would change) and
-``undo`` (remove what ``apply`` made).
+``undo`` (remove what ``apply`` made). Optional facts: ``TOOLS``, the programs of which it needs one, ``NEEDS_ROOT``,
+and ``RESUMES``, for a hook whose interrupted run starts again.
 
 A hook whose work is one process may define ``command`` as well, which returns the argv and the environment variables of
 that process; the agent then starts it without a process of the hook in between.
@@ -38,8 +39,6 @@ from stoker_agent.hook_memory import Item, Memory
 from stoker_agent.hook_modes import APPLY, MODE, MODES, RESULT_FILE, STATE, UNSUPPORTED, module_name
 from stoker_agent.tool_lines import LinePipe
 
-#: Groups whose tools work for root only.
-_ROOT_GROUPS = ("package", "reboot", "service", "user")
 #: The value of a result that says whether the run changed the machine.
 CHANGED = "deploy_changed"
 
@@ -421,7 +420,7 @@ def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, o
         print(error, file=sys.stderr)
         needs_root = isinstance(error, PermissionError)
         result = Result(1, reason=str(error))
-    return _explain_root(group, result) if needs_root else result
+    return _explain_root(group, result) if needs_root and getattr(hook, "NEEDS_ROOT", False) else result
 
 
 def _explain_root(group: str, result: Result) -> Result:
@@ -430,7 +429,7 @@ def _explain_root(group: str, result: Result) -> Result:
 
     Only for failures of tools and refused accesses: root would not help a run with an invalid config.
     """
-    if result.code == 0 or group not in _ROOT_GROUPS or os.geteuid() == 0:
+    if result.code == 0 or os.geteuid() == 0:
         return result
     note = f"the hook {group} needs root, and this agent runs as another user"
     return result._replace(reason=f"{result.reason}: {note}" if result.reason else note)

@@ -161,6 +161,12 @@ def resumes(entry: Mapping[str, Any], own: Path) -> bool:
     return bool(getattr(_hook(group), "RESUMES", False))
 
 
+def list_tools() -> Dict[str, Sequence[str]]:
+    """Return, by group, the programs of which a built-in hook needs one."""
+    tools = {group: getattr(_hook(group), "TOOLS", ()) for group in list_builtin()}
+    return {group: names for group, names in tools.items() if names}
+
+
 def _part(entry: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the config that runs: the entry, or a part of a component. Raises CannotRun."""
     return _component(entry) if entry.get("group") == "component" else entry

@@ -15,6 +15,7 @@ from typing import Dict, List
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, write_file
 
+TOOLS = ("ansible-playbook",)
 _LOCAL = "localhost,"
 #: A play without ``hosts: localhost`` or ``connection: local`` would use SSH for the default inventory.
 _LOCAL_ENVIRONMENT = {"ANSIBLE_TRANSPORT": "local"}

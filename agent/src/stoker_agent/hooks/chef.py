@@ -15,6 +15,8 @@ from typing import Any, List
 
 from stoker_agent.hook_contract import HookError, HookRun, Result, write_file
 
+TOOLS = ("chef-client",)
+
 
 def apply(run: HookRun) -> Result:
     """Clone the kitchen if the config names one, then converge the run list."""

@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list
 
+TOOLS = ("docker", "podman")
 _MANAGED = "managed_by=docker-cmd"
 
 

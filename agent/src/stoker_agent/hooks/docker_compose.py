@@ -18,6 +18,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, write_file
 
+TOOLS = ("docker-compose", "docker")
 #: What a dry run of Compose 2 would do.
 _PENDING = re.compile(r"DRY-RUN MODE - +(\S+ \S+) +(Creating|Recreate|Starting|Stopping|Removing)")
 

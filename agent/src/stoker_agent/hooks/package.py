@@ -20,6 +20,8 @@ from typing import Dict, List, Optional, Set, Tuple
 
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, choose_state
 
+TOOLS = ("apt-get", "dnf")
+NEEDS_ROOT = True
 _STATES = ("present", "latest", "absent")
 _QUIET = {"DEBIAN_FRONTEND": "noninteractive", "LC_ALL": "C.UTF-8"}
 

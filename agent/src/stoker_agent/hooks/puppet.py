@@ -16,6 +16,7 @@ from typing import Any, Dict, List, Optional
 
 from stoker_agent.hook_contract import Change, HookRun, Result, as_flag, as_text, write_file
 
+TOOLS = ("puppet",)
 #: Exit codes of ``--detailed-exitcodes`` for changes, and for changes and failures.
 _CHANGED, _BOTH = 2, 6
 #: A line of ``--evaltrace``: the resource, its number and the number of all; old versions write no numbers.

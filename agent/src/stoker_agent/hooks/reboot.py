@@ -16,6 +16,7 @@ from pathlib import Path
 from stoker_agent import files
 from stoker_agent.hook_contract import Change, HookRun, Result, read_text
 
+NEEDS_ROOT = True
 #: The agent starts an interrupted run of this hook again.
 RESUMES = True
 _BOOT_ID, _FIRST_PROCESS = Path("/proc/sys/kernel/random/boot_id"), Path("/proc/1/stat")

@@ -18,6 +18,7 @@ from typing import Any, Dict, List
 from stoker_agent.hook_contract import Change, HookRun, Result, write_file
 from stoker_agent.tool_lines import GrowingFile
 
+TOOLS = ("salt-call",)
 _MINION = "/etc/salt/minion"
 #: The line of Salt's log at the beginning of a state. Salt does not log the number of all states.
 _STATE = re.compile(r"\[INFO .*\] Running state \[(?P<name>.*)\] at time [0-9:.]+$")

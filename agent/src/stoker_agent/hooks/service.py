@@ -34,6 +34,8 @@ from stoker_agent.hook_contract import (
 )
 from stoker_agent.hook_memory import Item
 
+TOOLS = ("systemctl",)
+NEEDS_ROOT = True
 _STATES = ("started", "stopped", "restarted", "reloaded")
 _LONGEST_WAIT = 300.0
 

@@ -20,6 +20,8 @@ from typing import Any, Dict, List, Optional
 from stoker_agent import files
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, as_list, read_text
 
+NEEDS_ROOT = True
+
 
 def apply(run: HookRun) -> Result:
     """Create, change or remove the account."""
