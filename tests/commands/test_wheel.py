@@ -111,7 +111,7 @@ def test_the_first_steps_of_the_readme(complete, tmp_path):
             status = 1 if line.startswith("stoker stack create broken") else 0
             _run(["bash", "-c", line], folder, status=status, **variables)
         assert "python3 -c" in _run([str(complete / "stoker"), "server", "enroll", "web1"], folder, **variables).stdout
-    assert {"examples", "hello.svg"} == {path.name for path in folder.iterdir()}
+    assert {"examples"} == {path.name for path in folder.iterdir()}
 
 
 def _first_steps() -> list[str]:

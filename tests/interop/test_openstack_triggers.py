@@ -23,7 +23,7 @@ def shop(openstack, stoker):
 def test_commands_of_heatclient_and_stoker_are_registered(openstack):
     said = openstack("help", "software", "deployment", "create")
     assert "provided by the python-heatclient plugin" in said
-    assert "provided by the stoker plugin" in openstack("help", "software", "deployment", "trigger")
+    assert "provided by the stoker-client plugin" in openstack("help", "software", "deployment", "trigger")
 
 
 def test_a_trigger_from_start_to_end(openstack, shop):

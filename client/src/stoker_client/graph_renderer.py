@@ -42,7 +42,7 @@ def draw(text: str, form: str) -> bytes:
         done = subprocess.run(
             ["dot", f"-T{form}"], input=text.encode(), capture_output=True, timeout=_PATIENCE, check=True
         )
-    except FileNotFoundError:
+    except OSError:
         raise ClientError(
             "Graphviz is not installed, whose program `dot` draws the graph: `apt install graphviz`, or print the graph"
             " as text with --format dot"
