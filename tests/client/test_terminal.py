@@ -13,8 +13,8 @@ from stoker_client import cli
 from stoker_client.cli._changes import describe_changes
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo, emit_data
-from stoker_client.target_labels import TargetLabels
 from stoker_client.terminal import clean_for, has_controls, show_controls
+from stoker_client.trigger_watch import TargetLabels
 
 ATTACKS = {
     "a title": ("\x1b]0;owned\x07", r"\x1b]0;owned\x07"),

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from keystoneauth1.adapter import Adapter
 from keystoneauth1.session import Session
 
-from stoker_client.cached_login import CachedLogin
 from stoker_client.errors import NotConfigured
-from stoker_client.login_cache import LoginCache
+from stoker_client.login_cache import CachedLogin, LoginCache
 from stoker_client.wire import Wire
 
 if TYPE_CHECKING:

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, cast
 from stoker_client.collection import Collection, part
 from stoker_client.configs import Configs
 from stoker_client.errors import BadInput, NoEvents
-from stoker_client.events import follow
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
-from stoker_client.sse import Event
+from stoker_client.sse import Event, follow
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:

@@ -1,14 +1,18 @@
-"""Parses server-sent events (WHATWG HTML, "event stream interpretation")."""
+"""Parses server-sent events (WHATWG HTML, "event stream interpretation"), and follows them across lost connections."""
 
 from __future__ import annotations
 
 import codecs
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from stoker_client.errors import BadAnswer
+from stoker_client.errors import BadAnswer, Broken
+
+if TYPE_CHECKING:
+    from stoker_client.wire import Wire
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -95,3 +99,32 @@ def _line_end(text: str, start: int) -> tuple[int, int] | None:
     if at + 1 == len(text):
         return None
     return at, at + 2 if text[at + 1] == "\n" else at + 1
+
+
+END = "end"  # the last event; a stream that ends without it is requested again
+AGAIN = 1.0  # seconds before a new request, unless the service sets ``retry``
+LONGEST = 10.0
+
+
+def follow(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Event]:
+    """
+    Yield events from now on up to and including ``end``.
+
+    Each request waits for a service that restarts. Later requests continue after the last event with an id. If events
+    have no ids, the service sends the current state again.
+    """
+    last_id, retry = "", None
+    while True:
+        # a new parser per connection discards incomplete events, which the service sends again
+        parser = Parser(last_id, retry)
+        try:
+            with wire.stream(path, query, last_id=last_id) as pieces:
+                for piece in pieces:
+                    for event in parser.feed(piece):
+                        yield event
+                        if event.name == END:
+                            return
+        except Broken:
+            pass
+        last_id, retry = parser.last_id, parser.retry
+        time.sleep(min(AGAIN if retry is None else retry, LONGEST))

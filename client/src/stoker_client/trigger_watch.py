@@ -1,12 +1,14 @@
-"""Watches a trigger until it ends."""
+"""Watches a trigger until it ends, names its targets, and reads their logs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 from stoker_client.adhoc import exit_code_of
+from stoker_client.client import Client
+from stoker_client.errors import NotFound
 from stoker_client.shapes import Target, Trigger, TriggerLog
-from stoker_client.target_labels import TargetLabels
 from stoker_client.triggers import RUNNING, Triggers
 
 COMPLETE = "COMPLETE"
@@ -79,3 +81,46 @@ def target_code(target: Target) -> int:
     if code is None:
         code = (run.get("output_values") or {}).get("deploy_status_code")
     return exit_code_of(target["status"], code)
+
+
+class TargetLabels:
+    """
+    Names a target by its server; if the server has several targets, as ``server/resource``, after the resource whose
+    deployment the target repeats.
+    """
+
+    def __init__(self, targets: Iterable[Target] = ()) -> None:
+        self._targets_of_server: Counter[str] = Counter()
+        for target in targets:
+            self.add(target)
+
+    def add(self, target: Target) -> None:
+        """Add a target that was not added before."""
+        self._targets_of_server[target["server_id"]] += 1
+
+    def of(self, target: Target | TriggerLog) -> str:
+        """Return the name of a target, or of the target whose run has written a log chunk."""
+        server = target.get("server_name") or target["server_id"]
+        if self._targets_of_server[target["server_id"]] < 2:
+            return server
+        return f"{server}/{target.get('resource_name') or target.get('name') or ''}".rstrip("/")
+
+
+def read_written(client: Client, targets: Iterable[Target]) -> Iterator[TriggerLog]:
+    """Yield the log so far, server by server."""
+    for target in targets:
+        if not target.get("deployment_id"):
+            continue  # the run has not begun
+        whose = {key: target.get(key) for key in ("server_id", "server_name", "resource_name")}
+        try:
+            for chunk in client.deployments.logs(str(target.get("deployment_id"))):
+                yield {**whose, **chunk}  # type: ignore[typeddict-item]  # mypy does not join TypedDicts
+        except NotFound:
+            continue  # the deployment was deleted meanwhile
+
+
+def follow_written(client: Client, id_: str) -> Iterator[TriggerLog]:
+    """Yield the log so far and new chunks until the trigger ends."""
+    for event in client.triggers.events(id_):
+        if event.name == "log":
+            yield event.json()

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Collection, part
-from stoker_client.events import follow
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Trigger
-from stoker_client.sse import Event
+from stoker_client.sse import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire

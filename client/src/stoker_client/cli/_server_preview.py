@@ -11,7 +11,7 @@ from stoker_client.cli._output import echo
 from stoker_client.cli._targets import run_of, summary_of
 from stoker_client.client import Client
 from stoker_client.shapes import ServerPreview, Target, Trigger
-from stoker_client.target_labels import TargetLabels
+from stoker_client.trigger_watch import TargetLabels
 
 RUNNING = "IN_PROGRESS"
 #: Seconds that a command waits for all previews, and between two requests.

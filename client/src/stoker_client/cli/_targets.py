@@ -7,7 +7,7 @@ from typing import Any
 from stoker_client.cli._changes import summarize_changes
 from stoker_client.cli._output import inline
 from stoker_client.shapes import Run, Target, Trigger
-from stoker_client.target_labels import TargetLabels
+from stoker_client.trigger_watch import TargetLabels
 
 #: The columns of ``list_outputs``.
 OUTPUT_COLUMNS = ("server", "output", "value")

@@ -48,8 +48,7 @@ from stoker_client.cli._values import given_options
 from stoker_client.errors import ClientError
 from stoker_client.references import is_prefix
 from stoker_client.shapes import Target
-from stoker_client.target_labels import TargetLabels
-from stoker_client.trigger_logs import follow_written, read_written
+from stoker_client.trigger_watch import TargetLabels, follow_written, read_written
 from stoker_client.triggers import STATUSES
 
 _NOUN = Noun("trigger", lambda client: client.triggers)
