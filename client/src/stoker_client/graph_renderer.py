@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from stoker_client.deployments import server_name_of
+from stoker_client.deployments import DEPLOYMENT_TYPES, server_name_of
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Deployment, Resource
 
@@ -15,7 +15,6 @@ from stoker_client.shapes import Deployment, Resource
 FORMATS = ("svg", "png")
 #: Seconds that a drawing may take.
 _PATIENCE = 120
-_DEPLOYMENTS = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
 _CONFIGS = ("OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig", "OS::Heat::SoftwareComponent")
 _SERVERS = ("OS::Heat::DeployedServer", "OS::Nova::Server")
 _NESTED = ("OS::Heat::ResourceGroup", "OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup")
@@ -59,11 +58,12 @@ def draw(text: str, form: str) -> bytes:
 def dot(resources: Sequence[Resource], deployments: Iterable[Deployment] = ()) -> str:
     """Return the graph in DOT. ``deployments``, with their names, tell the server of each deployment."""
     folded = _fold(resources)
+    hidden = set(folded.values())
     frames: dict[str, list[str]] = {}
     servers, names = _servers(resources, {deployment["id"]: deployment for deployment in deployments})
     for resource in resources:
         name = resource["resource_name"]
-        if name not in folded.values():
+        if name not in hidden:
             frames.setdefault(servers.get(name, ""), []).append(_node(resource, folded))
     lines = ["digraph stack {", *_STYLE, f"  label=<{_legend()}>;", *(f"  {node}" for node in frames.pop("", []))]
     for number, (server, nodes) in enumerate(frames.items()):
@@ -127,24 +127,23 @@ def _servers(
     resources: Sequence[Resource], deployments: Mapping[str, Deployment]
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Return the server of each resource that is on one, and the names of servers, by their ids or resources."""
+    by_name = {resource["resource_name"]: resource for resource in resources}
     own = {
-        each["resource_name"]: each.get("physical_resource_id") or each["resource_name"]
-        for each in resources
-        if each["resource_type"] in _SERVERS
+        name: resource.get("physical_resource_id") or name
+        for name, resource in by_name.items()
+        if resource["resource_type"] in _SERVERS
     }
     names = {id_: name for name, id_ in own.items()}
     servers: dict[str, str] = {}
-    for resource in resources:
+    for name, resource in by_name.items():
         deployment = deployments.get(resource.get("physical_resource_id") or "")
         if deployment is not None:
-            servers[resource["resource_name"]] = deployment["server_id"]
+            servers[name] = deployment["server_id"]
             names[deployment["server_id"]] = server_name_of(deployment)
     for name, id_ in own.items():  # a deployment that does not exist yet is on the server that it requires
-        needing = next(each for each in resources if each["resource_name"] == name).get("required_by") or ()
-        waiting = (
-            each for each in resources if each["resource_type"] in _DEPLOYMENTS and each["resource_name"] in needing
-        )
-        servers |= {each["resource_name"]: id_ for each in waiting if each["resource_name"] not in servers}
+        for user in by_name[name].get("required_by") or ():
+            if user in by_name and by_name[user]["resource_type"] in DEPLOYMENT_TYPES:
+                servers.setdefault(user, id_)
         if id_ in servers.values():
             servers[name] = id_
     return servers, names

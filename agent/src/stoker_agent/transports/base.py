@@ -204,7 +204,7 @@ class Sender(Protocol):
 class NoSender:
     """Refuses every result with ``reason``, because the agent has no means to send them."""
 
-    place = "nobody"
+    place = "none"
     wants_failure_report = False
     limit = REPORT
 

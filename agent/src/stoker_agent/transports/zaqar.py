@@ -28,9 +28,14 @@ from stoker_agent.transports.base import (
 )
 from stoker_agent.web import SECONDS, Answer, Limit, Unreachable, Web, host_of
 
+_log = logging.getLogger("stoker-agent")
 _JSON = "application/json"
 #: An answer may have several documents.
 _MESSAGES = Limit("the messages", 64 * 1024 * 1024)
+#: Messages per page; Zaqar's limit.
+_PAGE = 20
+#: Every so many polls, the agent reads the queue from its beginning, because a recreated queue has new markers.
+_WHOLE_LOOK = 20
 
 
 class Queue(Protocol):
@@ -97,13 +102,6 @@ def open_queue(web: Web, section: Mapping[str, Any], seconds: float) -> Queue:
 
 def _path(queue: str) -> str:
     return f"/v2/queues/{urllib.parse.quote(queue, safe='')}/messages"
-
-
-_log = logging.getLogger("stoker-agent")
-#: Messages per page; Zaqar's limit.
-_PAGE = 20
-#: Every so many polls, the agent reads the queue from its beginning, because a recreated queue has new markers.
-_WHOLE_LOOK = 20
 
 
 class Zaqar(Polled):
