@@ -17,7 +17,8 @@ COMPOSITION = (
     "backends/factory.py",
     "identity/keystone/factory.py",
     "stacks/jobs.py",
-    "stacks/nested.py",
+    "types/__init__.py",
+    "types/jobs.py",
 )
 #: What the HTTP and TLS code of ``serve`` sets in objects of uvicorn and Python.
 PROTOCOLS = ("protocol.py", "http_server.py", "tls.py")

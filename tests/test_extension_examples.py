@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import stoker_client.cli
-from stoker import hot, resources
+from stoker import hot, types
 from stoker.backends import provider, remote_object_controller
 from stoker.backends.provider import Provider, ProviderSite
 from stoker.hot import functions, syntaxes
@@ -59,7 +59,7 @@ def names_of(documented: Any, **more: Any) -> dict[str, Any]:
 def test_resource_type(store, monkeypatch):
     made = names_of(resource_base)["Shout"]
     point = SimpleNamespace(load=lambda: made)
-    monkeypatch.setattr(resources, "entry_points", lambda group: [point])
+    monkeypatch.setattr(types, "entry_points", lambda group: [point])
     heat = world(store)
     stack = heat.create(
         template(

@@ -16,7 +16,7 @@ MOST_COMPLEX = 0.008
 #: A class of the HTTP client has one method for each call of an API, so that users find every call in one place.
 HTTP_CLIENT = ROOT / "client"
 #: A resource type has one method for everything that may happen to its resources.
-RESOURCE_TYPES = (SERVER / "resources", ROOT / "plugins/openstack/src/stoker_openstack/types")
+RESOURCE_TYPES = (SERVER / "resources", SERVER / "types", ROOT / "plugins/openstack/src/stoker_openstack/types")
 #: Alembic generates migrations, which are not changed after their release.
 MIGRATIONS = SERVER / "store" / "migrations" / "versions"
 

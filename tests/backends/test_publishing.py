@@ -12,8 +12,8 @@ from stoker.backends.object_store import ExternalObjects
 from stoker.backends.remote_object_controller import RemoteObjects
 from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
-from stoker.resources.server_base import PUBLISH
 from stoker.stacks import operations
+from stoker.types.server_base import PUBLISH
 from support import query
 from support.blocking import until_blocked
 from support.stacks import world

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stoker import resources
+from stoker import types
 from stoker.deployments import schema
 from stoker.model.errors import StokerError
 from stoker.model.status import Action, Status
@@ -29,7 +29,7 @@ from support.templates import template
 
 pytestmark = pytest.mark.slow
 
-TYPES = resources.load()
+TYPES = types.load()
 NAMES = sorted(name for name, kind in TYPES.items() if kind.name == name)
 
 #: What a template, a parameter or an agent may say; the last ones only an agent.

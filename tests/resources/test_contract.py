@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stoker import resources
+from stoker import types
 from support.type_contract import TypeContract
 
 #: The types of the server. The provider of a cloud may replace one by its own.
-NAMES = {name for kind in resources.types_of(resources) for name in (kind.name, *kind.aliases)}
-TYPES = {name: kind for name, kind in resources.load().items() if name in NAMES}
+NAMES = {name for kind in types.types_of(types) for name in (kind.name, *kind.aliases)}
+TYPES = {name: kind for name, kind in types.load().items() if name in NAMES}
 
 
 def test_the_public_names_are_exactly_these():

@@ -12,8 +12,8 @@ from stoker.deployments.configs import new_config
 from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.status import Action
 from stoker.resources.base import WAKE
-from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.types.planned_runs import Planner
 from support.databases import alternate
 from support.stacks import world
 from support.templates import template

@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.model.errors import StackValidationFailed
-from stoker.resources import random_string
 from stoker.servers import enrollment
 from stoker.servers.facts import store_facts
 from stoker.stacks import outputs
 from stoker.store import servers
+from stoker.types import random_string
 from support.stacks import world
 from support.templates import config, deployment, server, template
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker.resources.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
+from stoker.types.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
 from support.stacks import world
 from support.templates import config, template
 

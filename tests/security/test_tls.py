@@ -22,9 +22,9 @@ from cryptography import x509
 from stoker import settings as all_settings
 from stoker.commands import login
 from stoker.model.errors import Invalid
-from stoker.resources.user_data import SOFTWARE_CONFIG, Boot, build
 from stoker.serve.exposure import check_exposure
 from stoker.serve.tls import Certificate, client_problem, open_tls, read_client_ca
+from stoker.types.user_data import SOFTWARE_CONFIG, Boot, build
 from support.certificates import Authority, replace
 from support.ports import free_port
 from support.server import LOCAL_SERVERS, STOKER, served

@@ -18,9 +18,9 @@ from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.stacks import operations, repetition
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import deployments, rows, servers, stacks
+from stoker.types.planned_runs import Planner
 from support.clock import age
 from support.fleet import Fleet
 from support.stacks import World

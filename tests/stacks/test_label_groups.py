@@ -12,12 +12,11 @@ import pytest
 from stoker.model.errors import ActionInProgress, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.status import Action
-from stoker.resources.label_groups import REFRESH
 from stoker.servers.facts import store_facts
 from stoker.stacks import export
-from stoker.stacks.label_groups import REFRESH_DEADLINE
 from stoker.store import audit, resources, selectors, servers, stacks
 from stoker.store.sql import sql
+from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.clock import Clock
 from support.stacks import signal_named
 from support.statements import recorded_statements

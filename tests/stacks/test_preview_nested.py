@@ -7,8 +7,8 @@ import json
 import pytest
 
 from stoker.model.errors import Invalid
-from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
+from stoker.types.planned_runs import Planner
 from support.stacks import World, world
 from support.templates import config, template
 

@@ -10,9 +10,9 @@ from stoker.model.errors import EntityNotFound, ImmutableParameterModified, NotS
 from stoker.model.status import Action
 from stoker.stacks import signals, snapshots
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
+from stoker.types.planned_runs import Planner
 from support.templates import chain, config, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}

@@ -10,7 +10,7 @@ from uuid import uuid4
 
 import pytest
 
-from stoker import resources, transports
+from stoker import transports, types
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
@@ -30,7 +30,7 @@ from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.env import OwnedObject, ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.site import LocalPlatform
-from stoker.stacks import jobs, nested, operations, outputs, signals
+from stoker.stacks import jobs, operations, outputs, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
@@ -40,7 +40,7 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects as ObjectsPort
 from stoker.triggers import jobs as trigger_jobs
-from stoker.triggers import lifecycle
+from stoker.types import jobs as type_jobs
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -288,7 +288,8 @@ def world(
         provided=_provided(cloud),
         find_owned=_find_owned,
     )
-    engine = nested.create_engine(resources.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
-    jobs.register(store, engine, lifecycle.advance)
+    engine = types.create_engine(types.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
+    jobs.register(store, engine)
+    type_jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

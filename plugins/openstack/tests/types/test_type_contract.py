@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from stoker import resources
+from stoker.types import types_of
 from stoker_openstack import types
 from stoker_openstack.model import CloudKind
 from stoker_openstack.store import cloud_objects
 from support.stacks import World
 from support.type_contract import TypeContract
 
-TYPES = {kind.name: kind for kind in resources.types_of(types)}
+TYPES = {kind.name: kind for kind in types_of(types)}
 
 
 def test_the_public_names_are_exactly_these():

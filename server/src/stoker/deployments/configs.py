@@ -18,6 +18,7 @@ from stoker.catalog import entry
 from stoker.deployments import schema
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.deployments.hook_check import DELIVERED
+from stoker.hot import weigh
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.flaw import Flaw
 from stoker.hot.sinks import list_sinks
@@ -32,6 +33,7 @@ from stoker.model.trigger import Content
 from stoker.store import artifacts, configs, schedules
 from stoker.store.tx import Tx
 
+_FIELDS = ("group", "config", "options", "inputs", "outputs")
 #: The option with the names of deployments on the same server for which a run waits.
 DEPENDS_ON = "depends_on"
 #: The option that says what undoes a run: true for the hook, or the text of a script.
@@ -238,6 +240,17 @@ def expand_entry(fields: Mapping[str, Any]) -> Mapping[str, Any]:
         return fields
     document = read(fields["config"], "Catalog entry", MAX_TEMPLATE)
     return entry.merge(entry.parse(document), fields) if entry.is_document(document) else fields
+
+
+def expand_known(properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    """
+    Return a config's properties with those of the catalog entry that the text is, if it is one. See ``expand_entry``.
+
+    Properties that are not known yet stay as they are. Raises Invalid.
+    """
+    if weigh([value for name, value in properties.items() if name in _FIELDS])[1]:
+        return properties
+    return expand_entry(properties) if "config" in properties else properties
 
 
 def delete_config(tx: Tx, id: str, project_id: str) -> None:

@@ -76,6 +76,8 @@ class Stack(Struct, frozen=True, kw_only=True):
 
 #: Key of the data of a deployment's resource: the number of its runs, which is the number of the current one.
 RUN_COUNT = "runs"
+#: Key of the data of a deployment's resource: whether a CREATE run of the deployment has completed on its server.
+CREATED = "created"
 
 
 class Resource(Struct, frozen=True, kw_only=True):

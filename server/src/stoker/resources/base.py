@@ -4,7 +4,7 @@ The interface of resource types: ``ResourceType`` and the values that its method
 Every method runs inside a transaction and may run twice, after a crash or a deadlock. Therefore a method acts only
 through ``context.tx``: it performs no other I/O, and an effect outside the database is a job that the method defers.
 
-A minimal resource type is a class in a module of this package, or of an installed package (see ``stoker.resources``):
+A minimal resource type is a class in a module of ``stoker.types``, or of an installed package:
 
     class Shout(ResourceType):
         name = "Example::Shout"
@@ -38,7 +38,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
-from stoker.resources.env import Nested, ResourceEnv
+from stoker.resources.env import ResourceEnv
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.properties import Property
 from stoker.store.tx import Tx
@@ -100,9 +100,8 @@ class Context(Struct, frozen=True):
     stack_name: str
     project_id: str
     user_project_id: str
-    nested: Nested
-    #: Limit of one output stream of one run in bytes; the rest is discarded.
-    log_bytes: int
+    #: The ``stoker.stacks.engine.Engine``, which is above this package, for types that operate stacks.
+    engine: Any
     #: The deployment that this transaction has just changed, so that its resource does not read it again.
     changed: Deployment | None = None
 
@@ -239,6 +238,10 @@ class ResourceType:
 
     def stop_referring(self, context: Context, resource: Resource) -> None:
         """End the reference to an object, which stays."""
+
+    def attribute_names(self, context: Context, resource: Resource) -> Iterable[str]:
+        """Return the names of all attributes of an existing resource, as far as they are known."""
+        return self.attributes or ()
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         """Return an attribute. Raises NoSuchAttribute."""

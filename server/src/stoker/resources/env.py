@@ -1,18 +1,14 @@
-"""Services that resource types use. ``serve`` provides them; ``stacks.nested`` implements ``Nested``."""
+"""Services that resource types use, which ``serve`` provides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
-
-import msgspec
-from msgspec import Struct
+from typing import Any, Protocol
 
 from stoker.identity.project_lookup import ProjectLookup
 from stoker.identity.signal_tokens import SignalTokens
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Stack
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
@@ -20,89 +16,6 @@ from stoker.store.tx import Tx
 from stoker.transports import Transports
 from stoker.transports.base import Platform
 from stoker.work import Work
-
-if TYPE_CHECKING:
-    from stoker.resources.base import Context
-
-
-class NestedSpec(Struct, frozen=True):
-    """The desired state of a nested stack: the template, as text or decoded, and values for its parameters."""
-
-    template: Any
-    parameters: Mapping[str, Any] = msgspec.field(default_factory=dict)
-    #: Abandoned resources that the nested stack takes over, as in Heat's ``adopt_stack_data``.
-    adopt: Mapping[str, Any] | None = None
-    #: Names of members that this operation neither creates nor changes, whatever their state.
-    frozen_members: Collection[str] = ()
-    #: If True, a failed member does not stop the others: the operation continues, and fails after all members are
-    #: processed.
-    lenient: bool = False
-
-
-class NestedStatus(Protocol):
-    """The state of a nested stack."""
-
-    @property
-    def status(self) -> Status:
-        """The status of the stack's current or last operation."""
-        ...
-
-    @property
-    def deleted(self) -> bool:
-        """Whether the stack was deleted."""
-        ...
-
-    def failure(self) -> tuple[str, str]:
-        """Return Heat's path from the nested stack to the resource that failed, and the type of the error."""
-
-
-class NestedView(Protocol):
-    """Read access to the resources of a nested stack."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the resources inside."""
-        ...
-
-    def reference(self, name: str) -> Any:
-        """Return the value of ``get_resource`` for a resource inside. Raises NoSuchAttribute."""
-
-    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
-        """Return the value of ``get_attr`` for a resource inside. Raises NoSuchAttribute."""
-        ...
-
-
-class Nested(Protocol):
-    """Operations on nested stacks. An operation may end before the call returns: read ``status`` afterwards."""
-
-    def create(self, context: Context, resource: Resource, spec: NestedSpec) -> str:
-        """Create the nested stack; return its id. Raises StokerError for an invalid spec."""
-
-    def update(self, context: Context, resource: Resource, spec: NestedSpec) -> None:
-        """Update the nested stack to ``spec``."""
-        ...
-
-    def act(self, context: Context, resource: Resource, action: Action) -> None:
-        """Start DELETE, SUSPEND, RESUME or CHECK."""
-
-    def cancel(self, context: Context, resource: Resource) -> None:
-        """Cancel the nested stack's operation."""
-        ...
-
-    def status(self, context: Context, id: str | None) -> NestedStatus | None:
-        """Return the state of the nested stack; None if there is no such stack."""
-        ...
-
-    def output(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        """Return an output of the nested stack. Raises NoSuchAttribute."""
-
-    def reference(self, context: Context, resource: Resource) -> Any:
-        """
-        Return the nested stack's output ``OS::stack_id``, otherwise the stack's ARN; None if there is no nested stack.
-        """
-
-    def view(self, context: Context, resource: Resource) -> NestedView | None:
-        """Return the current resources inside; None if there is no nested stack."""
 
 
 class StackUsers(Protocol):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from starlette.types import ASGIApp
 
-from stoker import resources, transports
+from stoker import transports, types
 from stoker.backends import factory, garbage_collector, provider
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.keystone_users import KeystoneUserController, KeystoneUsers
@@ -40,7 +40,6 @@ from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import SiteDefaults
 from stoker.resources.env import ResourceEnv
-from stoker.resources.stack_users import with_stack_users
 from stoker.serve.database import sqlite_folders
 from stoker.servers import Servers
 from stoker.servers.agent_bundle import AgentBundle
@@ -51,14 +50,15 @@ from stoker.servers.local import LocalServers
 from stoker.servers.relays import Relays
 from stoker.settings import Settings
 from stoker.site import LocalPlatform
-from stoker.stacks import jobs, nested
+from stoker.stacks import jobs
 from stoker.stacks.engine import Engine, Limits
 from stoker.stacks.signals import InboundSignals
 from stoker.store import site
 from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES
 from stoker.triggers import jobs as trigger_jobs
-from stoker.triggers import lifecycle
+from stoker.types import jobs as type_jobs
+from stoker.types.stack_users import with_stack_users
 from stoker.work import Work
 from stoker.work.retention import Kind, Retention
 
@@ -178,12 +178,12 @@ class _Site:
             stack_users=KeystoneUsers(self._work) if self._accounts else None,
             delegations=provider.delegations,
         )
-        types = resources.load()
+        kinds = types.load()
         if settings.at_keystone or self._external.queues:
-            types = with_stack_users(
-                types, site_transports, platform.queues, env.stack_users, users=settings.at_keystone
+            kinds = with_stack_users(
+                kinds, site_transports, platform.queues, env.stack_users, users=settings.at_keystone
             )
-        return nested.create_engine(types, env, _limits(settings))
+        return types.create_engine(kinds, env, _limits(settings))
 
     def _start_backends(self) -> ResultPoller | None:
         users = None
@@ -285,7 +285,8 @@ def _create_health(store: Store, disk_space: DiskSpace, certificate: Certificate
 
 
 def _register_jobs(settings: Settings, store: Store, work: Work, engine: Engine) -> Retention:
-    jobs.register(store, engine, lifecycle.advance)
+    jobs.register(store, engine)
+    type_jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_jobs.purge(store, engine, at))
     return Retention(store, work, settings.retention, (ended_triggers,))

@@ -1,61 +1,42 @@
-"""Jobs of stacks: passed deadlines, plans too large for one transaction, and registration of all job handlers."""
+"""Jobs of stacks: passed deadlines, plans too large for one transaction, and runs of their deployments."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from stoker.deployments import drift, server_runs, service
 from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.deadlines import DEADLINE as DEPLOYMENT_DEADLINE
-from stoker.deployments.owners import DeploymentEnv
 from stoker.model.stack import Phase
 from stoker.model.wake import Owner
 from stoker.policy import holds
 from stoker.resources.base import WAKE
-from stoker.resources.label_groups import REFRESH
-from stoker.resources.remote_stack import REMOTE
-from stoker.resources.server_base import PUBLISH
-from stoker.stacks import label_groups, operations, publishing, repetition
+from stoker.stacks import operations, repetition
 from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
-from stoker.stacks.engine.progress import advance, advance_resource, commit
+from stoker.stacks.engine.progress import advance, commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.remote_stacks import RemoteStacks
 from stoker.store import stacks
 from stoker.store.open import Store
-from stoker.store.tx import Tx, TxCallbacks, Wake
+from stoker.store.tx import Tx
 
 Args = Mapping[str, Any]
 
 
-def register(
-    store: Store, engine: Engine, trigger_woken: Callable[[Tx, DeploymentEnv, str, Sequence[Wake]], None]
-) -> None:
-    """Register the handlers of the engine's jobs, and the callbacks of the store."""
+def register(store: Store, engine: Engine) -> None:
+    """Register the handlers of the engine's jobs."""
 
     def doing(do: Callable[[Tx, Engine, Args], None], *, background: bool = False) -> Callable[[Args], None]:
         return lambda args: store.write(lambda tx: do(tx, engine, args), background=background)
 
     work = engine.env.work
-    store.callbacks.bind(
-        TxCallbacks(
-            document_changed=lambda tx, server_id, resource_id: publishing.plan(tx, work, server_id, resource_id),
-            servers_changed=lambda tx, changed: label_groups.servers_changed(tx, work, changed),
-            resource_woken=lambda tx, id, wakes: advance_resource(tx, engine, id, wakes),
-            trigger_woken=lambda tx, id, wakes: trigger_woken(tx, engine.env, id, wakes),
-        )
-    )
     work.register(ADVANCE, doing(go_on, background=True))
     work.register(DEADLINE, doing(time_out_stack))
     work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
     work.register(REMEDIATE, doing(lambda tx, engine, args: drift.remediate(tx, engine.env, args)))
     work.register(server_runs.RERUN, lambda args: run_again(store, engine, args))
     work.register(holds.JOB, doing(lambda tx, _, args: server_runs.reevaluate(tx, work, args["server_id"])))
-    work.register(REMOTE, RemoteStacks(store, engine).go_on)
-    work.register(PUBLISH, doing(publishing.publish))
-    work.register(REFRESH, doing(label_groups.refresh_members))
-    work.register(label_groups.REFRESH_DEADLINE, doing(label_groups.time_out))
     work.register(WAKE, doing(lambda tx, _, args: tx.wake(Owner.resource(args["resource_id"]))))
 
 

@@ -20,7 +20,6 @@ from stoker.stacks.adoption import ImportedObjects, add_objects, placeholders
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.progress import advance, commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.label_groups import refuse_refresh
 from stoker.stacks.prechecks import PlannedDeployment
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
 from stoker.store import limits, resources, stacks
@@ -249,7 +248,7 @@ def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_
     if stack.action is action and stack.status is Status.COMPLETE and action is not Action.CHECK:
         return stack
     operation.refuse_busy(stack)
-    refuse_refresh(tx, stack)
+    operation.refuse_refresh(tx, stack)
     session = StackSession(tx, engine, stack)
     operation.begin_action(session, action)
     return _run(session, notify_parent=notify_parent)

@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stoker.deployments.configs import find_hook
+from stoker.deployments.configs import expand_known, find_hook
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
 from stoker.hot import UNKNOWN, Definition, Template, weigh
 from stoker.model.config import COMPONENT, UNGROUPED
@@ -21,7 +21,6 @@ from stoker.model.stack import Stack
 from stoker.policy import rules
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.resources import software_config
 from stoker.resources.base import Properties, ResourceType
 from stoker.store import configs, servers
 from stoker.store.tx import Tx
@@ -195,7 +194,7 @@ def _with_content(
         id = resource.properties.get("config")
         return replace(planned, actions=known_actions, config_id=id if isinstance(id, str) and id else None)
     content = {"configs": own.properties.get("configs")} if planned.group == COMPONENT else None
-    properties = software_config.expand(own.properties) if own.type.name in CONFIGS else own.properties
+    properties = expand_known(own.properties) if own.type.name in CONFIGS else own.properties
     options = properties.get("options")
     return replace(planned, actions=known_actions, config=content, options=options)
 
@@ -234,7 +233,7 @@ def _group(resource: OutlinedResource, resources: Mapping[str, OutlinedResource]
         return COMPONENT
     if config.type.name not in CONFIGS:
         return None
-    group = software_config.expand(config.properties).get("group")
+    group = expand_known(config.properties).get("group")
     return None if group is UNKNOWN else group or UNGROUPED
 
 

@@ -11,10 +11,9 @@ from msgspec.structs import replace
 from stoker.deployments import service
 from stoker.model.deployment import Deployment
 from stoker.model.errors import ActionInProgress, Conflict, StokerError, Unavailable
-from stoker.model.stack import Resource, Stack
+from stoker.model.stack import CREATED, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import is_created
-from stoker.resources.deployment_base import CREATED
 from stoker.stacks import operations
 from stoker.stacks.engine import Engine
 from stoker.stacks.operations import Options

@@ -9,10 +9,12 @@ from typing import Any
 
 from stoker.model.trigger import TriggerStatus
 from stoker.stacks.engine import Engine
+from stoker.stacks.engine.progress import advance_resource
 from stoker.store import triggers
 from stoker.store.open import Store
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, TxCallbacks
 from stoker.triggers import lifecycle, schedules
+from stoker.types import label_groups, publishing
 
 #: Deployments that one transaction deletes. Each gives its server's document a new revision, so the pauses also keep
 #: the servers of a large trigger from polling at the same time.
@@ -45,8 +47,16 @@ def _delete_some(tx: Tx, engine: Engine, before: datetime) -> bool | None:
 
 
 def register(store: Store, engine: Engine) -> None:
-    """Register the handlers of all jobs of triggers and schedules."""
+    """Register the handlers of all jobs of triggers and schedules, and the callbacks of the store to higher layers."""
     work = engine.env.work
+    store.callbacks.bind(
+        TxCallbacks(
+            document_changed=lambda tx, server_id, resource_id: publishing.plan(tx, work, server_id, resource_id),
+            servers_changed=lambda tx, changed: label_groups.servers_changed(tx, work, changed),
+            resource_woken=lambda tx, id, wakes: advance_resource(tx, engine, id, wakes),
+            trigger_woken=lambda tx, id, wakes: lifecycle.advance(tx, engine.env, id, wakes),
+        )
+    )
     work.register(
         lifecycle.GO_ON, lambda args: store.write(lambda tx: continue_trigger(tx, engine, args), background=True)
     )

@@ -23,7 +23,6 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
-from stoker.resources.deployment_runs import applied_properties, as_structured
 from stoker.stacks import prechecks
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
@@ -31,6 +30,7 @@ from stoker.stacks.operations import no_resource
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
 from stoker.triggers.request import TriggerRequest
+from stoker.types.deployment_runs import applied_properties, as_structured
 
 
 def list_in_order(root: Stack, nested: Iterable[Stack], present: Iterable[Resource]) -> Iterator[tuple[str, Resource]]:

@@ -18,11 +18,11 @@ from stoker.servers import enrollment
 from stoker.stacks import prechecks
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import OutlinedResource
-from stoker.stacks.templates.planned_runs import PlannedRun, Planner, UnknownValue, require
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.stacks.templates.preview import Change, Kind, StackChanges
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
+from stoker.types.planned_runs import PlannedRun, Planner, UnknownValue, require
 
 #: Previews that one request starts at most.
 MOST = 200

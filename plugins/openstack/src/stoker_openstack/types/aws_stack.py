@@ -11,11 +11,11 @@ from typing import Any
 
 from stoker.hot import UNKNOWN
 from stoker.model.stack import Resource
-from stoker.resources import nested_base
 from stoker.resources.base import Context, NoSuchAttribute, Properties
-from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import NestedType
+from stoker.resources.nested import NestedSpec
 from stoker.resources.properties import Property
+from stoker.types import nested_stacks
+from stoker.types.nested_base import NestedType
 
 _OUTPUTS = "Outputs."
 
@@ -44,16 +44,16 @@ class AwsStack(NestedType):
         if not name.startswith(_OUTPUTS):
             raise NoSuchAttribute(name)
         try:
-            return context.nested.output(context, resource, name.removeprefix(_OUTPUTS), path)
+            return nested_stacks.get_output(context, resource, name.removeprefix(_OUTPUTS), path)
         except NoSuchAttribute:
             raise NoSuchAttribute(name) from None
 
     def reference(self, context: Context, resource: Resource) -> Any:
-        return nested_base.reference(context, resource)
+        return nested_stacks.get_reference(context, resource)
 
     def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
         url = properties["TemplateURL"]
         return None if url is UNKNOWN else ("TemplateURL", url, properties["Parameters"])
 
     def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
-        return NestedSpec(nested_base.file(context, properties["TemplateURL"]), properties["Parameters"] or {})
+        return NestedSpec(nested_stacks.find_file(context, properties["TemplateURL"]), properties["Parameters"] or {})

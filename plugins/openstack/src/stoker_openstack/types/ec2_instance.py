@@ -16,7 +16,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
 from stoker.resources.properties import Property
-from stoker.resources.user_data import HEAT_CFNTOOLS
+from stoker.types.user_data import HEAT_CFNTOOLS
 from stoker_openstack.types.cloud_properties import flag, text, texts
 from stoker_openstack.types.ec2_types import INSTANCE_TAGS, tags_of
 from stoker_openstack.types.nova_server import NovaServer

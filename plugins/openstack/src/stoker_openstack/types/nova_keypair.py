@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import user_data
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
+from stoker.types import user_data
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import body, flag, text

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources import local_server, server_base, server_policy
 from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,
@@ -28,8 +27,9 @@ from stoker.resources.base import (
     ResourceFailure,
     physical_name,
 )
-from stoker.resources.server_base import ServerType
 from stoker.store import servers, stacks
+from stoker.types import local_server, server_base, server_policy
+from stoker.types.server_base import ServerType
 from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudAction, CloudKind
 from stoker_openstack.types import nova_server_attributes, nova_server_request

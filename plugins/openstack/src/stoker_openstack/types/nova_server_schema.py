@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from stoker.resources import local_server, server_base
 from stoker.resources.properties import Property
-from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
+from stoker.types import local_server, server_base
+from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker_openstack.types.cloud_properties import flag, text, texts
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES
 

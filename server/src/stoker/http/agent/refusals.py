@@ -12,9 +12,9 @@ from stoker.http.request_context import RequestContext, Response
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
 from stoker.policy import authorizer
-from stoker.stacks import publishing
 from stoker.store import servers
 from stoker.store.tx import Tx
+from stoker.types import publishing
 
 
 class DocumentRefusal(Body):

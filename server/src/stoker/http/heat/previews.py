@@ -26,12 +26,12 @@ from stoker.model.status import Action, Status
 from stoker.stacks import operations, prechecks
 from stoker.stacks.outputs import names as output_names
 from stoker.stacks.prechecks import OutlinedResource
-from stoker.stacks.templates.planned_runs import Planner
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.stacks.templates.preview import Change, Kind
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker.triggers.update_previews import start_previews
+from stoker.types.planned_runs import Planner
 
 #: The id that Heat shows for objects that do not exist.
 _NO_ID = "None"

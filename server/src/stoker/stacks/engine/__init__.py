@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from stoker.deployments.documents import LOG_BYTES
 from stoker.hot import Budget, BudgetLimits
 from stoker.resources.base import ResourceType
-from stoker.resources.env import Nested, ResourceEnv
-from stoker.resources.nested_base import TEMPLATE, is_template_name
+from stoker.resources.env import ResourceEnv
+from stoker.resources.nested import is_template_name
 from stoker.store.tx import Tx
 
 #: Kinds of the jobs that stacks defer.
 DEADLINE = "stack.deadline"
 ADVANCE = "stack.advance"
+#: Kind of the job that updates a group's members after labels or facts changed; its arguments: ``resource_id``.
+REFRESH = "group.refresh"
 _BUDGET = "budget"
 
 
@@ -39,12 +41,12 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The resource types, environment and limits of a site. Create engines with ``stacks.nested.create_engine``."""
+    """The resource types, environment and limits of a site. Create engines with ``types.create_engine``."""
 
     types: Mapping[str, ResourceType]
     env: ResourceEnv
-    #: Returns the operations on nested stacks, for a resource type.
-    open_nested: Callable[[Engine], Nested]
+    #: The type of existing resources of template files.
+    template: ResourceType
     limits: Limits = field(default_factory=Limits)
 
     def budget(self, tx: Tx | None = None) -> Budget:
@@ -61,7 +63,7 @@ class Engine:
 
     def find_type(self, name: str) -> ResourceType | None:
         """Return the resource type called ``name``, or None. The name of a template file is a type too."""
-        return self.types.get(name) or (TEMPLATE if is_template_name(name) else None)
+        return self.types.get(name) or (self.template if is_template_name(name) else None)
 
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""

@@ -151,6 +151,22 @@ def refuse_busy(stack: Stack) -> None:
         raise ActionInProgress(f"Stack {stack.name} already has an action ({stack.action}) in progress.")
 
 
+def refuse_refresh(tx: Tx, stack: Stack) -> None:
+    """
+    Raise ActionInProgress while a group in the stack is changing its members.
+
+    The stack itself may have no operation in progress at that time.
+    """
+    if stack.parent_id:
+        return  # the check was made for the root of the tree
+    for resource_id, _ in selectors.of_project(tx, stack.project_id):
+        group = resources.find(tx, resource_id)
+        if group is None or group.status is not Status.IN_PROGRESS:
+            continue
+        if stacks.get(tx, group.stack_id).root_id == stack.id:
+            raise ActionInProgress(f"Group {group.name} of stack {stack.name} is changing its members: wait for that.")
+
+
 def fail(session: StackSession, reason: str, *, rollback: bool = True) -> None:
     """Fail the operation. Resources in progress end by themselves. Starts the rollback if the stack wants one."""
     failed = session.stack.action

@@ -19,14 +19,13 @@ from stoker.model.errors import InvalidBreakPointHook, StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
-from stoker.resources import label_groups
 from stoker.resources.base import ResourceFailure
-from stoker.stacks.engine import ADVANCE, Engine, operation
+from stoker.stacks.engine import ADVANCE, REFRESH, Engine, operation
 from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of
 from stoker.stacks.engine.operation import end_snapshot
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.engine.steps import action_step, apply_step, cleanup_step
-from stoker.store import resources, stacks
+from stoker.store import resources, selectors, stacks
 from stoker.store.tx import Tx, Wake
 
 _STEPS: Mapping[Phase, Callable[[StackSession, str], bool]] = {
@@ -148,7 +147,8 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
             if grants is not None:
                 grants.drop_stack(session.tx, stack)
     if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
-        label_groups.stack_ended(session.tx, session.engine.env.work, stack.id)
+        for resource_id in selectors.release(session.tx, stack.id):  # groups that waited for the operation to end
+            session.engine.env.work.defer_once(session.tx, REFRESH, resource_id, {"resource_id": resource_id})
     if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:
         _log_end(session)
     if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and notify_parent:

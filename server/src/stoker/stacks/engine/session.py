@@ -254,8 +254,7 @@ class StackSession:
             stack_name=self.stack.name,
             project_id=self.stack.project_id,
             user_project_id=self.stack.user_project_id,
-            nested=self.engine.open_nested(self.engine),
-            log_bytes=self.engine.limits.log_bytes,
+            engine=self.engine,
         )
 
     @cached_property

@@ -31,8 +31,7 @@ from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.constraints import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
-from stoker.resources.nested_base import NestedType, is_template_name
-from stoker.resources.remote_stack import RemoteStack
+from stoker.resources.nested import HasNestedStack, RunsRemoteStack, is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import STANDS_FOR, InnerOutline, OutlinedResource, PlannedDeployment, plan_deployments
 from stoker.stacks.templates.lookup import TemplateTypes
@@ -215,7 +214,7 @@ class Checker:
             )
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties.check(types[name], definition, scope, flawed)
-            if types[name].name == RemoteStack.name:
+            if isinstance(types[name], RunsRemoteStack):
                 self._check_remote(name, values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
             outline[name] = OutlinedResource(
@@ -284,7 +283,7 @@ class Checker:
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         if is_template_name(kind.name):
             return self._inside_file(name, kind.name, properties, below, depth)
-        if not isinstance(kind, NestedType):
+        if not isinstance(kind, HasNestedStack):
             return None
         if named := kind.template_file(properties):
             place: Path = ("resources", name, "properties")

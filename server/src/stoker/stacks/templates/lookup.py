@@ -12,10 +12,9 @@ from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
 from stoker.hot.paths import Path
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import StackValidationFailed, StokerError
-from stoker.resources import nested_base
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.nested_base import TemplateType, is_template_name
+from stoker.resources.nested import describe_missing, is_template_name
 from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.templates.report import FlawReport
 
@@ -124,8 +123,27 @@ _KINDS: Mapping[str, schemas.Kind] = {
     "json": "any",
     "boolean": "boolean",
 }
+
+
+class TemplateFile(ResourceType):
+    """The type that a template file provides: parameters are properties, outputs are attributes. None: unknown."""
+
+    description = "A nested stack of a template of one's own."
+    is_nested = True
+
+    def __init__(
+        self,
+        name: str,
+        properties: Mapping[str, Property] | None = None,
+        attributes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.properties = properties
+        self.attributes = attributes
+
+
 #: Placeholder for an unknown type, so that the rest of the template can be checked.
-_ANY_TYPE = TemplateType("unknown")
+_ANY_TYPE = TemplateFile("unknown")
 
 
 @lru_cache(maxsize=64)
@@ -178,13 +196,13 @@ class TemplateTypes:
 
     def check_parameters(self, named: tuple[str, str, Any], environment: Environment, place: Path) -> Properties:
         """
-        Return the values for the parameters of a template file; see ``NestedType.template_file``.
+        Return the values for the parameters of a template file; see ``HasNestedStack.template_file``.
 
         ``place``: the path of the resource's properties. Raises Invalid if there is no such file.
         """
         key, file, values = named
         if file not in self._files:
-            raise StackValidationFailed(f"{key}: {nested_base.missing(file)}")
+            raise StackValidationFailed(f"{key}: {describe_missing(file)}")
         schema = self._provide(file, environment).properties or {}
         if values is UNKNOWN:
             return dict.fromkeys(schema, UNKNOWN)
@@ -212,4 +230,4 @@ class TemplateTypes:
             for schema in template.parameters.values()
         }
         attributes = {output.name: output.description for output in template.outputs.values()}
-        return TemplateType(name, properties, attributes)
+        return TemplateFile(name, properties, attributes)

@@ -22,7 +22,7 @@ from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
 from stoker.model.stack import Source
 from stoker.resources.constraints import Constraints
-from stoker.resources.env import NestedSpec
+from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import OutlinedResource, PlannedDeployment
 from stoker.stacks.templates.check import Checker

@@ -21,8 +21,7 @@ from stoker.hot import UNKNOWN, Definition, Environment
 from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
-from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import NestedType, is_template_name, takes_place
+from stoker.resources.nested import HasNestedStack, NestedSpec, is_template_name, takes_place
 from stoker.stacks.engine import Engine, decisions
 from stoker.stacks.engine.decisions import ResourceChange, choose_change, evaluate_properties
 from stoker.stacks.engine.session import StackSession
@@ -244,7 +243,7 @@ class _Tree:
         if is_template_name(change.type):
             return NestedSpec(self.files[change.type], change.properties)
         kind = self.engine.type(change.type)
-        if not isinstance(kind, NestedType) or not kind.has_foreseeable_members or change.kind is Kind.UNCHANGED:
+        if not isinstance(kind, HasNestedStack) or not kind.has_foreseeable_members or change.kind is Kind.UNCHANGED:
             return None
         present = change.resource or Resource(
             id=str(uuid4()),
@@ -283,7 +282,7 @@ class _Tree:
 
     def _is_group(self, type: str) -> bool:
         kind = self.engine.type(type)
-        return isinstance(kind, NestedType) and kind.has_foreseeable_members
+        return isinstance(kind, HasNestedStack) and kind.has_foreseeable_members
 
 
 def _takes_place(change: Change, removed: Change) -> bool:

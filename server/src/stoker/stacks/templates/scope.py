@@ -11,9 +11,8 @@ from stoker.model.errors import InvalidTemplateReference, StackValidationFailed,
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import NoSuchAttribute, ResourceType
-from stoker.resources.deployment_base import ATTRIBUTES as DEPLOYMENT_ATTRIBUTES
 from stoker.stacks.engine.session import StackSession
-from stoker.store import configs, deployments, stacks
+from stoker.store import stacks
 
 
 def all_attributes(session: StackSession, resource: Resource) -> dict[str, Any]:
@@ -21,24 +20,13 @@ def all_attributes(session: StackSession, resource: Resource) -> dict[str, Any]:
     if resource.action in (Action.INIT, Action.DELETE):
         return {}
     kind = session.type_of(resource)
-    names: Iterable[str] = kind.attributes if kind.attributes is not None else _reported(session, resource)
     shown = {}
-    for name in names:
+    for name in kind.attribute_names(session.context, resource):
         try:
             shown[name] = kind.attribute_at(session.context, resource, name, ())
         except (NoSuchAttribute, StokerError):
             shown[name] = None
     return shown
-
-
-def _reported(session: StackSession, resource: Resource) -> Iterable[str]:
-    """Return the names of a deployment's attributes: also outputs without a value, and values that are no outputs."""
-    deployment = deployments.find(session.tx, resource.physical_id) if resource.physical_id else None
-    if deployment is None:
-        return ()
-    config = configs.find(session.tx, deployment.config_id)
-    declared = [output["name"] for output in config.outputs] if config else []
-    return {**DEPLOYMENT_ATTRIBUTES, **dict.fromkeys(declared), **deployment.output_values}
 
 
 #: Every resource has this attribute: its representation in its own API, null for types without one.

@@ -10,7 +10,7 @@ from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Templ
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
 from stoker.resources.constraints import Constraints
-from stoker.resources.nested_base import is_template_name
+from stoker.resources.nested import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import InnerOutline, OutlinedResource
 from stoker.stacks.templates.check import Checker

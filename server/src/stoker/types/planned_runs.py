@@ -14,7 +14,7 @@ from uuid import uuid4
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stoker.deployments.configs import content_of, resolve_hook
+from stoker.deployments.configs import content_of, expand_known, resolve_hook
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import UNDO
@@ -22,10 +22,7 @@ from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
-from stoker.resources import deployment_base, deployment_runs, label_groups, nested_base, software_config
 from stoker.resources.base import Context, ResourceFailure
-from stoker.resources.deployment_runs import as_structured
-from stoker.resources.rollout import is_of_health
 from stoker.stacks import prechecks
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
@@ -35,6 +32,9 @@ from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.stacks.templates.preview import Change, Kind, StackChanges, list_tree_changes
 from stoker.store import configs, servers
 from stoker.store.tx import Tx
+from stoker.types import deployment_base, deployment_runs, label_groups, nested_stacks
+from stoker.types.deployment_runs import as_structured
+from stoker.types.rollout import is_of_health
 
 _CALLS = ("get_attr", "get_resource")
 
@@ -104,7 +104,7 @@ class Planner:
     def _find_new_content(self, changes: Mapping[str, Change], source: Change) -> Content:
         for name in source.properties:
             require(changes, source, name)
-        properties = software_config.expand(source.properties)
+        properties = expand_known(source.properties)
         options = resolve_hook(self.tx, self.project_id, properties.get("options") or {})
         properties = {**properties, "options": options}
         if self.engine.type(source.type).name in prechecks.COMPONENTS:
@@ -164,7 +164,7 @@ class Planner:
         change = group.change
         present = {
             member.name: member
-            for member in (nested_base.members(context, change.resource) if change.resource else ())
+            for member in (nested_stacks.list_resources(context, change.resource) if change.resource else ())
             if member.current and not is_of_health(member.name) and member.action is not Action.INIT
         }
         if change.kind is Kind.DELETED:

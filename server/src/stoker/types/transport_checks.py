@@ -8,8 +8,8 @@ from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import Properties, ResourceType, specialize
-from stoker.resources.server_base import UPSTREAM_AGENT, describe_unsigned
 from stoker.transports import Transports
+from stoker.types.server_base import UPSTREAM_AGENT, describe_unsigned
 
 _SIGNAL, _METADATA = "signal_transport", "software_config_transport"
 

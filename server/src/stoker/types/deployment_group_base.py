@@ -8,13 +8,13 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, Definition, select
 from stoker.model.stack import Resource
-from stoker.resources import deployment_runs, label_groups, nested_base, rollout
 from stoker.resources.base import Context, Outcome, Properties
-from stoker.resources.deployment_base import DeploymentType
-from stoker.resources.group_base import GroupType
 from stoker.resources.properties import Property, PropertyError
-from stoker.resources.rollout import CAREFUL, Members, clash
 from stoker.store import resources, servers
+from stoker.types import deployment_runs, label_groups, nested_base, nested_stacks, rollout
+from stoker.types.deployment_base import DeploymentType
+from stoker.types.group_base import GroupType
+from stoker.types.rollout import CAREFUL, Members, clash
 
 _WHICH: Mapping[str, Property] = {
     "servers": Property(
@@ -136,7 +136,7 @@ class DeploymentGroupType(GroupType):
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         if name.startswith("resource."):
             return nested_base.inside(context, resource, name, path)
-        look = context.nested.view(context, resource)
+        look = nested_stacks.view(context, resource)
         if look is None:
             return None
         if name == _FAILED:

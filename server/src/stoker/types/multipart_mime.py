@@ -19,8 +19,8 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
-from stoker.resources.software_config import ConfigType
 from stoker.store import configs, rows
+from stoker.types.software_config import ConfigType
 
 #: Valid MIME subtypes of ``text/``.
 _SUBTYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}", re.ASCII)

@@ -19,11 +19,11 @@ from stoker.resources.base import (
     physical_name,
     target_of,
 )
-from stoker.resources.wait_base import HEAT, WaitType, schema, target_of_handle, waiters
-from stoker.resources.wait_condition import signal
 from stoker.store import resources
 from stoker.transports.base import ObjectRef, TransportTarget
 from stoker.transports.temp_url_signal import signal_place
+from stoker.types.wait_base import HEAT, WaitType, schema, target_of_handle, waiters
+from stoker.types.wait_condition import signal
 
 SWIFT_SIGNAL = "OS::Heat::SwiftSignal"
 _ATTRIBUTES = {

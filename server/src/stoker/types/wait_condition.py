@@ -24,10 +24,10 @@ from stoker.resources.base import (
     target_of,
 )
 from stoker.resources.properties import Property
-from stoker.resources.wait_base import FAILURE, SUCCESS, WaitType, record_signal, target_of_handle, waiters
 from stoker.store import resources
 from stoker.transports.base import NeedsProvisioning, ObjectRef, SignalTransport, TransportTarget
 from stoker.transports.temp_url_signal import signal_place
+from stoker.types.wait_base import FAILURE, SUCCESS, WaitType, record_signal, target_of_handle, waiters
 
 WAIT_CONDITION = "OS::Heat::WaitCondition"
 _ATTRIBUTES = {

@@ -11,8 +11,8 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Properties
 from stoker.resources.properties import Property
-from stoker.resources.software_config import COMMON, ConfigType, validate
 from stoker.store import configs
+from stoker.types.software_config import COMMON, ConfigType, validate
 
 _CONFIG = Property(
     kind="map",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.deployments import representation, schema
-from stoker.deployments.configs import check_option, check_options, expand_entry, new_config
+from stoker.deployments.configs import check_option, check_options, expand_known, new_config
 from stoker.deployments.hook_check import DELIVERED
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import UNGROUPED
@@ -54,7 +54,7 @@ COMMON: Mapping[str, Property] = {
 
 def validate(properties: Properties) -> None:
     """Raise Invalid for options, inputs and outputs that a config cannot have, as far as they are known."""
-    expanded = expand(properties)
+    expanded = expand_known(properties)
     if not weigh(expanded["options"])[1]:
         check_option(expanded["options"])
     for name, read in (("inputs", schema.inputs), ("outputs", schema.outputs)):
@@ -73,17 +73,6 @@ def _has_unknown(value: Any) -> bool:
     if isinstance(value, Mapping):
         return any(_has_unknown(member) for member in value.values())
     return any(_has_unknown(member) for member in value) if isinstance(value, list | tuple) else value is UNKNOWN
-
-
-def expand(properties: Properties) -> Properties:
-    """
-    Return the properties with those of the catalog entry that the config's text is, if it is one.
-
-    Properties that are not known yet stay as they are. Raises Invalid.
-    """
-    if weigh([value for name, value in properties.items() if name in (*COMMON, "config")])[1]:
-        return properties
-    return expand_entry(properties) if "config" in properties else properties
 
 
 def _known(entry: Any) -> bool:

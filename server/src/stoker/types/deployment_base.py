@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,10 +15,9 @@ from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
 from stoker.model.server import LONGEST_ID
-from stoker.model.stack import Resource
+from stoker.model.stack import CREATED, Resource
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
-from stoker.resources import deployment_runs
 from stoker.resources.base import (
     DONE,
     LONGEST_WAIT,
@@ -34,7 +33,9 @@ from stoker.resources.base import (
     is_created,
 )
 from stoker.resources.properties import Property
+from stoker.stacks.engine import Engine
 from stoker.store import configs, deployments, resources, servers
+from stoker.types import deployment_runs
 
 PROPERTIES: Mapping[str, Property] = {
     "config": Property(kind="string", update_allowed=True, description="Id of the config to run."),
@@ -102,8 +103,6 @@ ATTRIBUTES: Mapping[str, str] = {
 SETTINGS = frozenset(name for name, schema in PROPERTIES.items() if schema.is_setting)
 #: Most characters of the line of standard error in the reason of a failure.
 _LONGEST_LINE = 500
-#: Entry of a resource's data: whether a CREATE run of the deployment has completed on its server.
-CREATED = "created"
 
 
 def choose_action(resource: Resource, content: Content | None, properties: Properties) -> Action:
@@ -141,6 +140,12 @@ def _remove(context: Context, resource: Resource, deployment: Deployment | None)
         service.withdraw(context.tx, context.env, deployment)
     deployment_runs.close(context, resource)
     return DONE
+
+
+def _declared(context: Context, deployment: Deployment) -> list[str]:
+    """Return the names of the outputs that the deployment's config declares."""
+    config = configs.find(context.tx, deployment.config_id)
+    return [output["name"] for output in config.outputs] if config else []
 
 
 class DeploymentType(TakesSignals, KnowsAgent, ResourceType):
@@ -249,15 +254,20 @@ class DeploymentType(TakesSignals, KnowsAgent, ResourceType):
             run_end.cancel(context.tx, context.env.work, deployment, "Cancelled: the stack is suspended")
         return outcome
 
+    def attribute_names(self, context: Context, resource: Resource) -> Iterable[str]:
+        """Return also outputs without a value, and values that are no outputs."""
+        deployment = deployment_runs.find_deployment(context, resource)
+        if deployment is None:
+            return ()
+        return {**ATTRIBUTES, **dict.fromkeys(_declared(context, deployment)), **deployment.output_values}
+
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         deployment = deployment_runs.find_deployment(context, resource)
         if deployment is None:
             return None
         if name in deployment.output_values:
             return deployment.output_values[name]
-        config = configs.find(context.tx, deployment.config_id)
-        declared = {output["name"] for output in config.outputs} if config else set()
-        if name in ATTRIBUTES or name in declared:
+        if name in ATTRIBUTES or name in _declared(context, deployment):
             return None  # the run has not reported it yet
         raise NoSuchAttribute(name)
 
@@ -275,7 +285,8 @@ class DeploymentType(TakesSignals, KnowsAgent, ResourceType):
             runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
             return Signalled(f"deployment {deployment.id}: late, of an earlier run")
         values = {name: value for name, value in details.items() if name != RUN}
-        changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, context.log_bytes)
+        engine: Engine = context.engine
+        changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, engine.limits.log_bytes)
         if runs.is_progress(values):
             return Signalled(f"deployment {changed.id} goes on", deployment=changed)
         if changed.status != Status.FAILED:

@@ -7,11 +7,11 @@ from typing import Any
 
 from stoker.hot import UNKNOWN, select
 from stoker.model.stack import Resource
-from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, Properties
-from stoker.resources.group_base import GroupType
 from stoker.resources.properties import Property
-from stoker.resources.rollout import BATCHES, Members
+from stoker.types import nested_base, nested_stacks, rollout
+from stoker.types.group_base import GroupType
+from stoker.types.rollout import BATCHES, Members
 
 
 class ResourceChain(GroupType):
@@ -41,7 +41,7 @@ class ResourceChain(GroupType):
         return members
 
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        look = context.nested.view(context, resource)
+        look = nested_stacks.view(context, resource)
         if look is None:
             return None
         members = sorted(look.names, key=int)

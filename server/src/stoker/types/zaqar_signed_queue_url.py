@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties, ResourceType, physical_name
 from stoker.resources.properties import Property
-from stoker.resources.zaqar_queue import messaging_of
+from stoker.types.zaqar_queue import messaging_of
 
 _METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
 _PATHS = ["messages"]

@@ -11,7 +11,7 @@ from stoker.model.config import UNGROUPED
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, ResourceFailure
 from stoker.resources.properties import Property
-from stoker.resources.software_config import ConfigType
+from stoker.types.software_config import ConfigType
 
 
 class CloudConfig(ConfigType):

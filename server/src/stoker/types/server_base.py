@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from stoker.model.facts import with_labels
 from stoker.model.server import OWN_AGENT, Kind, Server
 from stoker.model.stack import Resource
-from stoker.resources import server_policy
 from stoker.resources.base import (
     DONE,
     Context,
@@ -23,11 +22,12 @@ from stoker.resources.base import (
     target_of,
 )
 from stoker.resources.properties import Property
-from stoker.resources.user_data import HEAT_CFNTOOLS, Boot, build
 from stoker.store import configs, deployments, documents, rows, servers
 from stoker.transports import selection
 from stoker.transports.base import PublishingTransport, needs_provisioning
 from stoker.transports.selection import AUTO
+from stoker.types import server_policy
+from stoker.types.user_data import HEAT_CFNTOOLS, Boot, build
 
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Kind of the job that publishes a server's document, keyed by the server's id; its arguments: ``resource_id``.

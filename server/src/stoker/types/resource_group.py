@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
-from stoker.resources.env import NestedView
-from stoker.resources.group_base import GroupType
 from stoker.resources.properties import Property
-from stoker.resources.rollout import BATCHES, MIN_IN_SERVICE, Members
+from stoker.types import nested_base, nested_stacks, rollout
+from stoker.types.group_base import GroupType
+from stoker.types.nested_stacks import NestedView
+from stoker.types.rollout import BATCHES, MIN_IN_SERVICE, Members
 
 #: Limit of a group's members, so that one request cannot exhaust memory or time.
 MOST = 10_000
@@ -85,7 +85,7 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     """Return the names that must not be used: names removed earlier, and names in the removal policies."""
     removed = resource.data.get("removed") or []
     wanted = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
-    look = context.nested.view(context, resource)
+    look = nested_stacks.view(context, resource)
     if look is None:
         return sorted({*removed, *wanted})  # without members, no entry can be a member's reference
     names = {*look.names, *removed}
@@ -127,7 +127,7 @@ class ResourceGroup(GroupType):
         """Return an attribute of the group; for any other name, a list of this attribute of all members."""
         if name.startswith("resource."):
             return nested_base.inside(context, resource, name, path)
-        look = context.nested.view(context, resource)
+        look = nested_stacks.view(context, resource)
         if look is None:
             return None
         members = sorted(look.names, key=int)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from stoker.resources.deployment_base import PROPERTIES, DeploymentType
-from stoker.resources.deployment_group_base import DeploymentGroupType, group_properties
 from stoker.resources.properties import Property
+from stoker.types.deployment_base import PROPERTIES, DeploymentType
+from stoker.types.deployment_group_base import DeploymentGroupType, group_properties
 
 
 class SoftwareDeployment(DeploymentType):

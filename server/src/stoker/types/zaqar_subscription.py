@@ -7,7 +7,7 @@ from typing import Any
 from stoker.model.stack import Resource
 from stoker.resources.base import DONE, Context, Outcome, Properties, ResourceType
 from stoker.resources.properties import Property
-from stoker.resources.zaqar_queue import failing, messaging_of
+from stoker.types.zaqar_queue import failing, messaging_of
 
 #: Zaqar's longest lifetime in seconds, which the service uses for Heat's unlimited lifetime.
 _LONGEST = 3_153_600_000

@@ -14,15 +14,15 @@ from typing import Any
 
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources import server_base
 from stoker.resources.base import Context, target_of
-from stoker.resources.server_base import PUBLISH
 from stoker.servers import signatures
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.store import deployments, documents, resources, rows, servers, stacks
 from stoker.store.tx import Tx
 from stoker.transports.base import PublishingTransport
+from stoker.types import server_base
+from stoker.types.server_base import PUBLISH
 from stoker.work import Work
 
 #: Interval after which a document that expires on its transport is published again.

@@ -19,12 +19,12 @@ from stoker.hot import literal
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
-from stoker.resources import nested_base, rollout
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
-from stoker.resources.env import NestedSpec
-from stoker.resources.nested_base import NestedType
+from stoker.resources.nested import NestedSpec
 from stoker.resources.properties import Property
-from stoker.resources.rollout import (
+from stoker.types import nested_base, nested_stacks, rollout
+from stoker.types.nested_base import NestedType
+from stoker.types.rollout import (
     CHANGING,
     CREATING,
     Members,
@@ -53,7 +53,7 @@ def _tolerate(context: Context, resource: Resource, act: Callable[[Context, Reso
         tolerated = resource.data.get("failed") or {}
         failed = {
             member.name.removesuffix(health_of(""))
-            for member in nested_base.members(context, resource)
+            for member in nested_stacks.list_resources(context, resource)
             if member.current and member.status is Status.FAILED
         }
         if resource.action is Action.DELETE or not failed or not failed <= set(tolerated):
@@ -78,8 +78,7 @@ class GroupType(NestedType):
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the members. A group that failed is retried in place, with the policy for changes if it has one."""
         resource = self.select(context, resource, properties)
-        nested_status = context.nested.status(context, resource.physical_id)
-        if nested_status is None or nested_status.deleted:
+        if nested_stacks.find_existing(context, resource) is None:
             return self._begin(context, resource, properties, CREATING)
         # The group failed earlier; it is retried in place.
         policy = resource.definition.get("update_policy") or {}
@@ -87,8 +86,7 @@ class GroupType(NestedType):
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Start a roll-out of the changed members. Raises Replace if the nested stack does not exist."""
-        nested_status = context.nested.status(context, resource.physical_id)
-        if nested_status is None or nested_status.deleted:
+        if nested_stacks.find_existing(context, resource) is None:
             raise Replace(resource.name)
         return self._begin(context, self.select(context, resource, properties), properties, CHANGING)
 
@@ -107,9 +105,9 @@ class GroupType(NestedType):
         """Create the nested stack from the abandoned resources."""
         members = self._members(replace(resource, properties=properties))
         adopted = resource.data.get("adopt") or {}
-        id = context.nested.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
+        id = nested_stacks.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
-        return nested_base.began_status(context, id, {**kept, "made_from": nested_base.fingerprint(context)})
+        return nested_base.began_status(context, id, nested_base.mark(context, kept))
 
     def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
         """Return the nested stack with all members, as it is after the last batch."""
@@ -173,12 +171,11 @@ class GroupType(NestedType):
         lenient = rollout.stage is Stage.BACK or policy.tolerated(len(members)) > 0
         inner = NestedSpec(asked.template, frozen_members=asked.frozen_members, lenient=lenient)
         id = resource.physical_id
-        nested_status = context.nested.status(context, id)
-        if id and nested_status is not None and not nested_status.deleted:
-            context.nested.update(context, resource, inner)
+        if nested_stacks.find_existing(context, resource) is not None:
+            nested_stacks.update(context, resource, inner)
         else:
-            id = context.nested.create(context, resource, inner)
-        data = rollout.into({**resource.data, "made_from": nested_base.fingerprint(context)})
+            id = nested_stacks.create(context, resource, inner)
+        data = rollout.into(nested_base.mark(context, resource.data))
         return replace(resource, physical_id=id, data=data)
 
     def _after(self, context: Context, resource: Resource, rollout: Rollout) -> Rollout:
@@ -202,20 +199,20 @@ class GroupType(NestedType):
 
         Raises ResourceFailure if it does neither.
         """
-        status = context.nested.status(context, resource.physical_id)
-        if status is None:
+        stack = nested_stacks.find(context, resource.physical_id)
+        if stack is None:
             raise ResourceFailure("the nested stack is gone")
-        inside = nested_base.members(context, resource) if status.status is Status.FAILED else ()
+        inside = nested_stacks.list_resources(context, resource) if stack.status is Status.FAILED else ()
         by_name = {member.name: member for member in inside if member.current}
         if rollout.stage is Stage.BACK:
             raise NestedFailure(_after_all(rollout, broken(by_name, rollout.now)), rollout.reason[1])
-        if status.status is not Status.FAILED:
+        if stack.status is not Status.FAILED:
             return rollout
         turn = rollout.sound
         if rollout.stage is Stage.HEALTH:
             by_name = {name: by_name[health_of(name)] for name in turn if health_of(name) in by_name}
         failed = broken(by_name, turn)
-        text, kind = status.failure()
+        text, kind = nested_stacks.get_failure(stack)
         if not failed or any(member.status is Status.FAILED and not member.current for member in inside):
             raise NestedFailure(text, kind)  # the failure is not a member's, so the tolerance does not apply
         rollout = replace(rollout, failed={**rollout.failed, **failed})
@@ -279,16 +276,15 @@ class GroupType(NestedType):
 
 
 def _is_busy(context: Context, resource: Resource) -> bool:
-    status = context.nested.status(context, resource.physical_id)
-    return status is not None and status.status is Status.IN_PROGRESS
+    stack = nested_stacks.find(context, resource.physical_id)
+    return stack is not None and stack.status is Status.IN_PROGRESS
 
 
 def _present(context: Context, resource: Resource) -> Members:
     """Return the members of the nested stack's current template."""
-    nested_status = context.nested.status(context, resource.physical_id)
-    if nested_status is None or nested_status.deleted:
+    if nested_stacks.find_existing(context, resource) is None:
         return {}
-    members: Members = nested_base.template(context, resource).get("resources") or {}
+    members: Members = nested_stacks.get_template(context, resource).get("resources") or {}
     return members
 
 
@@ -299,7 +295,7 @@ def _changing(
     Return the members to change: members that differ from their definition or are not complete, and members
     whose last health check failed or did not finish.
     """
-    inside = {member.name: member for member in nested_base.members(context, resource) if member.current}
+    inside = {member.name: member for member in nested_stacks.list_resources(context, resource) if member.current}
     before = Rollout.of(resource)
     unproven = frozenset(before.unproven) if before is not None and policy.health_check else frozenset()
     ill = frozenset(name for name in members if policy.health_check and broken(inside, (health_of(name),)))

@@ -13,7 +13,6 @@ from typing import Any
 from stoker.deployments.server_runs import release_server
 from stoker.model.server import Kind, Owner
 from stoker.model.stack import Resource
-from stoker.resources import server_base, server_policy
 from stoker.resources.base import (
     DONE,
     Context,
@@ -25,10 +24,11 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.resources.properties import Property
-from stoker.resources.server_base import ServerType
-from stoker.resources.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker.servers.compute import Compute
 from stoker.store import documents, servers
+from stoker.types import server_base, server_policy
+from stoker.types.server_base import ServerType
+from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
 
 #: Nova's limit of a server name in characters.
 LONGEST_NAME = 53

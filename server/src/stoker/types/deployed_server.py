@@ -7,12 +7,12 @@ from typing import Any
 from stoker.deployments.server_runs import release_server
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
-from stoker.resources import server_base, server_policy
 from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, physical_name
 from stoker.resources.properties import Property
-from stoker.resources.server_base import ServerType
-from stoker.resources.user_data import SOFTWARE_CONFIG
 from stoker.store import documents, servers
+from stoker.types import server_base, server_policy
+from stoker.types.server_base import ServerType
+from stoker.types.user_data import SOFTWARE_CONFIG
 
 
 class DeployedServer(ServerType):

@@ -12,8 +12,8 @@ from stoker.model.arn import Arn
 from stoker.model.errors import Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceType, Signalled, TakesSignals, target_of
-from stoker.resources.wait_base import FAILURE, SUCCESS, WaitType, Words, record_signal, schema, waiters
 from stoker.store import resources
+from stoker.types.wait_base import FAILURE, SUCCESS, WaitType, Words, record_signal, schema, waiters
 
 WAIT_CONDITION = "AWS::CloudFormation::WaitCondition"
 _WORDS = Words(handle="Handle", timeout="Timeout", count="Count", data="Data")

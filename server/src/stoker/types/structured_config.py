@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.resources.properties import Property
-from stoker.resources.software_config import COMMON, SoftwareConfig
+from stoker.types.software_config import COMMON, SoftwareConfig
 
 
 class StructuredConfig(SoftwareConfig):

@@ -1,0 +1,79 @@
+"""What templates have to know of a resource that is a nested stack: its template, its members and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from stoker.catalog.entry import SCHEME
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Properties
+
+#: Suffixes of type names that denote a template file.
+TEMPLATE_ENDINGS = (".yaml", ".template")
+
+
+def is_template_name(type_name: str) -> bool:
+    """Return whether a type is a template: a file, or an entry of the catalog."""
+    return type_name.endswith(TEMPLATE_ENDINGS) or type_name.startswith(SCHEME)
+
+
+def describe_missing(name: str) -> str:
+    """Return the error for a template that no file of the request provides."""
+    return f"the template {name} is not among the files of the stack: send its text in `files` under this name"
+
+
+def takes_place(name: str, type: str, properties: Properties, resource: Resource) -> bool:
+    """Return whether a new nested stack takes the place of ``resource``, under its name or under another one."""
+    return resource.name == name or (resource.type == type and resource.properties == properties)
+
+
+class NestedSpec(Struct, frozen=True):
+    """The desired state of a nested stack: the template, as text or decoded, and values for its parameters."""
+
+    template: Any
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    #: Abandoned resources that the nested stack takes over, as in Heat's ``adopt_stack_data``.
+    adopt: Mapping[str, Any] | None = None
+    #: Names of members that this operation neither creates nor changes, whatever their state.
+    frozen_members: Collection[str] = ()
+    #: If True, a failed member does not stop the others: the operation continues, and fails after all members are
+    #: processed.
+    lenient: bool = False
+
+
+class HasNestedStack:
+    """A resource type whose resources are nested stacks. ``types.nested_base.NestedType`` implements the actions."""
+
+    #: Whether previews show the changes of the resources inside, by ``spec``.
+    has_foreseeable_members = False
+
+    def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
+        """Return the desired state of the nested stack; of a group, after its roll-out."""
+        raise NotImplementedError
+
+    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """
+        Return (name, type, properties) of the members that a resource with these properties creates, for validation.
+
+        One representative of equal members is enough. Empty for a stack of a template.
+        """
+        return ()
+
+    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        """Return all members as ``members`` does, for a preview."""
+        return self.members(properties)
+
+    def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
+        """
+        Return, if a property names the template: the property, the name of the template's file, and its parameters.
+
+        The parameters are a map, None or UNKNOWN.
+        """
+        return None
+
+
+class RunsRemoteStack:
+    """A resource type whose property ``template`` is that of a stack at this site or at another Heat."""

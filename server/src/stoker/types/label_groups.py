@@ -1,0 +1,231 @@
+"""
+Groups whose members a selector selects by labels and facts: a server joins when the selector selects it, and leaves
+otherwise.
+
+Only the group's resource is updated, without an operation of the stack; all other resources stay unchanged. If the
+stack is busy, the group waits for the end of the stack's operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from operator import itemgetter
+from typing import Any
+
+from msgspec.structs import replace
+
+from stoker.hot import UNKNOWN, weigh
+from stoker.model import labels
+from stoker.model import selectors as model
+from stoker.model.errors import Invalid, StackValidationFailed, StokerError
+from stoker.model.selectors import Selector
+from stoker.model.server import Server
+from stoker.model.stack import Resource, Stack
+from stoker.model.status import Action, Status
+from stoker.model.wake import Owner, Settled
+from stoker.policy import holds
+from stoker.resources.base import Context, Properties, Replace, ResourceFailure
+from stoker.stacks.engine import REFRESH, Engine
+from stoker.stacks.engine.actions import fail, finish_action
+from stoker.stacks.engine.progress import commit
+from stoker.stacks.engine.session import StackSession
+from stoker.store import resources, selectors, server_lists, servers, stacks
+from stoker.store.tx import ServerChange, Tx
+from stoker.types.rollout import is_of_health
+from stoker.work import Work
+
+#: Kind of the job that fails a refresh of a group when its deadline passes.
+REFRESH_DEADLINE = "group.deadline"
+_REASON = "servers came or went by their labels or facts"
+#: Key of the group's data: server ids by member name.
+_KEY = "servers"
+#: Limit of the server's part of a member's name, which may have 255 characters in total.
+_LONGEST = 200
+
+
+def validate(properties: Properties) -> None:
+    """Require either ``servers``, or ``labels`` or ``selector``, or both of these. Raises StackValidationFailed."""
+    by_name, by_selector = properties["servers"], [properties[name] for name in ("labels", "selector")]
+    selecting = [value for value in by_selector if value is not None]
+    is_unclear = by_name is UNKNOWN or UNKNOWN in selecting
+    if (by_name is None) is (not selecting) and not (selecting and is_unclear):
+        which = "both are given" if selecting else "neither is given"
+        raise StackValidationFailed(f"exactly one of servers and labels says which servers it is of, and {which}")
+    wanted, text = by_selector
+    try:
+        if wanted is not None and not (wanted is UNKNOWN or weigh(wanted)[1]):
+            if not wanted:
+                raise StackValidationFailed("labels: at least one is needed")
+            labels.check_labels(wanted)
+        if isinstance(text, str):
+            model.parse(text)
+    except Invalid as error:
+        raise StackValidationFailed(error.message) from None
+
+
+def selector_of(properties: Properties) -> Selector | None:
+    """Return the selector of a group's properties, or None if they name the servers."""
+    wanted, text = properties.get("labels"), properties.get("selector")
+    return model.select(wanted or None, text)
+
+
+def members(resource: Resource, properties: Properties) -> Mapping[str, str]:
+    """Return server ids by member name."""
+    if selector_of(properties) is not None:
+        chosen: Mapping[str, str] = resource.data.get(_KEY) or {}
+        return chosen
+    return properties.get("servers") or {}
+
+
+def choose(context: Context, resource: Resource, properties: Properties) -> Resource:
+    """Return the resource with its current servers, and register the group for changes of servers in the project."""
+    selector = selector_of(properties)
+    if selector is None:
+        if _KEY in resource.data:
+            forget(context, resource)
+        return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
+    selectors.lock(context.tx, context.project_id)
+    selectors.put(context.tx, resource.id, context.project_id, selector)
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
+    return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
+
+
+def foresee(context: Context, resource: Resource | None, properties: Properties) -> Mapping[str, str]:
+    """Return the server ids by member name that a group would have with these properties."""
+    selector = selector_of(properties)
+    if selector is None:
+        named = properties.get("servers") or {}
+        return {name: servers.resolve_id(context.tx, context.project_id, str(id)) for name, id in named.items()}
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
+    return _named(selected, (resource.data.get(_KEY) if resource else None) or {})
+
+
+def reselect(context: Context, resource: Resource) -> None:
+    """Defer a refresh if the selected servers changed while the group was busy."""
+    if is_outdated(context, resource):
+        request_refresh(context.tx, context.env.work, resource.id)
+
+
+def is_outdated(context: Context, resource: Resource) -> bool:
+    """Return whether the group's selector selects other servers than its members."""
+    selector = selector_of(resource.properties)
+    if selector is None:
+        return False
+    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
+    return {server.id for server in selected} != set(members(resource, resource.properties).values())
+
+
+def forget(context: Context, resource: Resource) -> None:
+    """End the registration for changes of servers."""
+    selectors.remove(context.tx, resource.id)
+
+
+def request_refresh(tx: Tx, work: Work, resource_id: str) -> None:
+    """Defer a refresh of the group, unless a refresh is pending already."""
+    work.defer_once(tx, REFRESH, resource_id, {"resource_id": resource_id})
+
+
+def servers_changed(tx: Tx, work: Work, changed: Sequence[ServerChange]) -> None:
+    """
+    Refresh all groups whose members may change because labels or facts of servers have changed.
+
+    Each change has the project, the server before and the server after; None means that the server does not exist.
+    """
+    # Sorted, so that two transactions that change the same projects take the locks in the same order.
+    for project_id in sorted({change[0] for change in changed}):
+        selectors.lock(tx, project_id)
+        changes = [(before, after) for id, before, after in changed if id == project_id]
+        for resource_id, selector in sorted(selectors.of_project(tx, project_id), key=itemgetter(0)):
+            if any(selector.matches(before) != selector.matches(after) for before, after in changes):
+                request_refresh(tx, work, resource_id)
+
+
+def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: update a group to the servers that have its labels."""
+    id = args["resource_id"]
+    stack, resource = _locked(tx, id)
+    if stack is None or resource is None or not resource.current:
+        selectors.remove(tx, id)
+        return
+    busy = _busy(tx, stack)
+    if busy is not None:
+        selectors.wait(tx, id, busy)
+        return
+    session = StackSession(tx, engine, stack)
+    # A group in progress refreshes itself at its end. A failed group is retried only by the next update.
+    if resource.status is Status.COMPLETE and is_outdated(session.context, resource):
+        _update(session, resource)
+        commit(session)
+
+
+def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
+    """Job: fail a refresh whose deadline has passed, unless its runs wait for a maintenance window."""
+    stack, resource = _locked(tx, args["resource_id"])
+    if stack is None or resource is None or resource.status is not Status.IN_PROGRESS:
+        return
+    if resource.data.get("round") == args["round"] and stack.status is not Status.IN_PROGRESS:
+        opening = holds.first_opening(tx, stack.root_id)
+        if opening is not None:
+            at = opening + timedelta(seconds=engine.limits.action_timeout)
+            engine.env.work.defer(tx, REFRESH_DEADLINE, resource.id, args, at=at)
+            return
+        session = StackSession(tx, engine, stack)
+        session.type_of(resource).cancel(session.context, resource)
+        tx.wake(Owner.resource(resource.id), Settled("Timed out"))
+
+
+def _locked(tx: Tx, resource_id: str) -> tuple[Stack | None, Resource | None]:
+    """Lock the stack of a resource. Return the stack and the resource as read after the lock."""
+    unlocked = resources.find(tx, resource_id)
+    stack = stacks.find(tx, unlocked.stack_id, for_update=True) if unlocked else None
+    return stack, resources.find(tx, resource_id)
+
+
+def _busy(tx: Tx, stack: Stack) -> str | None:
+    """Return the id of the stack, among this one and its ancestors, whose operation the group has to wait for."""
+    above: Stack | None = stack
+    while above is not None:
+        if above.status is Status.IN_PROGRESS or above.action is Action.SUSPEND:
+            return above.id
+        above = stacks.find(tx, above.parent_id) if above.parent_id else None
+    return None
+
+
+def _update(session: StackSession, resource: Resource) -> None:
+    began = replace(
+        resource, action=Action.UPDATE, status=Status.IN_PROGRESS, reason=_REASON, updated_at=session.tx.now
+    )
+    session.events.record(session.stack, began)
+    try:
+        outcome = session.type_of(resource).update(session.context, began, resource.properties)
+    except Replace:
+        fail(session, began, ResourceFailure("the nested stack is gone"), stack_too=False)
+    except (ResourceFailure, StokerError) as error:
+        fail(session, began, error, stack_too=False)
+    else:
+        if finish_action(session, began, outcome, planned=False):
+            return
+        # A refresh is not an operation of the stack, so the stack's deadline does not apply.
+        engine, tx = session.engine, session.tx
+        args = {"resource_id": resource.id, "round": (outcome.data or {}).get("round")}
+        at = tx.now + timedelta(seconds=engine.limits.action_timeout)
+        engine.env.work.defer_once(tx, REFRESH_DEADLINE, resource.id, args, at=at)
+
+
+def _named(selected: Iterable[Server], before: Mapping[str, Any]) -> dict[str, str]:
+    """Name the servers. Existing names do not change, because a name identifies a deployment."""
+    selected = list(selected)
+    old_names = {id: name for name, id in before.items()}
+    taken = {old_names[server.id] for server in selected if server.id in old_names}
+    names: dict[str, str] = {}
+    for server in selected:
+        name = old_names.get(server.id) or _free(server, taken)
+        taken.add(name)
+        names[name] = server.id
+    return names
+
+
+def _free(server: Server, taken: Iterable[str]) -> str:
+    name = server.name.replace("/", "-")[:_LONGEST]
+    return name if name not in taken and not is_of_health(name) else f"{name}-{server.id[:8]}"

@@ -1,0 +1,219 @@
+"""
+Nested stacks, for the resources that represent them.
+
+A nested stack is a row like any other stack, with the id of its parent. Its operations run in the transaction of its
+parent's step, and may end in it. An operation that ends later wakes the parent's resource (see ``engine.progress``).
+Locking any stack of a tree locks the root; files and environment belong to the root.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from msgspec.structs import replace
+
+from stoker.hot import Environment, select
+from stoker.model.arn import Arn
+from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.model.stack import Resource, Source, Stack
+from stoker.model.status import Action, Status
+from stoker.resources.base import Context, NoSuchAttribute, ResourceFailure, name_within
+from stoker.resources.nested import NestedSpec, describe_missing
+from stoker.stacks import operations, outputs
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.session import StackSession
+from stoker.stacks.operations import Options
+from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
+from stoker.stacks.templates.scope import LiveScope
+from stoker.store import resources, rows, stacks
+
+#: Output whose value ``get_resource`` returns for the resource of a nested stack.
+_REFERENCE = "OS::stack_id"
+#: For example ``Resource CREATE failed: Error: resources.x: why``.
+_FAILED = re.compile(r"Resource \w+ failed: (?P<kind>\w+): (?P<path>resources\..*)", re.DOTALL)
+T = TypeVar("T")
+
+
+def find(context: Context, id: str | None) -> Stack | None:
+    """Return the project's stack with this id, which may be deleted; None if there is none."""
+    stack = stacks.find(context.tx, id) if id else None
+    return stack if stack is not None and stack.project_id == context.project_id else None
+
+
+def find_existing(context: Context, resource: Resource) -> Stack | None:
+    """Return the nested stack of a resource; None if there is none, or it is deleted."""
+    stack = find(context, resource.physical_id)
+    return stack if stack is not None and stack.deleted_at is None else None
+
+
+def get_failure(stack: Stack) -> tuple[str, str]:
+    """Return Heat's path from a nested stack that failed to the resource that failed, and the type of the error."""
+    match = _FAILED.fullmatch(stack.reason)
+    return (f".{match['path']}", match["kind"]) if match else (f": {stack.reason}", "Error")
+
+
+def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
+    """Create the nested stack; return its id. Raises StokerError for an invalid spec."""
+    engine: Engine = context.engine
+    parent = stacks.get(context.tx, context.stack_id)
+    deepest = engine.limits.nested_depth
+    if parent.depth + 1 >= deepest:
+        raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
+    id = str(uuid4())
+    name = name_within(parent.name, resource)
+    stack = operations.new_stack(
+        context.tx,
+        resolved := _prepare(context, resource, spec, Identity(id, name, parent.project_id)),
+        Options(timeout_mins=parent.timeout_mins),
+        stack_id=id,
+        name=name,
+        project_id=parent.project_id,
+        user_project_id=parent.user_project_id,
+        username=parent.username,
+        root_id=parent.root_id,
+        parent_id=parent.id,
+        parent_resource_id=resource.id,
+        parent_resource=resource.name,
+        depth=parent.depth + 1,
+        action=Action.CREATE if spec.adopt is None else Action.ADOPT,
+    )
+    operations.begin(context.tx, engine, stack, resolved, adopt=spec.adopt, facade=resource, notify_parent=False)
+    return id
+
+
+def update(context: Context, resource: Resource, spec: NestedSpec) -> None:
+    """Update the nested stack to ``spec``."""
+    stack = stacks.get(context.tx, str(resource.physical_id))
+    resolved = _prepare(context, resource, spec, Identity(stack.id, stack.name, stack.project_id))
+    operations.update(context.tx, context.engine, stack.id, resolved, Options(), facade=resource, notify_parent=False)
+
+
+def act(context: Context, stack: Stack, action: Action) -> None:
+    """Start DELETE, SUSPEND, RESUME or CHECK of the nested stack."""
+    if action is Action.DELETE:
+        operations.delete(context.tx, context.engine, stack.id, notify_parent=False)
+    else:
+        operations.run_action(context.tx, context.engine, stack.id, action, notify_parent=False)
+
+
+def cancel(context: Context, resource: Resource) -> None:
+    """Cancel the nested stack's operation."""
+    stack = _find(context, resource)
+    if stack is not None and stack.status is Status.IN_PROGRESS:
+        operations.abort(context.tx, context.engine, stack)
+
+
+def list_resources(context: Context, resource: Resource) -> Sequence[Resource]:
+    """Return all resources inside, replaced ones included; empty if there is no nested stack."""
+    stack = _find(context, resource)
+    return () if stack is None else resources.of_stack(context.tx, stack.id)
+
+
+def get_template(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
+    stack = _find(context, resource)
+    return {} if stack is None else stacks.source(context.tx, stack.id).template
+
+
+def get_output(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+    """Return an output of the nested stack. Raises NoSuchAttribute."""
+    stack = _find(context, resource)
+    if stack is None:
+        return None
+    if name not in stack.outputs:
+        raise NoSuchAttribute(name)
+    output = outputs.one_value(context.tx, context.engine, stack, name)
+    if "output_error" in output:
+        raise StackValidationFailed(f"Error in {resource.name} output {name}: {output['output_error']}")
+    return select(output["output_value"], path)
+
+
+def get_reference(context: Context, resource: Resource) -> Any:
+    """Return the output ``OS::stack_id`` or the ARN of the nested stack; the resource's name if there is none."""
+    stack = _find(context, resource)
+    if stack is None:
+        return resource.name
+    if _REFERENCE in stack.outputs:
+        output = outputs.one_value(context.tx, context.engine, stack, _REFERENCE)
+        if "output_error" not in output:
+            return output["output_value"] or resource.name
+    return str(Arn(stack.project_id, stack.name, stack.id))
+
+
+class NestedView:
+    """The current resources of a nested stack."""
+
+    def __init__(self, session: StackSession) -> None:
+        self._session = session
+        self._scope = LiveScope(session)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the resources inside."""
+        return self._session.resources.names()
+
+    def reference(self, name: str) -> Any:
+        """Return the value of ``get_resource`` for a resource inside. Raises NoSuchAttribute."""
+        return self._known(name).resource_id(name)
+
+    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
+        """Return the value of ``get_attr`` for a resource inside. Raises NoSuchAttribute."""
+        return self._known(name).attribute(name, attribute, path)
+
+    def _known(self, name: str) -> LiveScope:
+        if self._session.resources.find(name) is None:
+            raise NoSuchAttribute(f"resource.{name}")
+        return self._scope
+
+
+def view(context: Context, resource: Resource) -> NestedView | None:
+    """Return the current resources inside; None if there is no nested stack."""
+    stack = _find(context, resource)
+    return None if stack is None else NestedView(outputs.prefetch_stack(context.tx, context.engine, stack))
+
+
+def find_file(context: Context, name: str) -> str:
+    """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
+    files = _derive_from_root(context, _itself).files
+    if name not in files:
+        raise ResourceFailure(describe_missing(name))
+    return files[name]
+
+
+def fingerprint(context: Context) -> str:
+    """Return a digest of the files and the environment of the stack tree."""
+    return _derive_from_root(context, _fingerprint)
+
+
+def _derive_from_root(context: Context, derive: Callable[[Source], T]) -> T:
+    # A transaction may create thousands of nested stacks, and each of them needs the root's source.
+    return stacks.derive_from_source(context.tx, stacks.get(context.tx, context.stack_id).root_id, derive)
+
+
+def _itself(source: Source) -> Source:
+    return source
+
+
+def _fingerprint(root: Source) -> str:
+    environment = root.environment
+    content = rows.dump([root.files, environment.get("parameter_defaults"), environment.get("resource_registry")])
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _find(context: Context, resource: Resource) -> Stack | None:
+    return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
+
+
+def _prepare(context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
+    engine: Engine = context.engine
+    root = _derive_from_root(context, _itself)
+    environment = Environment.parse(root.environment)
+    below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
+    try:
+        return prepare_inner(engine, spec, root.files, below, identity, engine.budget(context.tx))
+    except StokerError as error:
+        raise ResourceFailure(error.message) from None
