@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import textwrap
 import threading
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
@@ -123,10 +123,9 @@ def test_transport(store):
 
 
 def test_template_function():
-    module = ModuleType("upper")
-    vars(module).update(names_of(functions))
-    function = functions.Function.of(module)
+    function = names_of(functions.base)["Upper"]()
     assert (function.name, function.since, function.evaluate("loud", None)) == ("upper", "2021-04-16", "LOUD")
+    assert function.description == "``{upper: text}``: the text in upper case."
 
 
 def test_template_syntax(monkeypatch):

@@ -117,7 +117,7 @@ def evaluate(number):
         expression = f"range({number}).select($ + {i}).sum() + {number * i}"
         try:
             expected = sum(range(number)) + number * i + number * i
-            assert yaql.evaluate({"expression": expression}, Scope()) == expected
+            assert yaql.Yaql().evaluate({"expression": expression}, Scope()) == expected
         except BaseException as error:
             failures.append(repr(error))
 

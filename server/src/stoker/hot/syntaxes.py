@@ -18,10 +18,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
-from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stoker.hot.paths import Path
+
+if TYPE_CHECKING:
+    from stoker.hot.functions.base import Function
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class Syntax:
     source_path: Callable[[Path], Path]
     #: The functions whose single-key maps are calls after the translation; other names are data.
     calls: frozenset[str]
-    #: Modules of functions that HOT lacks; see ``stoker.hot.functions``.
-    functions: Collection[ModuleType] = ()
+    #: Functions that HOT lacks.
+    functions: Collection[Function] = ()
     #: The functions that ``translate`` replaces.
     replaced: Mapping[str, ReplacedCall] = field(default_factory=dict)
     #: (value, names of resources, version): replaces these functions in a template of an old version of HOT.

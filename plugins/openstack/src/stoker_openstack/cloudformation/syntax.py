@@ -6,10 +6,10 @@ from collections.abc import Collection
 from typing import Any
 
 from stoker.hot.syntaxes import Syntax
-from stoker_openstack.cloudformation import cfn, fn_find_in_map, fn_member_list_to_map, fn_select, fn_split, foreign
+from stoker_openstack.cloudformation import cfn, foreign
+from stoker_openstack.cloudformation.functions import FUNCTIONS
 from stoker_openstack.cloudformation.replaced import REPLACED, REPLACED_UNTIL
 
-_FUNCTIONS = (fn_find_in_map, fn_member_list_to_map, fn_select, fn_split)
 #: The functions of HOT to which CloudFormation's are translated.
 _HOT = ("get_param", "get_resource", "get_attr", "list_join", "str_replace", "resource_facade")
 
@@ -22,8 +22,8 @@ SYNTAX = Syntax(
     versions=cfn.VERSIONS,
     translate=cfn.in_hot_words,
     source_path=cfn.cfn_path,
-    calls=frozenset((*_HOT, *(module.NAME for module in _FUNCTIONS))),
-    functions=_FUNCTIONS,
+    calls=frozenset((*_HOT, *(function.name for function in FUNCTIONS))),
+    functions=FUNCTIONS,
     replaced=REPLACED,
     replace_in_hot=_replace_in_hot,
     replaces_until=REPLACED_UNTIL,

@@ -1,88 +1,33 @@
-"""
-The template language's functions: one module each, discovered in this package, or of another syntax (``syntaxes``).
-
-A module defines ``NAME``, ``SINCE`` (the first version with the function) and ``evaluate(argument, scope)``, which gets
-the evaluated argument. The first line of its docstring is the function's description. Optional are:
-
-- ``UNTIL``: the first version without the function;
-- ``CONDITION_SINCE``: the first version whose conditions may call the function;
-- ``check(argument, version)``: gets the unevaluated argument and raises if it can never work;
-- ``references``, ``parameters`` and ``files``: return the names that an unevaluated call uses.
-
-For example, the module ``upper.py``::
-
-    NAME = "upper"
-    SINCE = "2021-04-16"
-
-    def evaluate(argument: Any, _scope: Scope) -> str:
-        return str(argument).upper()
-"""
+"""The functions of the template language, by name and version. ``base`` says what a function is."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from functools import cache
-from types import ModuleType
 from typing import Any
 
 from stoker.hot import syntaxes
+from stoker.hot.functions import containers, references, repeat, texts, yaql
+from stoker.hot.functions.base import Function
 from stoker.hot.scope import Scope
 from stoker.model.errors import InvalidTemplateVersion
 
+__all__ = ["Evaluate", "Function", "all_functions", "call_names", "evaluators", "functions_of", "known_in", "lookup"]
+
 Evaluate = Callable[[Any, Scope], Any]
-Names = Callable[[Any], Iterable[str]]
-
-
-def _none(_argument: Any) -> Iterable[str]:
-    return ()
-
-
-def _no_check(_argument: Any, _version: str) -> None:
-    """The default: the function checks its argument during evaluation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Function:
-    """A function of the template language, described by the attributes of its module."""
-
-    name: str
-    description: str
-    since: str
-    until: str | None
-    condition_since: str | None
-    evaluate: Evaluate
-    check: Callable[[Any, str], None]
-    references: Names
-    parameters: Names
-    files: Names
-
-    @classmethod
-    def of(cls, module: ModuleType) -> Function:
-        """Build a function from its module."""
-        return cls(
-            name=module.NAME,
-            description=(module.__doc__ or "").strip().partition("\n")[0],
-            since=module.SINCE,
-            until=getattr(module, "UNTIL", None),
-            condition_since=getattr(module, "CONDITION_SINCE", None),
-            evaluate=module.evaluate,
-            check=getattr(module, "check", _no_check),
-            references=getattr(module, "references", _none),
-            parameters=getattr(module, "parameters", _none),
-            files=getattr(module, "files", _none),
-        )
 
 
 @cache
 def all_functions() -> Mapping[str, Function]:
     """Return the functions of HOT and of other syntaxes by name."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
-    modules = [importlib.import_module(f"{__name__}.{name}") for name in names]
-    modules += [module for syntax in syntaxes.load() for module in syntax.functions]
-    return {function.name: function for function in map(Function.of, modules)}
+    modules = (containers, references, repeat, texts, yaql)
+    types = [item for module in modules for item in vars(module).values() if isinstance(item, type)]
+    own = [item() for item in types if issubclass(item, Function) and item is not Function]
+    return {function.name: function for function in (*own, *_of_syntaxes())}
+
+
+def _of_syntaxes() -> list[Function]:
+    return [function for syntax in syntaxes.load() for function in syntax.functions]
 
 
 @cache
@@ -123,7 +68,7 @@ def lookup(name: str, version: str) -> Function:
 def functions_of(version: str) -> dict[str, str]:
     """Name and description of each function of a version."""
     if syntax := syntaxes.of_version(version):
-        own = {function.name: function.description for function in map(Function.of, syntax.functions)}
+        own = {function.name: function.description for function in syntax.functions}
         return own | {name: call.description for name, call in syntax.replaced.items()}
     return {
         name: function.description

@@ -1,4 +1,4 @@
-"""``{yaql: {expression: text, data: value}}``: what a YAQL expression makes of the data, which is ``$.data`` in it."""
+"""The function that evaluates YAQL expressions, in a child process with limits."""
 
 from __future__ import annotations
 
@@ -17,14 +17,10 @@ from stoker import json_body
 from stoker.hot.bounds import check_plain
 from stoker.hot.budget import Budget
 from stoker.hot.flaw import Flaw
-from stoker.hot.functions._texts import is_call
+from stoker.hot.functions.base import Function, is_call
 from stoker.hot.scope import Scope
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid, RequestLimitExceeded, StackValidationFailed
-
-NAME = "yaql"
-SINCE = "2016-10-14"
-CONDITION_SINCE = "2017-09-01"
 
 #: -P: the script's folder, which has a module ``yaql``, is no place to import from.
 _COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_yaql_child.py")))
@@ -34,25 +30,31 @@ _MOST_CHILDREN = 2
 _PATIENCE = 60_000
 
 
-def check(argument: Any, _version: str) -> None:
-    if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
-        raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
-    if isinstance(argument["expression"], str):
-        _run({"expression": argument["expression"]}, Budget())
-    elif not is_call(argument["expression"]):
-        raise StackValidationFailed('"yaql" expression must be text')
+class Yaql(Function):
+    """``{yaql: {expression: text, data: value}}``: what a YAQL expression makes of the data, its ``$.data``."""
 
+    name = "yaql"
+    since = "2016-10-14"
+    condition_since = "2017-09-01"
 
-def evaluate(argument: Any, scope: Scope) -> Any:
-    if not isinstance(argument, dict) or not isinstance(argument.get("expression"), str):
-        check(argument, scope.version)
-        raise StackValidationFailed('"yaql" expression must be text')
-    result = _run({"expression": argument["expression"], "data": argument.get("data", {})}, scope.budget)
-    try:
-        check_plain(result)
-    except Flaw as flaw:
-        raise StackValidationFailed(f'"yaql": {flaw.sentence}') from None
-    return result
+    def check(self, argument: Any, version: str) -> None:
+        if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
+            raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
+        if isinstance(argument["expression"], str):
+            _run({"expression": argument["expression"]}, Budget())
+        elif not is_call(argument["expression"]):
+            raise StackValidationFailed('"yaql" expression must be text')
+
+    def evaluate(self, argument: Any, scope: Scope) -> Any:
+        if not isinstance(argument, dict) or not isinstance(argument.get("expression"), str):
+            self.check(argument, scope.version)
+            raise StackValidationFailed('"yaql" expression must be text')
+        result = _run({"expression": argument["expression"], "data": argument.get("data", {})}, scope.budget)
+        try:
+            check_plain(result)
+        except Flaw as flaw:
+            raise StackValidationFailed(f'"yaql": {flaw.sentence}') from None
+        return result
 
 
 def _run(request: dict[str, Any], budget: Budget) -> Any:

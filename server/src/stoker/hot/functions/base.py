@@ -1,0 +1,96 @@
+"""
+What a function of the template language is, and what several functions need.
+
+A function is a subclass of ``Function`` in a module of this package, or of another syntax (``syntaxes``). For example::
+
+    class Upper(Function):
+        \"\"\"``{upper: text}``: the text in upper case.\"\"\"
+
+        name = "upper"
+        since = "2021-04-16"
+
+        def evaluate(self, argument: Any, scope: Scope) -> str:
+            return str(argument).upper()
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from stoker.hot.scope import Scope
+from stoker.hot.weight import MAX_WEIGHT
+from stoker.hot.words import kind_of
+from stoker.model.errors import StackValidationFailed
+
+
+class Function:
+    """A function of the template language. The first line of a subclass's docstring describes it to users."""
+
+    name = ""
+    #: The first version with the function.
+    since = ""
+    #: The first version without the function; empty: no version of HOT has it.
+    until: str | None = None
+    #: The first version whose conditions may call the function.
+    condition_since: str | None = None
+
+    @property
+    def description(self) -> str:
+        """The first line of the docstring."""
+        return (inspect.getdoc(self) or "").partition("\n")[0]
+
+    def evaluate(self, argument: Any, scope: Scope) -> Any:
+        """Return the value of a call; ``argument`` is evaluated. Raises StackValidationFailed."""
+        raise NotImplementedError
+
+    def check(self, argument: Any, version: str) -> None:
+        """Raise StackValidationFailed for an unevaluated argument that can never work."""
+
+    def references(self, argument: Any) -> Iterable[str]:
+        """Return the names of the resources that an unevaluated call uses."""
+        return ()
+
+    def parameters(self, argument: Any) -> Iterable[str]:
+        """Return the names of the parameters that an unevaluated call uses."""
+        return ()
+
+    def files(self, argument: Any) -> Iterable[str]:
+        """Return the names of the files that an unevaluated call uses."""
+        return ()
+
+
+def is_call(value: Any) -> bool:
+    """Whether an unevaluated argument may be a function call, whose result is not known yet."""
+    return isinstance(value, dict) and len(value) == 1
+
+
+def check_parts(argument: Any, counts: tuple[int, ...], problem: str) -> None:
+    """Raise StackValidationFailed with the ``problem`` unless the argument is a list of one of these lengths."""
+    if not isinstance(argument, list) or len(argument) not in counts:
+        raise StackValidationFailed(problem)
+
+
+def as_json(name: str, value: Any) -> str:
+    """Return a value that the function ``name`` writes as JSON. Raises StackValidationFailed."""
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (RecursionError, TypeError, ValueError):
+        raise StackValidationFailed(f'"{name}": a value cannot be written as JSON') from None
+
+
+def as_text(name: str, part: str, value: Any) -> str:
+    """Return a scalar as text. Raises StackValidationFailed, which names the ``part`` of the argument."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise StackValidationFailed(f'"{name}"{part} must be text, not {kind_of(value)}')
+    return str(value)
+
+
+def check_length(name: str, length: int) -> None:
+    """
+    Check the length before the text is built: two nested functions can describe terabytes. Raises if it is too long.
+    """
+    if length > MAX_WEIGHT:
+        raise StackValidationFailed(f'"{name}": the result would be longer than {MAX_WEIGHT} characters')
