@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import Environment
-from stoker.hot.bounds import check_plain
 from stoker.hot.parameters.custom import CHECKS
+from stoker.hot.text import check_plain
 from stoker.hot.versions import VERSIONS
 from stoker.model.errors import Invalid
 from stoker.store import rows

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot.bounds import check_plain
 from stoker.hot.functions import all_functions, functions_of
+from stoker.hot.text import check_plain
 from stoker.hot.versions import VERSIONS
 from stoker.hot.weight import MAX_WEIGHT
 from stoker.model.errors import Invalid

@@ -15,7 +15,6 @@ from stoker.hot.evaluate import evaluate, is_call
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
 from stoker.hot.literal import literal
-from stoker.hot.locate import at
 from stoker.hot.parameters.bind import Parameters, bind, check_names
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.paths import select
@@ -43,7 +42,6 @@ __all__ = [
     "Scope",
     "Template",
     "Values",
-    "at",
     "bind",
     "calls",
     "check_names",

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from stoker.hot.locate import lines
 from stoker.hot.paths import Path, dotted_path
 from stoker.hot.words import clip
+from stoker.hot.yaml_text import lines
 from stoker.model.errors import StackValidationFailed, StokerError
 
 _BEGINS_WITH_PLACE = re.compile(r"(resources|outputs|parameters|conditions)\.")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from stoker.hot import yaml_text
-from stoker.hot.bounds import check_plain
+from stoker.hot.bounds import MAX_DEPTH, MAX_INTEGER_BITS, describe_key, text_problem
 from stoker.hot.flaw import Flaw
-from stoker.hot.words import clip
+from stoker.hot.paths import Path, dotted_path
+from stoker.hot.words import clip, kind_of
 from stoker.model.errors import Invalid, RequestLimitExceeded
 
 
@@ -80,3 +82,56 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON number")
+
+
+def check_plain(root: Any, path: Path = ()) -> None:
+    """Raise a flaw unless ``root`` is JSON data within these limits. Does not recurse."""
+    pending: list[tuple[Any, Path]] = [(root, path)]
+    limit = MAX_DEPTH + len(path)
+    while pending:
+        value, path = pending.pop()
+        kind = type(value)
+        if kind is str:
+            problem = text_problem(value)
+        elif kind is dict or kind is list:
+            problem = "nested too deeply" if len(path) >= limit else None
+            if not problem:
+                pending.extend(_children(value, path))
+        else:
+            problem = _scalar_problem(value)
+        if problem:
+            raise Flaw(f"{dotted_path(path) or 'top level'}: {problem}", path, Invalid)
+
+
+def _children(value: Any, path: Path) -> list[tuple[Any, Path]]:
+    """The parts that need a check. Plain ASCII text, most of a template, is checked here without building its path."""
+    if type(value) is list:
+        return [(item, (*path, index)) for index, item in enumerate(value) if not _harmless(item)]
+    for key in value:
+        if type(key) is not str or not key.isascii() or "\0" in key:
+            _check_key(key, path)
+    return [(item, (*path, key)) for key, item in value.items() if not _harmless(item)]
+
+
+def _harmless(value: Any) -> bool:
+    return type(value) is str and value.isascii() and "\0" not in value
+
+
+def _check_key(key: Any, path: Path) -> None:
+    """Raise a flaw unless ``key`` is text that can be stored."""
+    place = dotted_path(path) or "top level"
+    if type(key) is not str:
+        raise Flaw(f"{place}: keys must be text, not {describe_key(key)}", path, Invalid)
+    problem = text_problem(key)
+    if problem:
+        raise Flaw(f"{place}: a key {problem}", path, Invalid)
+
+
+def _scalar_problem(value: Any) -> str | None:
+    if value is None or type(value) is bool:
+        return None
+    if type(value) is int:
+        return "the number is too large" if value.bit_length() > MAX_INTEGER_BITS else None
+    if type(value) is float:
+        return None if math.isfinite(value) else "infinity and NaN are no JSON numbers"
+    return f"{kind_of(value)} is no JSON value"

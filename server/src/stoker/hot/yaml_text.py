@@ -1,13 +1,16 @@
 """
-Parses YAML text to plain data in one pass over libyaml's events.
+Parses YAML text to plain data in one pass over libyaml's events, and finds the lines of its parts.
 
 ``yaml.load`` composes nodes and then constructs objects. It takes twice the time, recurses as deep as the text, expands
 aliases without a limit, and lets the last of two equal keys win. Building from events limits the depth before deeper
-parts are read, counts the size of aliases without expanding them (they share one object), and knows all lines.
+parts are read, counts the size of aliases without expanding them (they share one object), and knows all lines. Data has
+no room for lines, so the text is read again after an error: valid templates cost nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import yaml
@@ -26,6 +29,8 @@ from yaml import (
 from stoker.hot import scalars
 from stoker.hot.bounds import MAX_DEPTH, describe_key, text_problem
 
+#: The text may be any data, not only a template.
+_ANY_WEIGHT = 2**63
 #: Markers for "no key read yet" and for the merge key.
 _NONE: Any = object()
 _MERGE: Any = object()
@@ -40,14 +45,52 @@ class Unreadable(Exception):
         self.line = line
 
 
+class _Place:
+    """A part of a path whose line is wanted, and the parts that may follow."""
+
+    __slots__ = ("line", "parts")
+
+    def __init__(self) -> None:
+        self.line: int | None = None
+        self.parts: dict[str | int, _Place] = {}
+
+
+def lines(source: str, paths: Iterable[tuple[str | int, ...]]) -> dict[tuple[str | int, ...], int]:
+    """The line of the deepest part of each path in the text, found in one pass; paths without any part are omitted."""
+    root, wanted = _Place(), [path for path in paths if path]
+    for path in wanted:
+        place = root
+        for part in path:
+            place = place.parts.setdefault(part, _Place())
+    if wanted:
+        with suppress(Unreadable, UnicodeError):
+            _load(source, _ANY_WEIGHT, root)
+    located = {path: _deepest(root, path) for path in wanted}
+    return {path: line for path, line in located.items() if line is not None}
+
+
+def _deepest(place: _Place, path: Sequence[str | int]) -> int | None:
+    line = None
+    for part in path:
+        place = place.parts[part]
+        if place.line is None:
+            break
+        line = place.line
+    return line
+
+
 def load(text: str, max_weight: int) -> Any:
     """
     The single document of ``text``; None if empty. ``max_weight`` limits its weight with aliases expanded.
 
     Raises Unreadable.
     """
+    return _load(text, max_weight, None)
+
+
+def _load(text: str, max_weight: int, root: _Place | None) -> Any:
     _refuse_tag_directives(text)
-    builder = _Builder(max_weight)
+    builder = _Builder(max_weight, root)
     try:
         builder.run(yaml.CSafeLoader(text))
     except yaml.MarkedYAMLError as error:
@@ -76,21 +119,23 @@ def _line_of_odd_character(text: str) -> int:
 class _Open:
     """A list or map that is being read."""
 
-    __slots__ = ("anchor", "key", "line", "merged", "value", "weight")
+    __slots__ = ("anchor", "key", "merged", "place", "value", "weight")
 
-    def __init__(self, value: Any, anchor: str | None, weight: int, line: int) -> None:
+    def __init__(self, value: Any, anchor: str | None, weight: int, place: _Place | None) -> None:
         self.value = value
         self.anchor = anchor
         #: The weight of the document before this value.
         self.weight = weight
-        self.line = line
+        #: None if no line inside is wanted.
+        self.place = place
         self.key: Any = _NONE
         self.merged: list[dict[str, Any]] | None = None
 
 
 class _Builder:
-    def __init__(self, max_weight: int) -> None:
+    def __init__(self, max_weight: int, place: _Place | None) -> None:
         self.root: Any = None
+        self._root_place = place
         self._max_weight = max_weight
         #: One for each value and each of its characters, counted again for each alias.
         self._weight = 0
@@ -172,10 +217,19 @@ class _Builder:
                 scalars.check_container(event.tag, "map" if is_map else "seq")
             except ValueError as error:
                 raise _wrong(str(error), event) from None
-        self._stack.append(_Open({} if is_map else [], event.anchor, self._weight, event.start_mark.line + 1))
+        self._stack.append(_Open({} if is_map else [], event.anchor, self._weight, self._place_of(event)))
         self._weight += 1
         if event.anchor is not None:
             self._anchors[event.anchor] = None
+
+    def _place_of(self, event: Any) -> _Place | None:
+        """The place of a map or list that begins."""
+        if not self._stack:
+            return self._root_place
+        top = self._stack[-1]
+        if type(top.value) is list:
+            return _mark(top, len(top.value), event)
+        return top.place.parts.get(top.key) if top.place is not None else None
 
     def _end(self, event: Event) -> None:
         done = self._stack.pop()
@@ -204,6 +258,7 @@ class _Builder:
             return
         top = self._stack[-1]
         if type(top.value) is list:
+            _mark(top, len(top.value), event)
             top.value.append(value)
         elif top.key is _NONE:
             _take_key(top, value, event)
@@ -215,6 +270,14 @@ class _Builder:
             top.key = _NONE
 
 
+def _mark(top: _Open, part: str | int, event: Event) -> _Place | None:
+    """Store the line of a part of a map or list if it is wanted, and return its place."""
+    place = top.place.parts.get(part) if top.place is not None else None
+    if place is not None and place.line is None and event.start_mark:
+        place.line = event.start_mark.line + 1
+    return place
+
+
 def _take_key(top: _Open, key: Any, event: Event) -> None:
     if key is _MERGE:
         if top.merged is not None:
@@ -223,6 +286,8 @@ def _take_key(top: _Open, key: Any, event: Event) -> None:
         raise _wrong(f"keys must be text, not {describe_key(key)}", event)
     elif key in top.value:
         raise _wrong(f'duplicate key "{key}"', event)
+    else:
+        _mark(top, key, event)
     top.key = key
 
 

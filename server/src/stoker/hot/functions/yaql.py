@@ -14,11 +14,11 @@ from signal import SIGPROF
 from typing import Any
 
 from stoker import json_body
-from stoker.hot.bounds import check_plain
 from stoker.hot.budget import Budget
 from stoker.hot.flaw import Flaw
 from stoker.hot.functions.base import Function, is_call
 from stoker.hot.scope import Scope
+from stoker.hot.text import check_plain
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid, RequestLimitExceeded, StackValidationFailed
 

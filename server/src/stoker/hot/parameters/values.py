@@ -8,9 +8,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from stoker.hot.bounds import check_plain
 from stoker.hot.flaw import Flaw
-from stoker.hot.text import read_json
+from stoker.hot.text import check_plain, read_json
 from stoker.hot.words import kind_of, quote_word
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)

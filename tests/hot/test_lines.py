@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from stoker import hot
+from stoker.hot.yaml_text import lines
 
 TEXT = """\
 # a comment
@@ -42,21 +42,20 @@ g: *anchor
     ],
 )
 def test_the_line_of_the_deepest_existing_part_is_found(path: Sequence[str | int], line: int) -> None:
-    assert hot.at(TEXT, path) == f" (line {line})"
+    assert lines(TEXT, [tuple(path)]) == {tuple(path): line}
 
 
 @pytest.mark.parametrize(
-    ("source", "path"),
-    [(TEXT, ["missing"]), (TEXT, []), ("", ["a"]), (None, ["a"]), ({"a": 1}, ["a"]), ("]", ["a"]), ("\ud800", ["a"])],
+    ("source", "path"), [(TEXT, ["missing"]), (TEXT, []), ("", ["a"]), ("]", ["a"]), ("\ud800", ["a"])]
 )
-def test_text_without_lines_has_no_line(source: str | None, path: list[str]) -> None:
-    assert hot.at(source, path) == ""
+def test_text_without_lines_has_no_line(source: str, path: list[str]) -> None:
+    assert lines(source, [tuple(path)]) == {}
 
 
 def test_lines_are_found_in_json() -> None:
-    assert hot.at('{"a": {},\n "b": {"c":\n 1}}', ["b", "c"]) == " (line 2)"
+    assert lines('{"a": {},\n "b": {"c":\n 1}}', [("b", "c")]) == {("b", "c"): 2}
 
 
-def test_a_deep_text_is_searched_without_recursion() -> None:
-    deep = "a: " + "[" * 900 + "]" * 900 + "\nb: 1"
-    assert hot.at(deep, ["b"]) == " (line 2)"
+def test_the_lines_before_an_unreadable_part_are_found() -> None:
+    deep = "b: 1\na: " + "[" * 900 + "]" * 900 + "\nc: 1"
+    assert lines(deep, [("b",), ("a", 0), ("c",)]) == {("b",): 1, ("a", 0): 2}
