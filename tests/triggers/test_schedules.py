@@ -18,6 +18,7 @@ from stoker.store import audit, deployments, events, rows, schedules, servers, t
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.lifecycle import GO_ON, REPLACE
+from stoker.triggers.request import parse_schedule
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
 
@@ -37,12 +38,13 @@ class Clock:
 
     def create(self, **said):
         said = {"name": "nightly", "trigger": self.trigger, "cron": "0 2 * * *", **said}
-        return self.write(lambda tx: trigger_schedules.create(tx, self.engine, "p", said, requested_by="ann"))
+        asked = parse_schedule(said)
+        return self.write(lambda tx: trigger_schedules.create(tx, self.engine, "p", asked, requested_by="ann"))
 
     def change(self, schedule, **said):
         return self.write(
             lambda tx: trigger_schedules.change(
-                tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True), said
+                tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True), parse_schedule(said)
             )
         )
 
@@ -396,19 +398,19 @@ def test_old_triggers_are_deleted_in_batches_unless_they_run(clock, monkeypatch)
         ({"cron": None}, "needs cron, or at"),
         ({"cron": None, "at": "2001-01-01T00:00:00Z"}, "has passed"),
         ({"cron": None, "at": "soon"}, "at must be a time"),
-        ({"cron": None, "at": 5}, "at must be a time"),
+        ({"cron": None, "at": 5}, "at must be a string"),
         ({"timezone": "Mars/Olympus"}, "timezone"),
         ({"timezone": "../../etc/passwd"}, "timezone"),
         ({"timezone": 5}, "timezone"),
         ({"misfire_policy": "MAYBE"}, "misfire_policy"),
-        ({"overlap_policy": "MAYBE"}, "overlap_policy must be one of REPLACE, QUEUE"),
+        ({"overlap_policy": "MAYBE"}, "overlap_policy 'MAYBE' is none of REPLACE, QUEUE"),
         ({"enabled": "x"}, "enabled"),
         ({"require_window": 5}, "require_window"),
         ({"name": ""}, "name"),
         ({"name": None}, "name"),
         ({"trigger": []}, "must be a map"),
         ({"trigger": {}}, "needs one of"),
-        ({"color": 1}, "no 'color'"),
+        ({"color": 1}, "unknown member 'color'"),
     ],
 )
 def test_invalid_schedules_are_refused(clock, said, words):

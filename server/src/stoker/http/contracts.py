@@ -16,17 +16,17 @@ The handler receives the decoded body and query string as its parameters ``body`
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
 from starlette.datastructures import QueryParams
 
+from stoker import typed_values
 from stoker.http import fields
 from stoker.json_body import check_depth
 from stoker.model.errors import Invalid
@@ -38,20 +38,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 BODY = "the request's body"
 #: Query strings that a decoder caches, and their bytes at most.
 _CACHED, _CACHED_BYTES = 64, 64
-_NAMES = {
-    "str": "a string",
-    "int": "a whole number",
-    "float": "a number",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a map",
-    "null": "null",
-}
-_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
-_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
-_ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
-_BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +188,7 @@ class BodyDecoder:
             check_depth(raw, BODY)
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
-            raise explain(error, self.kind, BODY) from None
+            raise typed_values.explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Invalid(f"{BODY} is not JSON: {error if raw.strip() else 'it is empty'}") from None
 
@@ -236,67 +222,4 @@ class QueryDecoder:
 
 def convert(value: Any, kind: Any, name: str) -> Any:
     """Return a value of another part of the request, ``name``, as the type ``kind``. Raises Invalid."""
-    try:
-        return msgspec.convert(value, kind, dec_hook=fields.decode)
-    except msgspec.ValidationError as error:
-        raise explain(error, kind, name) from None
-
-
-def explain(error: msgspec.ValidationError, kind: Any, whole: str) -> Invalid:
-    """
-    Return an error that names the wrong member and its expectation in the words of JSON.
-
-    ``whole`` names the value of the type ``kind``, for errors that concern no member.
-    """
-    match = _PATH.fullmatch(str(error))
-    message, path = match.groups() if match else (str(error), "")
-    member = path.removeprefix(".")
-    if not member and message.startswith("Expected `object`"):
-        return Invalid(f"{whole} must be a JSON object")
-    if missing := _MISSING.fullmatch(message):
-        return Invalid(f"{f'{member}.' if member else ''}{missing[1]} is required")
-    if unknown := _UNKNOWN.fullmatch(message):
-        return Invalid(f"{member or whole} has the unknown member {unknown[1]!r:.100}")
-    return Invalid(f"{member or whole} {_expectation(message, kind, member)}")
-
-
-def _expectation(message: str, kind: Any, member: str) -> str:
-    for pattern, word in _WORDINGS:
-        if match := pattern.fullmatch(message):
-            return word(*match.groups())
-    if choice := _ENUM.fullmatch(message):
-        return f"{choice[1][:100]} is none of {', '.join(map(str, _choices(kind, member)))}"
-    return message
-
-
-def _wrong_type(expected: str, actual: str) -> str:
-    names = " or ".join(_NAMES.get(name, name) for name in expected.split(" | ") if name != "null")
-    return f"must be {names}, not {_NAMES.get(actual, actual)}"
-
-
-def _wrong_length(kind: str, bound: str, length: str) -> str:
-    if (bound, length) == (">=", "1"):
-        return "must not be empty"
-    return f"must have {_BOUNDS[bound]} {length} {'characters' if kind == 'str' else 'entries'}"
-
-
-#: Messages of msgspec, and functions that word them.
-_WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
-    (re.compile(r"Expected `([^`]+)`, got `(\w+)`"), _wrong_type),
-    (re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)"), _wrong_length),
-    (re.compile(r"Expected `\w+` ([<>]=?) (\S+)"), lambda bound, limit: f"must be {_BOUNDS[bound]} {limit}"),
-    (re.compile(r"Expected `str` matching regex '.*u0000.*'"), lambda: "must not contain NUL"),
-)
-
-
-def _choices(kind: Any, member: str) -> list[Any]:
-    """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
-    name = re.split(r"[.\[]", member, maxsplit=1)[0]
-    hints = get_type_hints(kind) if isinstance(kind, type) else {}
-    return _literals(hints.get(name))
-
-
-def _literals(hint: Any) -> list[Any]:
-    if members := getattr(hint, "__members__", None):
-        return [member.value for member in members.values()]
-    return [value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _literals(part))]
+    return typed_values.convert(value, kind, name, fields.decode)

@@ -16,6 +16,9 @@ from msgspec import Meta, Struct, UnsetType
 
 from stoker.model.server import LONGEST_ID
 from stoker.store.rows import heat_time
+from stoker.typed_values import NO_NUL as NO_NUL  # noqa: PLC0414  # for importers, beside the strings below
+from stoker.typed_values import RequiredName as RequiredName  # noqa: PLC0414
+from stoker.typed_values import RequiredShortText as RequiredShortText  # noqa: PLC0414
 
 T = TypeVar("T", bound=Struct)
 Schema = Mapping[str, Any]
@@ -23,7 +26,6 @@ Schema = Mapping[str, Any]
 #: The maximum of a row number in the database.
 LAST = 2**63 - 1
 _LARGEST = 2**31 - 1
-NO_NUL = r"^[^\u0000]*$"
 
 
 class Decoded(ABCMeta):
@@ -124,9 +126,7 @@ Id = Annotated[str, Meta(min_length=1)]
 #: Strings of requests. The database stores no NUL.
 Text = Annotated[str, Meta(pattern=NO_NUL)]
 Name = Annotated[str, Meta(max_length=255, pattern=NO_NUL)]
-RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=NO_NUL)]
 ShortText = Annotated[str, Meta(max_length=64, pattern=NO_NUL)]
-RequiredShortText = Annotated[str, Meta(min_length=1, max_length=64, pattern=NO_NUL)]
 LongText = Annotated[str, Meta(max_length=65535, pattern=NO_NUL)]
 ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=NO_NUL)]
 #: Counters of responses.

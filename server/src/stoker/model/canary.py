@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any
 
 from stoker.model.errors import Invalid
 
@@ -13,13 +12,12 @@ Canary = int | str
 _PERCENTAGE = re.compile(r"(100|[1-9][0-9]?)%", re.ASCII)
 
 
-def parse(value: Any) -> Canary | None:
-    """Return a canary as a client states it; None stays None. Raises Invalid."""
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31
-    if value is None or is_number or (isinstance(value, str) and _PERCENTAGE.fullmatch(value)):
-        canary: Canary | None = value
-        return canary
-    raise Invalid(f"canary must be a number of servers from 1 on, or a percentage such as 10%, not {value!r:.100}")
+def check(canary: Canary | None) -> None:
+    """Raise Invalid for a number or a text that a client cannot mean as a canary."""
+    is_number = isinstance(canary, int) and not isinstance(canary, bool) and 0 < canary < 2**31
+    if canary is None or is_number or (isinstance(canary, str) and _PERCENTAGE.fullmatch(canary)):
+        return
+    raise Invalid(f"canary must be a number of servers from 1 on, or a percentage such as 10%, not {canary!r:.100}")
 
 
 def count(canary: Canary | None, total: int) -> int:

@@ -53,23 +53,23 @@ def create(
     _check_hooks(project_id, resolved)
     source, id = resolved.source, str(uuid4())
     targets = _new_targets(id, resolved, request.name)
-    selection = {} if request.selector is None else request.selector.to_json()
+    selection = request.selection
     trigger = Trigger(
         id=id,
         project_id=project_id,
         name=request.name or _deployment_name(source.view.get("resource") or source.name, resolved.action),
         action=resolved.action,
-        source={**source.view, **selection},
+        source={**source.view, **(selection.to_json() if selection else {})},
         stack_id=source.stack_id,
         input_values=resolved.input_values,
         options=Options(
-            mode=request.mode,
+            mode=request.mode or Mode.APPLY,
             signal_transport=request.signal_transport,
             timeout=request.timeout or source.timeout,
             max_concurrent=request.max_concurrent,
-            max_fail_percentage=request.max_fail_percentage,
+            max_fail_percentage=100 if request.max_fail_percentage is None else request.max_fail_percentage,
             canary=request.canary,
-            require_window=request.require_window,
+            require_window=bool(request.require_window),
             secret=secret_of(source),
         ),
         requested_by=requested_by,

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import structlog
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from stoker.model.errors import DeploymentRefused, Invalid, StokerError, Unavailable
@@ -27,7 +27,7 @@ from stoker.store import triggers as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle, request
-from stoker.triggers.request import TriggerRequest
+from stoker.triggers.request import ScheduleRequest, TriggerRequest
 from stoker.triggers.targets import resolve
 from stoker.work import cron
 
@@ -43,25 +43,20 @@ LATE = timedelta(minutes=1)
 KEPT = 20
 #: Maximum number of missed times that are counted.
 _COUNTED = 10_000
-_NAME = 255
-_CLOCK = ("cron", "at", "timezone", "enabled")
-#: The policies of a schedule, with their values.
-_POLICIES: Mapping[str, type[StrEnum]] = {"misfire_policy": MisfirePolicy, "overlap_policy": OverlapPolicy}
-KNOWN = ("name", "trigger", *_CLOCK, "require_window", *_POLICIES)
 
 
-def create(tx: Tx, engine: Engine, project_id: str, body: Mapping[str, Any], *, requested_by: str) -> Schedule:
+def create(tx: Tx, engine: Engine, project_id: str, wanted: ScheduleRequest, *, requested_by: str) -> Schedule:
     """
-    Store a schedule from a request body and defer its first job.
+    Store the requested schedule and defer its first job.
 
     Raises Invalid, EntityNotFound or Conflict if the trigger could not start now.
     """
-    if "trigger" not in body or "name" not in body:
+    if wanted.trigger is UNSET or wanted.name is UNSET:
         raise Invalid("a schedule needs a name and a trigger: what to trigger")
     empty = Schedule(
         id=str(uuid4()), project_id=project_id, name="", body={}, requested_by=requested_by, created_at=tx.now
     )
-    schedule = _with(tx, engine, empty, body)
+    schedule = _with(tx, engine, empty, wanted)
     if schedule.cron is None and schedule.at is None:
         raise Invalid("a schedule needs cron, or at for one time")
     schedule = _place(tx, engine, schedule)
@@ -69,10 +64,10 @@ def create(tx: Tx, engine: Engine, project_id: str, body: Mapping[str, Any], *, 
     return schedule
 
 
-def change(tx: Tx, engine: Engine, schedule: Schedule, body: Mapping[str, Any]) -> Schedule:
-    """Change a locked schedule. Keys missing in ``body`` stay unchanged. Raises the same errors as ``create``."""
-    changed = _with(tx, engine, schedule, body)
-    if any(name in body for name in _CLOCK):
+def change(tx: Tx, engine: Engine, schedule: Schedule, wanted: ScheduleRequest) -> Schedule:
+    """Change a locked schedule. What the request does not name stays. Raises the same errors as ``create``."""
+    changed = _with(tx, engine, schedule, wanted)
+    if wanted.moves:
         changed = _place(tx, engine, changed)
     schedules.save(tx, changed)
     return changed
@@ -209,29 +204,24 @@ def _at(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     return schedule
 
 
-def _with(tx: Tx, engine: Engine, old: Schedule, body: Mapping[str, Any]) -> Schedule:
-    if unknown := sorted(set(body) - set(KNOWN)):
-        raise Invalid(f"a schedule has no {unknown[0]!r:.100}; known are {', '.join(KNOWN)}")
-    if body.get("cron") is not None and body.get("at") is not None:
-        raise Invalid("a schedule has cron or at, not both")
-    changed = old
-    if "name" in body:
-        changed = replace(changed, name=_name(body["name"]))
-    if "timezone" in body:
-        changed = replace(changed, timezone=_zone(body["timezone"]))
-    if body.get("cron") is not None:
-        changed = replace(changed, cron=_cron(body["cron"], changed.timezone), at=None)
-    if body.get("at") is not None:
-        changed = replace(changed, at=_moment(body["at"], changed.timezone), cron=None)
-    settings: dict[str, Any] = {
-        name: request.flag(body[name], name) for name in ("require_window", "enabled") if body.get(name) is not None
+def _with(tx: Tx, engine: Engine, old: Schedule, wanted: ScheduleRequest) -> Schedule:
+    changes: dict[str, Any] = {
+        name: value
+        for name in ("name", "require_window", "enabled", "misfire_policy", "overlap_policy")
+        if (value := getattr(wanted, name)) not in (None, UNSET)
     }
-    settings |= {name: _policy(body[name], name) for name in _POLICIES if body.get(name) is not None}
-    changed = replace(changed, **settings)
-    if "trigger" in body:
-        request.parse(trigger := _restore_redacted(body["trigger"], old))
-        changed = replace(changed, body=trigger)
-    if "trigger" in body or changed.require_window > old.require_window:
+    if wanted.timezone is not UNSET:
+        changes["timezone"] = "UTC" if wanted.timezone is None else cron.zone_of(wanted.timezone).key
+    zone = changes.get("timezone", old.timezone)
+    if wanted.cron is not None:
+        changes |= {"cron": cron.read(wanted.cron, zone).expression, "at": None}
+    if wanted.at is not None:
+        changes |= {"at": _moment(wanted.at, zone), "cron": None}
+    if wanted.trigger is not UNSET:
+        changes["body"] = _restore_redacted(wanted.trigger, old)
+        request.parse(changes["body"])
+    changed = replace(old, **changes)
+    if wanted.trigger is not UNSET or changed.require_window > old.require_window:
         changed = _resolve(tx, engine, changed)
     return changed
 
@@ -246,9 +236,9 @@ def _resolve(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     return replace(schedule, secret=creation.secret_of(resolved.source))
 
 
-def _restore_redacted(body: Any, old: Schedule) -> Any:
+def _restore_redacted(body: Mapping[str, Any], old: Schedule) -> Mapping[str, Any]:
     """Restore secret values that a client sent back as REDACTED."""
-    values, before = (body.get("input_values") if isinstance(body, Mapping) else None), old.body.get("input_values")
+    values, before = body.get("input_values"), old.body.get("input_values")
     if not isinstance(values, Mapping) or not before:
         return body
     kept = {
@@ -258,30 +248,9 @@ def _restore_redacted(body: Any, old: Schedule) -> Any:
     return {**body, "input_values": kept}
 
 
-def _name(value: Any) -> str:
-    if not isinstance(value, str) or not 0 < len(value) <= _NAME or "\0" in value:
-        raise Invalid(f"name must be 1 to {_NAME} characters, without NUL")
-    return value
-
-
-def _zone(value: Any) -> str:
-    return "UTC" if value is None else cron.zone_of(value).key
-
-
-def _cron(value: Any, zone: str) -> str:
-    return cron.read(value, zone).expression
-
-
-def _moment(value: Any, zone: str) -> datetime:
+def _moment(value: str, zone: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
         return (moment if moment.tzinfo else moment.replace(tzinfo=cron.zone_of(zone))).astimezone(UTC)
-    except (TypeError, ValueError, OverflowError):
+    except (ValueError, OverflowError):
         raise Invalid(f"at must be a time such as 2026-01-01T00:00:00Z, not {value!r:.100}") from None
-
-
-def _policy(value: Any, name: str) -> str:
-    policies = _POLICIES[name]
-    if value not in tuple(policies):
-        raise Invalid(f"{name} must be one of {', '.join(policies)}, not {value!r:.100}")
-    return str(value)

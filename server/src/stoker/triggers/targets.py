@@ -44,9 +44,9 @@ def resolve(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
     values = check_values(
         source.content,
         action,
-        request.input_values,
+        request.input_values or {},
         in_use={*source.input_values, *(name for defaults in source.own for name in defaults.input_values)},
-        allow_undeclared=request.allow_undeclared,
+        allow_undeclared=bool(request.allow_undeclared),
     )
     refuse_missing(source.content, ({*defaults.input_values, *values} for _, defaults in targets))
     return ResolvedTrigger(source=source, action=action, targets=targets, input_values=values)
@@ -81,8 +81,8 @@ def _list_targets(
     selected: Iterable[Server]
     if request.servers is not None:
         selected = [enrollment.find(tx, project_id, server) for server in request.servers]
-    elif request.selector is not None:
-        selected_servers = server_lists.find_by_selector(tx, project_id, request.selector)
+    elif (selection := request.selection) is not None:
+        selected_servers = server_lists.find_by_selector(tx, project_id, selection)
         matching = sorted(selected_servers, key=lambda server: server.created_at)
         selected = [server for server in matching if not own or server.id in own]
     else:
@@ -109,9 +109,9 @@ def _find_servers(tx: Tx, project_id: str, own: Sequence[TargetDefaults]) -> lis
 
 
 def _nothing(source: Source, request: TriggerRequest) -> str:
-    if request.selector is not None:
-        what = "matches the selector" if request.selector.text else "has the labels"
-        return f"no server {what} {request.selector}"[:400]
+    if (selection := request.selection) is not None:
+        what = "matches the selector" if selection.text else "has the labels"
+        return f"no server {what} {selection}"[:400]
     if source.stack_id is not None:
         return "no deployment has brought that to any server: say which by servers, labels or selector"
     return "servers, labels or a selector are needed: a config says nothing of where to run it"

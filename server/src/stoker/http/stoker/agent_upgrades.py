@@ -58,11 +58,12 @@ class UpgradeQuery(Query):
 def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, Any]:
     """Upgrade the agents of servers to this Stoker's version."""
     matches = [enrollment.find(tx, request.project, name) for name in body.servers]
+    canary.check(body.canary or None)
     chosen = list({server.id: server for server in matches}.values())
     upgrades = request.app.servers.agent_upgrades.request(
         tx,
         chosen,
-        canary=canary.count(canary.parse(body.canary or None), len(chosen)),
+        canary=canary.count(body.canary, len(chosen)),
         pause_on_failure=body.pause_on_failure,
         requested_by=request.user.user_name,
     )

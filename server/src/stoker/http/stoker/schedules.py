@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Id, RequiredName, RequiredShortText, Time, Unchecked, fill
+from stoker.http.fields import Absent, Answer, Count, Id, RequiredName, Time, Unchecked, fill
 from stoker.http.heat import warnings
 from stoker.http.request_context import RequestContext, Response
-from stoker.http.stoker.triggers import TriggerBody, unwrap
-from stoker.model.errors import Invalid
+from stoker.http.stoker.triggers import unwrap
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import schedules as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
+from stoker.triggers.request import ScheduleRequest, TriggerRequest, parse_schedule
 
 #: Read-only members. Requests may contain them, because clients send back what they read.
 _READ_ONLY = frozenset(
@@ -28,28 +28,14 @@ _READ_ONLY = frozenset(
 )
 
 
-class ScheduleChanges(Body):
-    name: RequiredName | None = None
-    trigger: TriggerBody | None = None
-    cron: Annotated[RequiredName | None, Meta(description='Five fields, such as "0 2 * * *", or a word: @daily')] = None
-    at: Annotated[str | None, Meta(description="The only time, such as 2026-01-01T00:00:00Z")] = None
-    timezone: Annotated[
-        RequiredShortText | None, Meta(description="The time zone of both, such as Europe/Vienna. Default: UTC")
-    ] = None
-    require_window: bool | None = None
-    misfire_policy: Annotated[
-        MisfirePolicy | None, Meta(description="What happens if a time passes while no process is running")
-    ] = None
-    overlap_policy: Annotated[
-        OverlapPolicy | None,
-        Meta(description="What happens to runs of earlier times that no agent has started. Default: REPLACE"),
-    ] = None
-    enabled: bool | None = None
+class ScheduleChanges(ScheduleRequest, frozen=True, kw_only=True):
+    name: RequiredName | Absent = UNSET
+    trigger: TriggerRequest | Absent = UNSET  # type: ignore[assignment]  # only describes the map
 
 
-class NewSchedule(ScheduleChanges, kw_only=True):
+class NewSchedule(ScheduleChanges, frozen=True, kw_only=True):
     name: RequiredName
-    trigger: TriggerBody
+    trigger: TriggerRequest
 
 
 class _NewScheduleBody(Unchecked):
@@ -99,10 +85,10 @@ _ANSWER = {"software_schedule": SoftwareSchedule}
 )
 def create(request: RequestContext, tx: Tx, body: _NewScheduleBody) -> Response:
     """Create a schedule. Its trigger is checked as if it started now. Raises Invalid, EntityNotFound or Conflict."""
-    values = _values(body)
+    wanted = _parse(body)
     user = request.user.user_name
-    request.subject.detail = str(values.get("name"))
-    schedule = schedules.create(tx, request.app.engine, request.project, values, requested_by=user)
+    request.subject.detail = str(wanted.name or None)
+    schedule = schedules.create(tx, request.app.engine, request.project, wanted, requested_by=user)
     return _answer(request, tx, schedule, 201)
 
 
@@ -122,10 +108,10 @@ def show(request: RequestContext, tx: Tx) -> Response:
 @operation(200, _ANSWER, errors=(409,))
 def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Response:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
-    values = _values(body)
+    wanted = _parse(body)
     schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
-    return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, values))
+    return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, wanted))
 
 
 @operation(204)
@@ -144,12 +130,12 @@ def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
     return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body))
 
 
-def _values(body: Any) -> dict[str, Any]:
+def _parse(body: Any) -> ScheduleRequest:
     """Return the schedule from the body, with or without the enclosing ``software_schedule``."""
     values = unwrap(body, "software_schedule")
-    if not isinstance(values, dict):
-        raise Invalid("software_schedule must be a map")
-    return {name: value for name, value in values.items() if name not in _READ_ONLY}
+    if isinstance(values, dict):
+        values = {name: value for name, value in values.items() if name not in _READ_ONLY}
+    return parse_schedule(values)
 
 
 def _answer(request: RequestContext, tx: Tx, schedule: Schedule, status: int = 200) -> Response:

@@ -19,8 +19,6 @@ from stoker.http.fields import (
     Id,
     Positive,
     Query,
-    RequiredName,
-    RequiredShortText,
     Time,
     Unchecked,
     fill,
@@ -28,7 +26,6 @@ from stoker.http.fields import (
 )
 from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat import warnings
-from stoker.http.heat.deployments import SignalTransport
 from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.deployment import Run
@@ -37,7 +34,7 @@ from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerSta
 from stoker.store import deployments, stacks, targets, triggers
 from stoker.store.tx import Tx
 from stoker.triggers import creation, lifecycle
-from stoker.triggers.request import parse
+from stoker.triggers.request import TriggerRequest, parse
 from stoker.triggers.sources import find_stack
 
 if TYPE_CHECKING:
@@ -50,60 +47,10 @@ else:
 MOST_TARGETS = 1000
 
 
-class NewTrigger(Body, forbid_unknown_fields=True):
-    """
-    A trigger to start.
-
-    It runs the config of a resource (with its ``stack``), of a deployment, or ``config_id``, on ``servers`` (names or
-    ids), on the servers with all ``labels`` that match ``selector``, or on the servers of the source's deployments.
-    """
-
-    action: Annotated[RequiredName | None, Meta(description="Required for a component. Default: TRIGGER")] = None
-    stack: RequiredName | None = None
-    resource: RequiredName | None = None
-    deployment_id: RequiredShortText | None = None
-    config_id: RequiredShortText | None = None
-    servers: Annotated[list[RequiredName], Meta(min_length=1)] | None = None
-    labels: Annotated[dict[str, str], Meta(min_length=1)] | None = None
-    selector: Annotated[
-        str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
-    ] = None
-    input_values: Annotated[
-        dict[str, Any] | None,
-        Meta(
-            description="Values that replace those of the source's deployments, converted to the types that the config"
-            " declares"
-        ),
-    ] = None
-    name: RequiredName | None = None
-    signal_transport: SignalTransport | None = None
-    timeout: Annotated[float, Meta(ge=1, le=315_360_000, description="Maximum seconds of a run")] | None = None
-    max_concurrent: Annotated[
-        Positive | None, Meta(description="Maximum number of servers at a time: a server runs one deployment at a time")
-    ] = None
-    max_fail_percentage: Annotated[float, Meta(ge=0, le=100)] | None = None
-    canary: Annotated[
-        int | str | None,
-        Meta(
-            description="The servers to begin on: a number, or a percentage such as 10%. The others start when all runs"
-            " on these have succeeded"
-        ),
-    ] = None
-    require_window: Annotated[
-        bool | None, Meta(description="Whether each server waits for its own maintenance window")
-    ] = None
-    allow_undeclared: Annotated[
-        bool | None, Meta(description="Whether input_values may have names that the config does not declare")
-    ] = None
-    mode: Annotated[
-        Mode | None, Meta(description="PREVIEW: show what the runs would change, and change nothing. Default: APPLY")
-    ] = None
-
-
 class TriggerBody(Unchecked):
-    """The trigger, or an object with the trigger as its member ``software_trigger``; ``triggers.request`` checks it."""
+    """The trigger, or an object with the trigger as its member ``software_trigger``."""
 
-    schema = NewTrigger
+    schema = TriggerRequest
 
 
 class TriggerTarget(Answer):

@@ -1,0 +1,107 @@
+"""Converts decoded JSON to declared types, and words msgspec's errors for users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from stoker.model.errors import Invalid
+
+T = TypeVar("T")
+
+NO_NUL = r"^[^\u0000]*$"
+#: Strings of requests. The database stores no NUL.
+RequiredName = Annotated[str, Meta(min_length=1, max_length=255, pattern=NO_NUL)]
+RequiredShortText = Annotated[str, Meta(min_length=1, max_length=64, pattern=NO_NUL)]
+
+_NAMES = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a map",
+    "null": "null",
+}
+_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.+)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
+_BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
+
+
+def convert(value: Any, kind: type[T], whole: str, decode: Callable[[type, Any], Any] | None = None) -> T:
+    """
+    Return a value as the type ``kind``. Raises Invalid; ``whole`` names the value.
+
+    ``decode`` converts to types that msgspec does not know.
+    """
+    try:
+        return msgspec.convert(value, kind, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        raise explain(error, kind, whole) from None
+
+
+def explain(error: msgspec.ValidationError, kind: Any, whole: str) -> Invalid:
+    """
+    Return an error that names the wrong member and its expectation in the words of JSON.
+
+    ``whole`` names the value of the type ``kind``, for errors that concern no member.
+    """
+    match = _PATH.fullmatch(str(error))
+    message, path = match.groups() if match else (str(error), "")
+    member = path.removeprefix(".")
+    if not member and message.startswith("Expected `object`"):
+        return Invalid(f"{whole} must be a JSON object")
+    if missing := _MISSING.fullmatch(message):
+        return Invalid(f"{f'{member}.' if member else ''}{missing[1]} is required")
+    if unknown := _UNKNOWN.fullmatch(message):
+        return Invalid(f"{member or whole} has the unknown member {unknown[1]!r:.100}")
+    return Invalid(f"{member or whole} {_expectation(message, kind, member)}")
+
+
+def _expectation(message: str, kind: Any, member: str) -> str:
+    for pattern, word in _WORDINGS:
+        if match := pattern.fullmatch(message):
+            return word(*match.groups())
+    if choice := _ENUM.fullmatch(message):
+        return f"{choice[1][:100]} is none of {', '.join(map(str, _choices(kind, member)))}"
+    return message
+
+
+def _wrong_type(expected: str, actual: str) -> str:
+    types = [name for name in expected.split(" | ") if name != "null" and not (name == "int" and "float" in expected)]
+    names = " or ".join(_NAMES.get(name, name) for name in types)
+    return f"must be {names}, not {_NAMES.get(actual, actual)}"
+
+
+def _wrong_length(kind: str, bound: str, length: str) -> str:
+    if (bound, length) == (">=", "1"):
+        return "must not be empty"
+    return f"must have {_BOUNDS[bound]} {length} {'characters' if kind == 'str' else 'entries'}"
+
+
+#: Messages of msgspec, and functions that word them.
+_WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
+    (re.compile(r"Expected `([^`]+)`, got `(\w+)`"), _wrong_type),
+    (re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)"), _wrong_length),
+    (re.compile(r"Expected `\w+` ([<>]=?) (\S+)"), lambda bound, limit: f"must be {_BOUNDS[bound]} {limit}"),
+    (re.compile(r"Expected `str` matching regex '.*u0000.*'"), lambda: "must not contain NUL"),
+)
+
+
+def _choices(kind: Any, member: str) -> list[Any]:
+    """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
+    name = re.split(r"[.\[]", member, maxsplit=1)[0]
+    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    return _literals(hints.get(name))
+
+
+def _literals(hint: Any) -> list[Any]:
+    if members := getattr(hint, "__members__", None):
+        return [member.value for member in members.values()]
+    return [value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _literals(part))]
