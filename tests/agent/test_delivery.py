@@ -233,7 +233,7 @@ def accepted(server, agent):
     """Return the entry of a run whose result the server accepted long ago, and has lost."""
     entry = server.entry("c1", f"{ONCE}; exit 3")
     server.give(entry)
-    agent.start(program=shortened({"lost_results.SECONDS": 0.5, "upkeep._PAUSE_SECONDS": 0.1}))
+    agent.start(program=shortened({"results.LOST_SECONDS": 0.5, "upkeep._PAUSE_SECONDS": 0.1}))
     server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
     return entry
 

@@ -16,9 +16,11 @@ from stoker_agent.addresses import list_addresses
 from stoker_agent.config import Config, Paths
 from stoker_agent.facts import collect
 from stoker_agent.facts_report import LARGEST, FactsReporter
+from stoker_agent.outbox import Outbox
 from stoker_agent.program_output import read_output
 from stoker_agent.site_facts import read_site_facts
 from stoker_agent.tools import Tools
+from stoker_agent.write_problem import WriteProblem
 
 #: An agent that collects its facts soon after a run.
 SOON = shortened({"facts_report._LEAST_SECONDS": 0.1})
@@ -121,16 +123,34 @@ def test_a_version_is_read_once_until_its_program_changes(tmp_path, monkeypatch)
 
 
 def test_facts_that_are_too_large_are_sent_without_those_of_the_site(tmp_path, server):
-    paths = Paths.of(str(tmp_path))
-    paths.make()
+    reporter = Facts(tmp_path, server)
     for number in range(4):
-        put(paths.site_facts, f"f{number}.json", json.dumps("x" * 12_000))
-    reporter = FactsReporter(Config(server.url, "s1", "s1.secret"), paths, lambda: False)
-    reporter._report(read_versions=False)
+        put(reporter.paths.site_facts, f"f{number}.json", json.dumps("x" * 12_000))
+    reporter.report()
     (facts,) = server.facts
     assert "custom" not in facts
     assert "os" in facts
     assert len(json.dumps(facts)) < LARGEST
+
+
+class Facts:
+    """The facts of an agent below ``folder``, and the outbox that sends them."""
+
+    def __init__(self, folder: Path, server, id: str = "s1") -> None:
+        self.paths = Paths.of(str(folder))
+        self.paths.make()
+        config = Config(server.url, id, "s1.secret")
+        self._outbox = Outbox(config)
+        self._outbox.start()
+        self._reporter = FactsReporter(
+            config, self.paths, self._outbox, {}, WriteProblem(self.paths.state, self._outbox, lambda: None)
+        )
+
+    def report(self) -> float:
+        """Collect and send the facts. Return the seconds until the next time."""
+        pause = self._reporter._report(read_versions=False)
+        self._outbox.wait(60)
+        return pause
 
 
 @pytest.mark.slow
@@ -188,27 +208,22 @@ def test_facts_outlive_an_outage_and_a_restart(agent, server):
 
 
 def test_refused_facts_are_not_sent_again_until_they_change(tmp_path, server):
-    paths = Paths.of(str(tmp_path))
-    paths.make()
-    reporter = FactsReporter(Config(server.url, "s1", "s1.secret"), paths, lambda: False)
+    reporter = Facts(tmp_path, server)
     server.answers["facts"] = [400, 400]
-    reporter._report(read_versions=False)
-    assert reporter._report(read_versions=False) > 3000
+    reporter.report()
+    assert reporter.report() > 3000
     assert server.answers["facts"] == [400]
-    put(paths.site_facts, "a.json", "1")
-    reporter._report(read_versions=False)
+    put(reporter.paths.site_facts, "a.json", "1")
+    reporter.report()
     assert server.answers["facts"] == []
-    put(paths.site_facts, "a.json", "2")
-    reporter._report(read_versions=False)
+    put(reporter.paths.site_facts, "a.json", "2")
+    reporter.report()
     assert server.facts[-1]["custom"] == {"a": 2}
 
 
 def test_facts_are_sent_again_once_a_day_and_after_a_new_enrollment(tmp_path, server, monkeypatch):
-    paths = Paths.of(str(tmp_path))
-    paths.make()
-
     def report(id: str = "s1") -> int:
-        FactsReporter(Config(server.url, id, "s1.secret"), paths, lambda: False)._report(read_versions=False)
+        Facts(tmp_path, server, id).report()
         return len(server.facts)
 
     assert [report(), report()] == [1, 1]

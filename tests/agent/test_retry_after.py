@@ -13,13 +13,14 @@ from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.live import Live
+from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Poller
-from stoker_agent.report import Reporter
+from stoker_agent.results import Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Document, Senders
 from stoker_agent.web import Busy, Web
 from support.http_stub import Answering, Asked, Said, answering
-from support.reporters import forget_results
+from support.outboxes import empty
 
 
 @pytest.mark.parametrize(
@@ -85,24 +86,25 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
         return answers.get(asked.path.split("/")[-2], Said())
 
     with answering(decide) as there:
-        runs, senders = Runs(tmp_path), Senders(Config(f"{there.url}/stoker", "s", "key"))
-        reporter = Reporter(senders, runs, longest=0.02)
-        reporter.start()
+        config = Config(f"{there.url}/stoker", "s", "key")
+        runs, senders, outbox = Runs(tmp_path), Senders(config), Outbox(config, longest=0.02)
+        results = Results(runs, outbox, senders)
+        outbox.start()
 
         def report(id: str, source: str, inputs: dict[str, str]) -> None:
             listed = [{"name": name, "value": value} for name, value in inputs.items()]
             runs.begin({"id": id, "inputs": listed}, source)
-            reporter.keep(runs.entry(id), {"deploy_status_code": 0})
-            reporter.announce()
+            results.keep(runs.entry(id), {"deploy_status_code": 0})
+            results.announce(id)
 
         report("c1", "stoker", {})
         _wait_for(there, 1)
         report("c2", "stoker", {})
-        for number, id in enumerate(("c3", "c4"), 2):  # each makes the reporter look at all results
+        for number, id in enumerate(("c3", "c4"), 2):  # each makes the outbox look at all messages
             report(id, "cfn", {"deploy_signal_id": f"{there.url}/cfn/{id}/signal", "deploy_signal_verb": "POST"})
             _wait_for(there, number)
         assert [asked.path.split("/")[-2] for asked in there.asked] == ["c1", "c3", "c4"]
-        forget_results(reporter)
+        empty(outbox)
         senders.close()
 
 

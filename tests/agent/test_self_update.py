@@ -11,6 +11,7 @@ import pytest
 from stoker_agent import self_update
 from stoker_agent.config import Config, Paths
 from stoker_agent.drain import Drain, Stopped
+from stoker_agent.outbox import Outbox
 from stoker_agent.self_update import RESTARTING, Updater, UpdateRecord, read_record, store_record
 from stoker_agent.service_manager import ServiceManager
 from support.agent_programs import build_agent
@@ -116,7 +117,8 @@ def test_sigterm_while_the_program_is_replaced_restores_the_old_one(tmp_path, mo
     paths.make()
     drain = Drain(threading.Condition(), {}, lambda: True)
     monkeypatch.setattr(self_update, "start_guard", lambda *_: drain.stop())
-    updater = Updater(Config("http://127.0.0.1:1", "s1", "s1.secret"), paths, ServiceManager(), drain)
+    config = Config("http://127.0.0.1:1", "s1", "s1.secret")
+    updater = Updater(config, paths, ServiceManager(), drain, Outbox(config))
     record = UpdateRecord("u", RESTARTING, "0" * 64, str(program), str(tmp_path / "agent.pyz.old"))
     with pytest.raises(Stopped):
         updater._restart(record, fresh)

@@ -161,7 +161,7 @@ def test_runs_survive_an_outage_with_kills_of_the_relay_and_deliver_once(stoker,
         stoker.kill9()
         for agent in agents:
             agent.work.joinpath("go").touch()
-        stoker.until(lambda: all("result.not_sent" in agent.log for agent in agents))
+        stoker.until(lambda: all("report.not_sent: cannot send the result" in agent.log for agent in agents))
         site.kill9()
         site.start()
         assert site.health()["center_reachable"] is False

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
+from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
 
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config
+from stoker_agent.config import Config, Paths
+from stoker_agent.delivered_hooks import DeliveredHooks
+from stoker_agent.execute import execute
 from stoker_agent.failures import failure
+from stoker_agent.launch import end_remaining_processes
+from stoker_agent.live import Live
+from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import CannotRun, inputs
+from stoker_agent.progress import ProgressReporter, Signals, wants_progress
 from stoker_agent.termination import Control
-from stoker_agent.transports import STOKER
-
-if TYPE_CHECKING:
-    from stoker_agent.progress import ProgressReporter
+from stoker_agent.transports import STOKER, Senders
 
 _log = logging.getLogger("stoker-agent")
 
@@ -26,17 +28,15 @@ class RunEnv(NamedTuple):
     """
     What all runs of an agent share.
 
-    ``hooks`` is the directory of its own hooks, ``delivered`` that of fetched ones, ``pins`` the file with the digests
-    of permitted ones, ``variables`` the file with the machine's variables for runs, ``config`` its enrollment, and
-    ``ca_file`` the certificates that it trusts.
+    ``config`` is its enrollment, and ``ca_file`` names the certificates that it trusts. ``outbox`` and ``senders`` take
+    reports of progress.
     """
 
-    hooks: Path
-    delivered: Path
-    pins: Path
-    variables: Path
+    paths: Paths
     config: Optional[Config]
     ca_file: Optional[str]
+    outbox: Outbox
+    senders: Senders
 
 
 def identify_deployment(entry: Mapping[str, Any]) -> FrozenSet[str]:
@@ -79,31 +79,25 @@ class ActiveRun:
     def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
         """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""
         self._streams = streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
-        bounded = list(streams.values())
+        bounded, paths = list(streams.values()), env.paths
         try:
-            # The first run loads the modules of runs: an agent at rest takes less memory without them.
-            from stoker_agent.delivered_hooks import DeliveredHooks
-            from stoker_agent.execute import execute
-
             if self.control.why is not None:
-                return execute(self.entry, env.hooks, env.variables, self.folder, self.control, bounded)
+                return execute(self.entry, paths.hooks, paths.variables, self.folder, self.control, bounded)
             if self.refusal is not None:
                 return failure(self.refusal, 1)
             name, group = self.entry.get("name"), self.entry.get("group")
             _log.info("run.started: run %s of %s starts (group %s)", self.id, name, group)
             self._reporter = self._start_reporter(env, streams, log_bytes)
             began = time.monotonic()
-            delivered = DeliveredHooks(env.delivered, env.pins, env.config, env.ca_file)
-            hooks = delivered.provide(self.entry, self.folder, self.control) or env.hooks
-            values = execute(self.entry, hooks, env.variables, self.folder, self.control, bounded)
+            delivered = DeliveredHooks(paths.delivered_hooks, paths.hook_digests, env.config, env.ca_file)
+            hooks = delivered.provide(self.entry, self.folder, self.control) or paths.hooks
+            values = execute(self.entry, hooks, paths.variables, self.folder, self.control, bounded)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
         except CannotRun as error:
             return failure(str(error), error.code)
         except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run.failed: run %s failed", self.id)
-            launch = sys.modules.get("stoker_agent.launch")
-            if launch is not None:  # else nothing has been started, and an import may fail for the same reason
-                launch.end_remaining_processes(self.folder)
+            end_remaining_processes(self.folder)
             return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
 
@@ -121,12 +115,7 @@ class ActiveRun:
         self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int
     ) -> Optional[ProgressReporter]:
         """Start a progress reporter, if the run's source accepts progress."""
-        from stoker_agent.live import Live
-        from stoker_agent.progress import Signals, wants_progress
-        from stoker_agent.transports import Senders
-
         if env.config is not None and self.source == STOKER:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
-        if wants_progress(self.entry):
-            return Signals(Senders(env.config, env.ca_file), self.entry, self.source, self.folder)
-        return None
+        sender = env.senders.of(self.entry, self.source) if wants_progress(self.entry) else None
+        return None if sender is None else Signals(env.outbox, sender, self.id, self.folder)

@@ -9,35 +9,32 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, RunEnv, identify_deployment
-from stoker_agent.channel import Channel
+from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.drain import Drain
 from stoker_agent.ended_runs import EndedRuns
+from stoker_agent.execute import interrupted_stop_result
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.failures import INTERRUPTED, failure
-from stoker_agent.lost_results import LostResults
+from stoker_agent.launch import end_remaining_processes
+from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Observer, Poller
 from stoker_agent.programs import resumes
-from stoker_agent.refusals import Refusals
-from stoker_agent.report import Reporter
+from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
+from stoker_agent.self_update import Updater
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
-from stoker_agent.signatures import Verifier
 from stoker_agent.source_set import SourceSet
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.transports import STOKER, Document, Senders, Source
 from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
 from stoker_agent.write_problem import WriteProblem
-
-if TYPE_CHECKING:
-    from stoker_agent.checks import Checks
-    from stoker_agent.self_update import Updater
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
@@ -87,35 +84,31 @@ class Agent:
         #: Truncates the output of runs that were reported.
         self.tidy = self._ended.tidy
         self._dependencies = Dependencies(paths.state / "dependencies.json", self._runs)
-        verifier = Verifier(credential, paths.state, Refusals(config).report) if credential else None
-        self._source_set = SourceSet(config, settings, paths, verifier)
+        self._outbox = Outbox(config, settings.polling)
+        self._source_set = SourceSet(config, settings, paths, credential, self._outbox)
         self._poller = Poller(self._source_set.sources, self._on_document, settings.polling, observer)
         ca_file = settings.ca_file or (config.ca_file if config else None)
-        delivered = paths.state / "delivered-hooks"
-        self._env = RunEnv(paths.hooks, delivered, paths.hook_digests, paths.variables, config, ca_file)
-        self._reporter = Reporter(
-            Senders(config, ca_file), self._runs, self._poller.hurry, settings.polling, self._ended.release
-        )
+        senders = Senders(config, ca_file)
+        self._env = RunEnv(paths, config, ca_file, self._outbox, senders)
+        self._results = Results(self._runs, self._outbox, senders, self._poller.hurry, self._ended.release)
         self._problem = WriteProblem(
-            paths.state / "runs", config, lambda: self._facts.announce() if self._facts else None
+            paths.state / "runs", self._outbox, lambda: self._facts.announce() if self._facts else None
         )
-        self._lost = LostResults(self._runs, self._reporter, self._active)
-        self._facts: Optional[FactsReporter] = None
-        if config is not None:
-            self._facts = FactsReporter(config, paths, lambda: bool(self._active), lambda: self._problem.reason)
+        self._lost = LostResults(self._runs, self._results, self._active)
         self._newest = _Newest(Document([], {}), STOKER)
         self._stopping = False
         #: Whether this process ends when nothing is to run: checks recur, so it does none.
         self._runs_once = False
-        self._drain = Drain(self._changed, self._active, lambda: not self._reporter.holds())
-        self._updater: Optional[Updater] = None
+        self._drain = Drain(self._changed, self._active, lambda: not self._results.holds())
         #: Counts the runs that this process has ended.
         self._outcome = Outcome()
-        self._config, self._paths = config, paths
-        self._checks_folder = paths.state / "checks"
-        self._checks: Optional[Checks] = None
-        if config is not None and (paths.state / "update.json").exists():
-            self._updater = _create_updater(config, paths, self._manager, self._drain)
+        self._paths = paths
+        self._checks = Checks(self._outbox, paths, self._active)
+        self._facts: Optional[FactsReporter] = None
+        self._updater: Optional[Updater] = None
+        if config is not None:
+            self._facts = FactsReporter(config, paths, self._outbox, self._active, self._problem)
+            self._updater = Updater(config, paths, self._manager, self._drain, self._outbox)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
@@ -126,7 +119,7 @@ class Agent:
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda _, __: None)
         self.recover()
-        self._reporter.start()
+        self._outbox.start()
         loops = [
             threading.Thread(target=self._poller.run, name="poll", daemon=True),
             threading.Thread(target=self._work, name="work", daemon=True),
@@ -152,21 +145,22 @@ class Agent:
                 "agent.stopped: %d runs are still in progress; the next start reports them as interrupted", left
             )
         else:
-            self._reporter.wait(_LAST_REPORT_SECONDS)
-        if not self._reporter.store_all():
+            self._outbox.wait(_LAST_REPORT_SECONDS)
+        if not self._results.store_all():
             _log.error("agent.stopped: results that are neither stored nor reported are lost")
         self._drain.restarting.acquire(timeout=_LAST_REPORT_SECONDS)  # an update that stops restores the old program
 
-    def once(self, report_seconds: Optional[float] = None) -> Outcome:
+    def once(self, report_seconds: Optional[float] = None, facts_seconds: Optional[float] = None) -> Outcome:
         """
         Fetch the document, run each new entry and report the results, until the document has no new entry.
 
-        ``report_seconds`` limits each wait for the receivers of the results. Raises Unusable if no source answers, or
-        if the agent cannot write its files.
+        ``report_seconds`` limits each wait for the receivers of the results. With ``facts_seconds``, the agent then
+        sends its facts, and waits so long for the answer. Raises Unusable if no source answers, or if the agent cannot
+        write its files.
         """
         self.recover()
         self._runs_once = True
-        self._reporter.start()
+        self._outbox.start()
         before = -1
         while before < self._outcome.runs:
             before = self._outcome.runs
@@ -176,18 +170,18 @@ class Agent:
                 raise Unusable(f"cannot poll: {error}") from None
             while self._begin_next(until=lambda: not self._active):
                 pass
-            self._reporter.wait(report_seconds)
+            self._outbox.wait(report_seconds)
+        if self._facts is not None and facts_seconds is not None:
+            self._facts.report()  # after the runs, which may have changed the facts
+            self._outbox.wait(facts_seconds)
         if self._problem.reason:
             raise Unusable(f"no run can start: {self._problem.reason}")
         return self._outcome._replace(unreported=len(self._runs.list_unreported()))
 
     def recover(self) -> None:
         """End the runs that an earlier agent process began and did not end: report, resume the stop, or run again."""
-        if any(self._checks_folder.glob("*")):
-            self._update_checks(())
+        self._checks.recover()
         for id in self._runs.list_interrupted():
-            from stoker_agent.launch import end_remaining_processes
-
             folder = self._runs.folder(id)
             end_remaining_processes(folder)
             try:
@@ -200,7 +194,7 @@ class Agent:
                 # The config's ``on_cancel`` script may take a minute, so a thread runs it.
                 run = self._active[id] = ActiveRun(entry, source_of(entry), folder)
                 threading.Thread(target=self._end_stopped, args=(run, why), name=id, daemon=True).start()
-            elif resumes(entry, self._env.hooks) and self._runs.undo(id):
+            elif resumes(entry, self._paths.hooks) and self._runs.undo(id):
                 _log.info(
                     "run.interrupted: run %s was interrupted and starts again if the document still contains it", id
                 )
@@ -230,24 +224,11 @@ class Agent:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
         if source == STOKER:
             self._lost.observe(entries)
-            if document.program and self._updater is None and self._config is not None:
-                self._updater = _create_updater(self._config, self._paths, self._manager, self._drain)
             if self._updater is not None:
                 self._updater.on_document(document.program)
-        if source == STOKER and not self._runs_once and (document.checks or self._checks is not None):
-            self._update_checks(document.checks)
+            if not self._runs_once:
+                self._checks.update(document.checks)
         return self._source_set.update(document.collect)
-
-    def _update_checks(self, entries: Sequence[Mapping[str, Any]]) -> None:
-        """Take the checks of a new document. Only an agent with checks loads their module."""
-        if self._config is None:
-            return
-        if self._checks is None:
-            from stoker_agent.checks import Checks
-
-            self._checks = Checks(Channel(self._config), self._checks_folder, self._env, self._active)
-            self._checks.recover()
-        self._checks.update(entries)
 
     def _work(self) -> None:
         while self._begin_next(until=lambda: False):
@@ -318,18 +299,16 @@ class Agent:
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(with_source(run.entry, run.source), values)
             run.end_reporter()
-            self._reporter.announce()
+            self._results.announce(run.id)
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
             self._forget(run)
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
-        from stoker_agent.execute import interrupted_stop_result
-
         try:
             self._finish(
                 with_source(run.entry, run.source),
-                interrupted_stop_result(run.entry, self._env.variables, run.folder, why),
+                interrupted_stop_result(run.entry, self._paths.variables, run.folder, why),
             )
         finally:
             self._forget(run)
@@ -344,7 +323,7 @@ class Agent:
 
     def _finish(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         self._keep(entry, values)
-        self._reporter.announce()
+        self._results.announce(entry["id"])
 
     def _keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
         """Store the result of a run until it is reported. ``entry`` is the stored entry, with its source."""
@@ -352,14 +331,7 @@ class Agent:
             runs, failed, _ = self._outcome
             has_failed = str(values.get("deploy_status_code", 0)) != "0"
             self._outcome = Outcome(runs + 1, failed + has_failed)
-        self._reporter.keep(entry, values)
-
-
-def _create_updater(config: Config, paths: Paths, manager: ServiceManager, drain: Drain) -> Updater:
-    """Return the updater. Only an agent with an offer, or the record of an update, loads its module."""
-    from stoker_agent.self_update import Updater
-
-    return Updater(config, paths, manager, drain)
+        self._results.keep(entry, values)
 
 
 def _is_free(entry: Mapping[str, Any], busy: AbstractSet[str], dependencies: Dependencies) -> bool:

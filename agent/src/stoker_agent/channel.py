@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional
+import json
+from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent.config import Config
-from stoker_agent.web import ANSWER, SECONDS, Answer, Limit, Web
+from stoker_agent.web import ANSWER, JSON, SECONDS, Answer, Limit, Refused, Web
 
 
 class Channel:
@@ -35,6 +36,17 @@ class Channel:
         if self._key:
             sent["Authorization"] = f"Bearer {self._key}"
         return self._web.call(verb, self._url + path, body, sent, seconds, limit)
+
+    def report(self, verb: str, path: str, body: Mapping[str, Any]) -> Optional[str]:
+        """
+        Send JSON to ``path``. Return None if Stoker accepts it, or has no use for it, else why Stoker refuses it.
+
+        Raises Unreachable if it must be sent again, and Refused if Stoker rejects this agent's key.
+        """
+        answer = self.call(verb, path, json.dumps(body).encode(), JSON)
+        if answer.status in (401, 403):
+            raise Refused("the server refuses this agent's key")
+        return answer.refusal
 
     def close(self) -> None:
         """Close the connection. A later call opens it again."""

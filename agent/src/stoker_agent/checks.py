@@ -8,7 +8,6 @@ check. Results are not stored: after a restart, the agent checks everything agai
 
 from __future__ import annotations
 
-import json
 import logging
 import random
 import re
@@ -19,14 +18,13 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent import hook_modes
-from stoker_agent.active_run import ActiveRun, RunEnv
-from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
+from stoker_agent.active_run import ActiveRun
+from stoker_agent.config import Paths
 from stoker_agent.execute import execute
 from stoker_agent.launch import end_remaining_processes
+from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.termination import WITHDRAWN, Control
-from stoker_agent.web import Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
 IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
@@ -36,7 +34,6 @@ _OUTPUT_BYTES = 256 * 1024
 _LONGEST_REASON = 1000
 #: The pause before a check of a deployment whose run is in progress.
 _BUSY_SECONDS = 1.0
-_REFUSED_SECONDS = 60.0
 _ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
@@ -59,14 +56,12 @@ class _Watch:
         #: The last finding that the server has, and the request that it answered.
         self.reported: Optional[Finding] = None
         self.answered: Any = None
-        #: The report that the server does not have yet.
-        self.unsent: Optional[Dict[str, Any]] = None
 
     def renew(self, entry: Mapping[str, Any]) -> None:
         """Take the entry of a newer document. A new run, a new request and a new interval need a check now."""
         before, self.entry = self.entry, entry
         if entry["id"] != before["id"]:
-            self.reported = self.unsent = None
+            self.reported = None
         is_requested = entry.get("requested") not in (None, before.get("requested"))
         if is_requested or any(entry.get(key) != before.get(key) for key in ("id", "interval")):
             self.due = 0.0
@@ -79,26 +74,25 @@ class _Watch:
         else:
             self.due = None
 
-    def take(self, finding: Finding, requested: Any) -> None:
-        """Keep a finding for a report, if the server does not know it or has requested it."""
+    def record(self, finding: Finding, requested: Any) -> bool:
+        """Record a finding. Return whether the server does not know it yet, or has requested it."""
         if finding == self.reported and requested in (None, self.answered):
-            return
+            return False
         self.reported, self.answered = finding, requested
-        self.unsent = {**finding._asdict(), "requested": requested}
+        return True
 
 
 class Checks:
     """
     The checks of one agent.
 
-    ``channel`` leads to Stoker, ``folder`` is the directory for checks in progress, and ``env`` is that of runs.
-    ``active`` are the agent's runs in progress: no check of a deployment starts during its run.
+    ``outbox`` takes the reports. ``active`` are the runs in progress: no check of a deployment starts during its run.
     """
 
-    def __init__(self, channel: Channel, folder: Path, env: RunEnv, active: Mapping[str, ActiveRun]) -> None:
-        self._channel = channel
-        self._folder = folder
-        self._env = env
+    def __init__(self, outbox: Outbox, paths: Paths, active: Mapping[str, ActiveRun]) -> None:
+        self._outbox = outbox
+        self._paths = paths
+        self._folder = paths.state / "checks"
         self._runs = active
         self._changed = threading.Condition()
         self._watches: Dict[str, _Watch] = {}
@@ -106,9 +100,6 @@ class Checks:
         #: The entry and the control of the check in progress.
         self._active: Optional[Mapping[str, Any]] = None
         self._control = Control()
-        self._backoff = Backoff()
-        #: No report is sent before this time, because the last one did not arrive.
-        self._send_at = 0.0
 
     def recover(self) -> None:
         """End the checks that an earlier agent process left behind."""
@@ -127,11 +118,12 @@ class Checks:
         with self._changed:
             for id in [id for id in self._watches if id not in listed]:
                 del self._watches[id]
+                self._outbox.drop(_key(id))
             for id, entry in listed.items():
-                if id in self._watches:
-                    self._watches[id].renew(entry)
-                else:
-                    self._watches[id] = _Watch(entry)
+                watch = self._watches.setdefault(id, _Watch(entry))
+                if entry["id"] != watch.entry["id"]:
+                    self._outbox.drop(_key(id))
+                watch.renew(entry)
             active = self._active
             if active is not None and listed.get(active["deployment_id"], {}).get("id") != active["id"]:
                 self._control.stop(WITHDRAWN)
@@ -144,36 +136,29 @@ class Checks:
         while True:
             with self._changed:
                 watch = self._next()
-                if not self._watches:
+                if watch is None:
                     self._thread = None
-                    self._channel.close()
                     return
             try:
-                if watch is not None:
-                    self._check(watch)
-                self._send_all()
+                self._check(watch)
             except Exception:  # no content of a document may end the thread
                 _log.exception("check.failed: a check failed")
                 time.sleep(_BUSY_SECONDS)
 
     def _next(self) -> Optional[_Watch]:
-        """Wait until a check or a report is due. Return the watch of the check, or None. Sets the next time."""
+        """Wait until a check is due. Return its watch, or None if there are no checks. Sets the next time."""
         while self._watches:
             now = time.monotonic()
-            due = [watch for watch in self._watches.values() if watch.due is not None]
-            first = min(due, key=lambda watch: watch.due or 0.0, default=None)
-            times = [] if first is None else [first.due or 0.0]
-            if any(watch.unsent for watch in self._watches.values()):
-                times.append(self._send_at)
-            if times and min(times) <= now:
-                if first is None or (first.due or 0.0) > now:
-                    return None
-                if self._is_running(first.entry["deployment_id"]):
-                    first.due = now + _BUSY_SECONDS
-                    return None
+            planned = [watch for watch in self._watches.values() if watch.due is not None]
+            first = min(planned, key=lambda watch: watch.due or 0.0, default=None)
+            seconds = None if first is None else (first.due or 0.0) - now
+            if first is None or seconds is None or seconds > 0:
+                self._changed.wait(seconds)
+            elif self._is_running(first.entry["deployment_id"]):
+                first.due = now + _BUSY_SECONDS
+            else:
                 first.plan_next()
                 return first
-            self._changed.wait(min(times) - now if times else None)
         return None
 
     def _is_running(self, id: str) -> bool:
@@ -181,7 +166,7 @@ class Checks:
         return any(run.entry.get("deployment_id") == id for run in list(self._runs.values()))
 
     def _check(self, watch: _Watch) -> None:
-        """Check one deployment and keep the finding for a report."""
+        """Check one deployment, and report the finding if the server does not know it."""
         with self._changed:
             entry, control = watch.entry, Control()
             self._active, self._control = entry, control
@@ -190,7 +175,7 @@ class Checks:
         timer.start()
         folder = self._folder / entry["deployment_id"]
         try:
-            finding = _find(entry, self._env, folder, control)
+            finding = _find(entry, self._paths, folder, control)
         finally:
             timer.cancel()
             shutil.rmtree(str(folder), ignore_errors=True)
@@ -199,41 +184,19 @@ class Checks:
         with self._changed:
             is_current = self._watches.get(entry["deployment_id"]) is watch and watch.entry["id"] == entry["id"]
             if is_current and control.why != WITHDRAWN:
-                watch.take(finding, entry.get("requested"))
+                if watch.record(finding, entry.get("requested")):
+                    self._report(entry["deployment_id"], {**finding._asdict(), "requested": entry.get("requested")})
                 if watch.due:  # no request has come during the check
                     watch.plan_next()
 
-    def _send_all(self) -> None:
-        """Send the reports that the server does not have. An unreachable server gets them later."""
-        with self._changed:
-            unsent = [(id, watch) for id, watch in self._watches.items() if watch.unsent]
-        if time.monotonic() < self._send_at:
-            return
-        for id, watch in unsent:
-            report = watch.unsent
-            try:
-                self._send(id, report)
-            except Unreachable as error:
-                is_refused = isinstance(error, Refused)
-                pause = _REFUSED_SECONDS if is_refused else self._backoff.next(error.retry_after)
-                _log.warning("check.not_sent: cannot report the check of %s: %s", id, error)
-                self._send_at = time.monotonic() + pause
-                return
-            self._backoff.reset()
-            with self._changed:
-                if watch.unsent is report:
-                    watch.unsent = None
+    def _report(self, id: str, report: Dict[str, Any]) -> None:
+        self._outbox.post(_key(id), "POST", f"/agent/v1/checks/{id}", report)
+        _log.info("check.ended: deployment %s is %s", id, report["state"])
 
-    def _send(self, id: str, report: Any) -> None:
-        """Send one report. Raises Unreachable, or Refused if Stoker rejects the key."""
-        body = json.dumps(report).encode()
-        answer = self._channel.call("POST", f"/agent/v1/checks/{id}", body, {"Content-Type": "application/json"})
-        if answer.status == 401:
-            raise Refused("the server refuses this agent's key")
-        if answer.status not in (204, 404):  # 404: the deployment no longer exists
-            _log.error("check.refused: the report of a check of %s is refused: %s", id, answer.summary())
-        else:
-            _log.info("check.reported: deployment %s is %s", id, report["state"])
+
+def _key(id: str) -> str:
+    """Return the key of a deployment's report in the outbox."""
+    return f"check of {id}"
 
 
 def _is_valid(entry: Mapping[str, Any]) -> bool:
@@ -241,12 +204,12 @@ def _is_valid(entry: Mapping[str, Any]) -> bool:
     return all(isinstance(id, str) and _ID.fullmatch(id) for id in ids)
 
 
-def _find(entry: Mapping[str, Any], env: RunEnv, folder: Path, control: Control) -> Finding:
+def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control) -> Finding:
     """Run the hook in the mode ``check`` and return what it finds."""
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     streams = [BoundedFile(folder / name, _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-    values = execute({**entry, "mode": "check"}, env.hooks, env.variables, folder, control, streams)
+    values = execute({**entry, "mode": "check"}, paths.hooks, paths.variables, folder, control, streams)
     code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
     changes = values.get("deploy_changes")
     if str(code) != "0":

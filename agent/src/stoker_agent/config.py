@@ -61,6 +61,11 @@ class Paths(NamedTuple):
         return self.config.with_name("hook-digests")
 
     @property
+    def delivered_hooks(self) -> Path:
+        """The directory of hooks that the agent has fetched from Stoker."""
+        return self.state / "delivered-hooks"
+
+    @property
     def log_file(self) -> Path:
         """The agent's log."""
         return self.logs / "agent.log"

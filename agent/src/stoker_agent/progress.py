@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
 
+from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
-from stoker_agent.transports import Senders
-from stoker_agent.web import Unreachable
+from stoker_agent.transports import Sender
 
 _READ = 4096
 #: Transports on which an additional signal does not replace the result.
@@ -72,15 +72,14 @@ def wants_progress(entry: Mapping[str, Any]) -> bool:
 
 class Signals:
     """
-    Sends IN_PROGRESS signals by the transport of the result: when the run begins, and when its percentage changes.
-
-    ``senders`` must not be shared with another thread.
+    Sends IN_PROGRESS signals by the sender of the result: when the run ``id`` begins, and when its percentage changes.
     """
 
-    def __init__(self, senders: Senders, entry: Mapping[str, Any], source: str, folder: Path) -> None:
-        self._senders = senders
-        self._entry = entry
-        self._source = source
+    def __init__(self, outbox: Outbox, sender: Sender, id: str, folder: Path) -> None:
+        self._outbox = outbox
+        self._sender = sender
+        self._id = id
+        self._key = f"progress of {id}"
         self._file = ProgressFile(folder)
         self._ended = threading.Event()
         threading.Thread(target=self._run, name="progress", daemon=True).start()
@@ -88,6 +87,7 @@ class Signals:
     def end(self) -> None:
         """End without a further signal, because the result follows."""
         self._ended.set()
+        self._outbox.drop(self._key)
 
     @property
     def over(self) -> bool:
@@ -105,7 +105,6 @@ class Signals:
             if progress["percent"] != reported:
                 self._signal(progress)
                 reported, at = progress["percent"], time.monotonic()
-        self._senders.close()
 
     def _signal(self, progress: Mapping[str, Any]) -> None:
         values: Dict[str, Any] = {"deploy_status": "IN_PROGRESS"}
@@ -113,9 +112,8 @@ class Signals:
             values["deploy_percent"] = progress["percent"]
         if progress["message"]:
             values["deploy_status_reason"] = progress["message"]
-        try:
-            sender = self._senders.of(self._entry, self._source)
-            if sender is not None:
-                sender.send(self._entry["id"], values)
-        except Unreachable:
-            return
+        self._outbox.put(self._key, self._sender.place, lambda: self._send(values))
+
+    def _send(self, values: Mapping[str, Any]) -> None:
+        if not self._ended.is_set():
+            self._sender.send(self._id, values)

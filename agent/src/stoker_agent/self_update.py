@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 import stoker_agent
 from stoker_agent.backoff import Backoff
@@ -25,6 +25,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.drain import Drain, Stopped
 from stoker_agent.files import write
+from stoker_agent.outbox import Outbox
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.web import Limit, Unreachable
 
@@ -36,7 +37,7 @@ _PROGRAM = Limit("the program", 16 * 1024 * 1024)
 _TEST_SECONDS = 60.0
 _TRIES = 5
 _RETRY_SECONDS = 5.0
-_REPORT_SECONDS = 30.0
+_REPORT_PATH = "/agent/v1/upgrade"
 
 
 class UpdateFailed(Exception):
@@ -95,8 +96,9 @@ class Updater:
     ``drain`` waits for the end of active runs before the restart. Their results are on disk then.
     """
 
-    def __init__(self, config: Config, paths: Paths, manager: ServiceManager, drain: Drain) -> None:
+    def __init__(self, config: Config, paths: Paths, manager: ServiceManager, drain: Drain, outbox: Outbox) -> None:
         self._config = config
+        self._outbox = outbox
         self._paths = paths
         self._manager = manager
         self._drain = drain
@@ -108,9 +110,7 @@ class Updater:
 
     def on_document(self, offer: Mapping[str, Any]) -> None:
         """
-        Follow the member ``agent`` of a document. The document proves that this program reaches Stoker.
-
-        Works in a thread of its own.
+        Follow the member ``agent`` of a document, in a thread. The document proves that this program reaches Stoker.
         """
         if self._thread is not None and self._thread.is_alive():
             return
@@ -120,12 +120,11 @@ class Updater:
             else:
                 self._finish(FAILED, "interrupted: the agent ended before its program was replaced")
         record = self._record
-        is_new = bool(offer) and (record is None or offer.get("id") != record.id)
-        if is_new or (record is not None and not record.is_reported):
-            self._thread = threading.Thread(
-                target=self._work, args=(offer if is_new else {},), name="update", daemon=True
-            )
+        if offer and (record is None or offer.get("id") != record.id):
+            self._thread = threading.Thread(target=self._work, args=(offer,), name="update", daemon=True)
             self._thread.start()
+        elif record is not None and not record.is_reported:
+            self._report()
 
     def _is_unconfirmed(self) -> bool:
         return self._record is not None and self._record.state == RESTARTING
@@ -138,8 +137,7 @@ class Updater:
 
     def _work(self, offer: Mapping[str, Any]) -> None:
         try:
-            if offer:
-                self._update(offer)
+            self._update(offer)
         except Stopped:
             _log.info("update.stopped: the agent ends before the update")
             return
@@ -166,7 +164,7 @@ class Updater:
         _write_program(fresh, self._download(str(offer["sha256"])))
         self._test(fresh, str(offer["id"]))
         id = str(offer["id"])
-        self._drain.begin(lambda reason: send_report(self._config, id, "IN_PROGRESS", reason))
+        self._drain.begin(lambda reason: self._post(id, "IN_PROGRESS", reason))
         record = UpdateRecord(
             id, RESTARTING, str(offer["sha256"]), str(program), str(previous), float(offer["seconds"])
         )
@@ -237,14 +235,20 @@ class Updater:
         self._store()
 
     def _report(self) -> None:
-        """Report the state of the last update, until Stoker accepts the report."""
+        """Report the state of the last update."""
         record = self._record
-        if record is None or record.is_reported:
-            return
-        while not send_report(self._config, record.id, record.state, record.reason):
-            threading.Event().wait(_REPORT_SECONDS)
-        self._record = record._replace(is_reported=True)
-        self._store()
+        assert record is not None
+
+        def end(_: Optional[str]) -> None:
+            self._record = record._replace(is_reported=True)
+            self._store()
+
+        self._post(record.id, record.state, record.reason, end)
+
+    def _post(
+        self, id: str, status: str, reason: str, on_answer: Callable[[Optional[str]], None] = lambda _: None
+    ) -> None:
+        self._outbox.post("state of the update", "POST", _REPORT_PATH, _describe(id, status, reason), on_answer)
 
     def _store(self) -> None:
         try:
@@ -254,22 +258,20 @@ class Updater:
             _log.error("update.not_stored: cannot store the state of the update: %s", error)
 
 
-def send_report(config: Config, id: str, status: str, reason: str) -> bool:
-    """Report the state of an update. Return whether Stoker has accepted the report."""
+def report_test(config: Config, id: str) -> None:
+    """Report that this program passes its self-test. Raises Unreachable."""
     channel = Channel(config)
-    program = read_running_program()
-    report = {"id": id, "status": status, "reason": reason[:2000]}
-    if program is not None:
-        report["sha256"] = _digest(program)
-    body = json.dumps(report).encode()
     try:
-        answer = channel.call("POST", "/agent/v1/upgrade", body, {"Content-Type": "application/json"})
-    except Unreachable as error:
-        _log.warning("update.not_reported: cannot report the update: %s", error)
-        return False
+        channel.report("POST", _REPORT_PATH, _describe(id, "IN_PROGRESS", ""))
     finally:
         channel.close()
-    return answer.status in (204, 400)
+
+
+def _describe(id: str, status: str, reason: str) -> Dict[str, str]:
+    """Return the report of the state of an update."""
+    program = read_running_program()
+    report = {"id": id, "status": status, "reason": reason[:2000]}
+    return report if program is None else {**report, "sha256": _digest(program)}
 
 
 def start_guard(paths: Paths, record: Optional[UpdateRecord], is_managed: bool) -> None:

@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from stoker_agent.config import Config, Paths
+from stoker_agent.outbox import Outbox
 from stoker_agent.settings import Settings, keep, take_over
 from stoker_agent.signatures import Verifier
 from stoker_agent.transports import Making, Source, create_source
 
 _log = logging.getLogger("stoker-agent")
+#: The least time between two reports of refused documents.
+_REFUSAL_SECONDS = 60.0
 
 
 class SourceSet:
-    """Creates sources, and replaces them when a document changes the settings."""
+    """
+    Creates sources, and replaces them when a document changes the settings.
+
+    ``credential`` is the key that verifies published documents. Stoker learns of refused ones through ``outbox``.
+    """
 
     def __init__(
-        self, config: Optional[Config], settings: Settings, paths: Paths, verifier: Optional[Verifier]
+        self, config: Optional[Config], settings: Settings, paths: Paths, credential: Optional[str], outbox: Outbox
     ) -> None:
+        self._outbox = outbox
+        self._report_at = 0.0
         self._paths = paths
         self._settings = settings
         #: Whether the current settings could not be stored, for example on a full disk.
         self._unkept = False
         self._enrolled = config is not None
+        verifier = Verifier(credential, paths.state, self._report_refusal) if credential else None
         self._making = Making(config, paths.hooks, settings.polling, settings.ca_file, verifier)
         self._made: Dict[str, Source] = {name: self._make(settings, name) for name in self._names(settings)}
 
@@ -47,6 +58,13 @@ class SourceSet:
         }
         self._settings = now
         return self.sources
+
+    def _report_refusal(self, source: str, reason: str) -> None:
+        """Report a refused document. A forged one fails verification at every poll, so not each refusal is reported."""
+        if time.monotonic() >= self._report_at:
+            self._report_at = time.monotonic() + _REFUSAL_SECONDS
+            body = {"source": source, "reason": reason}
+            self._outbox.post("refusal of a document", "POST", "/agent/v1/refusals", body)
 
     def _names(self, settings: Settings) -> List[str]:
         return settings.usable(self._enrolled)

@@ -16,6 +16,8 @@ from stoker_agent import __version__
 from stoker_agent.proxy import find_proxy
 
 SECONDS = 20.0
+#: The headers of a request with a JSON body.
+JSON = {"Content-Type": "application/json"}
 #: The time limit for connecting, whatever the time limit of the answer.
 _CONNECT_SECONDS = 10.0
 #: Number of hosts with a persistent connection.
@@ -88,6 +90,11 @@ class Answer(NamedTuple):
     def json(self) -> Any:
         """Decode the body. Raises ValueError."""
         return json.loads(self.body)
+
+    @property
+    def refusal(self) -> Optional[str]:
+        """Why the receiver refuses a report for good, or None. 404 and 410 mean that it has no use for the report."""
+        return None if 200 <= self.status < 300 or self.status in (404, 410) else self.summary()
 
     def summary(self) -> str:
         """Return the status and the beginning of the body, for a log line."""

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
-import threading
 import time
 from pathlib import Path
 from typing import Callable, Optional, Sequence, Set
 
-from stoker_agent.channel import Channel
-from stoker_agent.config import Config
 from stoker_agent.files import write
-from stoker_agent.web import Unreachable
+from stoker_agent.outbox import Outbox
 
 _log = logging.getLogger("stoker-agent")
 #: Seconds until the agent tries again to begin a run.
@@ -25,13 +21,12 @@ class WriteProblem:
     """
     Whether the agent can write the files of runs, in the directory ``folder``.
 
-    ``config`` is the enrollment; without it, only the agent's log shows the problem. ``on_change`` is called when a
-    problem begins and ends.
+    Stoker learns of it through ``outbox``. ``on_change`` is called when a problem begins and ends.
     """
 
-    def __init__(self, folder: Path, config: Optional[Config], on_change: Callable[[], None]) -> None:
+    def __init__(self, folder: Path, outbox: Outbox, on_change: Callable[[], None]) -> None:
         self._folder = folder
-        self._config = config
+        self._outbox = outbox
         self._on_change = on_change
         #: For people; empty if there is no problem.
         self.reason = ""
@@ -71,7 +66,7 @@ class WriteProblem:
         if self.reason == before:
             return
         _log.error("run.not_started: no run can start: %s", self.reason)
-        self._reported.clear()
+        self._forget_reports()
         self._on_change()
 
     def clear(self) -> None:
@@ -79,26 +74,25 @@ class WriteProblem:
         if not self.reason:
             return
         self.reason = ""
-        self._reported.clear()
+        self._forget_reports()
         _log.info("run.possible: runs can start again")
         self._on_change()
 
     def report(self, ids: Sequence[str]) -> None:
-        """Report the reason as the progress of runs that wait, in a thread. Best effort."""
-        unreported = [id for id in ids if id not in self._reported]
-        if self._config is None or not unreported:
-            return
-        self._reported.update(unreported)
-        words = (Channel(self._config), unreported, self.reason)
-        threading.Thread(target=_report, args=words, name="problem", daemon=True).start()
-
-
-def _report(channel: Channel, ids: Sequence[str], reason: str) -> None:
-    body = json.dumps({"state": "WAITING", "message": reason}).encode()
-    try:
+        """Report the reason as the progress of runs that wait."""
         for id in ids:
-            channel.call("POST", f"/agent/v1/runs/{id}/progress", body, {"Content-Type": "application/json"})
-    except Unreachable as error:
-        _log.warning("problem.not_reported: cannot report why runs wait: %s", error)
-    finally:
-        channel.close()
+            if id not in self._reported:
+                self._reported.add(id)
+                body = {"state": "WAITING", "message": self.reason}
+                self._outbox.post(_key(id), "POST", f"/agent/v1/runs/{id}/progress", body)
+
+    def _forget_reports(self) -> None:
+        """Send no report that is not true any more."""
+        for id in self._reported:
+            self._outbox.drop(_key(id))
+        self._reported.clear()
+
+
+def _key(id: str) -> str:
+    """Return the key of a run's report in the outbox."""
+    return f"reason why {id} waits"

@@ -6,10 +6,10 @@ import argparse
 
 from stoker_agent.commands import run
 from stoker_agent.config import Paths, Unusable
-from stoker_agent.facts_report import FactsReporter
 
 #: The exit code if all results were reported and some run failed.
 RUNS_FAILED = 3
+_FACTS_SECONDS = 20.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,10 +31,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
     Raises Unusable if no source answers, or if results are left to report.
     """
     agent = run.create_agent(run.read_source_options(options), paths)
-    outcome = agent.once(options.report_seconds)
-    config = run.read_enrollment(paths)
-    if config is not None:
-        FactsReporter(config, paths, lambda: False).report()  # after the runs, which may have changed the facts
+    outcome = agent.once(options.report_seconds, _FACTS_SECONDS)
     print(f"{outcome.runs} runs, {outcome.failed} failed")
     if outcome.unreported:
         raise Unusable(f"{outcome.unreported} results are not reported yet: a later start reports them")

@@ -11,7 +11,8 @@ import stoker_agent
 from stoker_agent import __version__, proxy
 from stoker_agent.config import Paths, Unusable, read
 from stoker_agent.programs import list_builtin
-from stoker_agent.self_update import send_report
+from stoker_agent.self_update import report_test
+from stoker_agent.web import Unreachable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +29,10 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
     proxy.configure(config.proxy, config.no_proxy)
     if not os.access(str(paths.state), os.W_OK):
         raise Unusable(f"cannot write to {paths.state}")
-    if options.update and not send_report(config, options.update, "IN_PROGRESS", ""):
-        raise Unusable(f"{config.url} does not accept this program's report")
+    if options.update:
+        try:
+            report_test(config, options.update)
+        except Unreachable as error:
+            raise Unusable(f"cannot report to {config.url}: {error}") from None
     print(f"stoker-agent {__version__} passes its self-test ({len(list_builtin())} hooks)")
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
@@ -92,12 +93,17 @@ _NOT_ENROLLED = "it is for Stoker's own channel, and this agent is not enrolled"
 
 
 class Senders:
-    """Selects the sender of a result. Reuses connections and tokens. Not safe for use by several threads."""
+    """
+    Selects the sender of a result. Reuses connections and tokens.
+
+    Several threads may select, but only one may send.
+    """
 
     def __init__(self, config: Optional[Config], ca_file: Optional[str] = None) -> None:
         self._channel = None if config is None else Channel(config)
         self._web = Web(ca_file)
         self._sessions: OrderedDict[Login, Session] = OrderedDict()
+        self._lock = threading.Lock()
 
     def of(self, entry: Mapping[str, Any], source: str) -> Optional[Sender]:
         """
@@ -152,8 +158,9 @@ class Senders:
     def _session(self, login: Login) -> Session:
         from stoker_agent.keystone import Session
 
-        session = self._sessions.pop(login, None) or Session(self._web, login)
-        self._sessions[login] = session
-        if len(self._sessions) > _SESSIONS:
-            self._sessions.popitem(last=False)
+        with self._lock:
+            session = self._sessions.pop(login, None) or Session(self._web, login)
+            self._sessions[login] = session
+            if len(self._sessions) > _SESSIONS:
+                self._sessions.popitem(last=False)
         return session

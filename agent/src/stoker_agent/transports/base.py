@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Seq
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.limits import REPORT
 from stoker_agent.signatures import Verifier
-from stoker_agent.web import Answer, Unreachable, Web
+from stoker_agent.web import Unreachable, Web
 
 #: The name of Stoker's channel, which has no section.
 STOKER = "stoker"
@@ -176,13 +176,13 @@ class Sender(Protocol):
     """
     Sends results to one target by one signal transport.
 
-    A sender turns the answer's status into the return value::
+    A sender returns what the answer refuses::
 
         class WebhookSignal:
             place, wants_failure_report, limit = "webhook", False, REPORT
 
             def send(self, id, values):
-                return verdict(self._web.call("POST", self._url, json.dumps(values).encode(), JSON))
+                return self._web.call("POST", self._url, json.dumps(values).encode(), JSON).refusal
     """
 
     #: The target's host. If the target does not answer, its other results wait too.
@@ -216,8 +216,6 @@ class NoSender:
         return self._reason
 
 
-#: The headers of a request with a JSON body.
-JSON = {"Content-Type": "application/json"}
 #: Bytes of a report for the run's id.
 NAME = 128
 
@@ -225,8 +223,3 @@ NAME = 128
 def with_run_id(id: str, values: Mapping[str, Any]) -> Dict[str, Any]:
     """Add the run's id to the result. Stoker detects late results of an earlier run by it; Heat ignores it."""
     return {**values, "deploy_config_id": id}
-
-
-def verdict(answer: Answer) -> Optional[str]:
-    """Return the refusal that a final answer states, or None. 404 and 410 mean that the result is no longer wanted."""
-    return None if 200 <= answer.status < 300 or answer.status in (404, 410) else answer.summary()

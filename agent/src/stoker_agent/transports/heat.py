@@ -9,7 +9,6 @@ from typing import Any, Mapping, Optional
 from stoker_agent.keystone import Login, LoginRejected, Session
 from stoker_agent.limits import REPORT
 from stoker_agent.transports.base import (
-    JSON,
     NAME,
     Document,
     Polled,
@@ -17,10 +16,9 @@ from stoker_agent.transports.base import (
     document,
     parse_json,
     seconds,
-    verdict,
     with_run_id,
 )
-from stoker_agent.web import DOCUMENT, Unreachable, Web
+from stoker_agent.web import DOCUMENT, JSON, Unreachable, Web
 
 
 class Heat(Polled):
@@ -68,6 +66,6 @@ class HeatSignal:
         """Signal the resource. A rejected login is a permanent refusal. See ``Sender``."""
         body = json.dumps(with_run_id(id, values)).encode()
         try:
-            return verdict(self._session.call("orchestration", "POST", self._path, body, JSON))
+            return self._session.call("orchestration", "POST", self._path, body, JSON).refusal
         except LoginRejected as error:
             return str(error)

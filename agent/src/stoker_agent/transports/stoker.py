@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from pathlib import Path
@@ -13,7 +12,7 @@ from stoker_agent.channel import Channel
 from stoker_agent.hook_modes import MODES
 from stoker_agent.limits import REPORT
 from stoker_agent.programs import available
-from stoker_agent.transports.base import JSON, Document, document, parse_json, verdict
+from stoker_agent.transports.base import Document, document, parse_json
 from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
 
 _FIRST_WAIT = 50.0
@@ -115,7 +114,4 @@ class StokerSignal:
 
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
         """Report the result of the run ``id``. Raises Refused if Stoker rejects the key. See ``Sender``."""
-        answer = self._channel.call("POST", f"/agent/v1/runs/{id}/signal", json.dumps(values).encode(), JSON)
-        if answer.status == 401:
-            raise Refused("the server refuses this agent's key")
-        return verdict(answer)
+        return self._channel.report("POST", f"/agent/v1/runs/{id}/signal", values)

@@ -14,7 +14,6 @@ from typing import Any, Dict, Mapping, Optional, Tuple
 from stoker_agent.limits import REPORT
 from stoker_agent.signatures import Verifier
 from stoker_agent.transports.base import (
-    JSON,
     NAME,
     Document,
     Polled,
@@ -22,10 +21,9 @@ from stoker_agent.transports.base import (
     parse_json,
     read_carried,
     seconds,
-    verdict,
     with_run_id,
 )
-from stoker_agent.web import DOCUMENT, Answer, Unreachable, Web, host_of
+from stoker_agent.web import DOCUMENT, JSON, Answer, Unreachable, Web, host_of
 
 #: Identifies an object's state without reading it: by its ETag, else by its modification time.
 _State = Tuple[Optional[str], Optional[str]]
@@ -122,4 +120,4 @@ class UrlSignal:
     def send(self, id: str, values: Mapping[str, Any]) -> Optional[str]:
         """Send the result to the URL. See ``Sender``."""
         body = json.dumps(with_run_id(id, values)).encode()
-        return verdict(self._web.call(self._verb, self._url, body, JSON))
+        return self._web.call(self._verb, self._url, body, JSON).refusal

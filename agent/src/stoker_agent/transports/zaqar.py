@@ -23,7 +23,6 @@ from stoker_agent.transports.base import (
     document,
     parse_json,
     seconds,
-    verdict,
     with_run_id,
 )
 from stoker_agent.web import SECONDS, Answer, Limit, Unreachable, Web, host_of
@@ -208,6 +207,6 @@ class QueueSignal:
         # The Client-ID is the same in each retry of a result, because Zaqar identifies clients by it.
         client = str(uuid.uuid5(uuid.NAMESPACE_URL, id))
         try:
-            return verdict(self._queue.messages("POST", "", body, client))
+            return self._queue.messages("POST", "", body, client).refusal
         except LoginRejected as error:
             return str(error)

@@ -13,11 +13,12 @@ import pytest
 
 from stoker_agent import progress
 from stoker_agent.config import Config
-from stoker_agent.report import Reporter
+from stoker_agent.outbox import Outbox
+from stoker_agent.results import Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Senders
 from support.http_stub import Answering, Asked, Said, answering
-from support.reporters import forget_results
+from support.outboxes import empty
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -63,23 +64,35 @@ def runs(tmp_path: Path) -> Runs:
     return Runs(tmp_path)
 
 
+class Reporter:
+    """Results with an outbox that has begun."""
+
+    def __init__(self, runs: Runs, config: Config | None, longest: float) -> None:
+        self.outbox = Outbox(config, longest)
+        self.senders = Senders(config)
+        self.results = Results(runs, self.outbox, self.senders)
+        self.outbox.start()
+        self.wait = self.outbox.wait
+
+    def end(self) -> None:
+        empty(self.outbox)
+        self.senders.close()
+
+
 @pytest.fixture
 def report(there, world, runs) -> Iterator[Callable[..., Reporter]]:
     """A reporter that has begun."""
-    senders, reporters = [], []
+    reporters: list[Reporter] = []
 
     def one(*, enrolled: bool = True, longest: float = 0.02) -> Reporter:
-        senders.append(Senders(Config(f"{there.url}/stoker", "s", "key") if enrolled else None))
-        reporters.append(Reporter(senders[-1], runs, lambda: None, longest))
-        reporters[-1].start()
+        config = Config(f"{there.url}/stoker", "s", "key") if enrolled else None
+        reporters.append(Reporter(runs, config, longest))
         return reporters[-1]
 
     yield one
     world.held.set()
     for each in reporters:
-        forget_results(each)
-    for each in senders:
-        each.close()
+        each.end()
 
 
 def login(there: Answering) -> dict[str, str]:
@@ -125,8 +138,8 @@ def _told(transport: str) -> dict[str, Any]:
 
 def ended(runs: Runs, reporter: Reporter, id: str, inputs: dict[str, Any], source: str = "cfn", result: Any = RESULT):
     runs.begin(entry(id, inputs), source)
-    reporter.keep(runs.entry(id), result)
-    reporter.announce()
+    reporter.results.keep(runs.entry(id), result)
+    reporter.results.announce(id)
 
 
 def results(there: Answering) -> list[Asked]:
@@ -339,14 +352,15 @@ def test_runs_of_heat_agents_are_adopted(runs, tmp_path):
 
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "ZAQAR_SIGNAL"])
-def test_progress_is_signalled_when_the_percentage_changes(there, tmp_path, monkeypatch, transport):
+def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_path, monkeypatch, transport):
     monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
     monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
     told = entry("c1", {**said(there, transport), "deploy_signal_transport": transport, "deploy_status_aware": "true"})
     assert progress.wants_progress(told)
     file = tmp_path / "progress"
     file.write_text("10 loading\n")
-    telling = progress.Signals(Senders(None), told, "cfn", tmp_path)
+    reporter = report(enrolled=False)
+    telling = progress.Signals(reporter.outbox, reporter.senders.of(told, "cfn"), "c1", tmp_path)
     until(lambda: len(results(there)) == 1)
     file.write_text("10 loading more\n20 there\n")
     until(lambda: len(results(there)) == 2)

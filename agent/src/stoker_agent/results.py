@@ -1,0 +1,212 @@
+"""Results of runs: stored, and reported to their receivers until these accept them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Set
+
+from stoker_agent.failures import failure
+from stoker_agent.limits import fit
+from stoker_agent.outbox import Outbox
+from stoker_agent.programs import inputs
+from stoker_agent.runs import Runs, is_id, source_of, with_source
+from stoker_agent.transports import STOKER, Sender, Senders
+
+_log = logging.getLogger("stoker-agent")
+#: The longest pause until the agent tries again to write to a full disk.
+_DISK_SECONDS = 5.0
+_DISK = "the disk"
+#: A document may be older than the acceptance of a result, so a listed run counts as lost only after this time.
+LOST_SECONDS = 30.0
+
+
+class _Result(NamedTuple):
+    """A result that is not on disk. ``entry`` is the entry of its run, as it is stored."""
+
+    entry: Mapping[str, Any]
+    values: Mapping[str, Any]
+
+
+class Results:
+    """
+    Stores results, and reports them through ``outbox``.
+
+    If the disk is full, the result is reported from memory, and stored as soon as there is room. ``on_taken`` is called
+    after each accepted result, ``on_full`` if a result cannot be stored.
+    """
+
+    def __init__(
+        self,
+        runs: Runs,
+        outbox: Outbox,
+        senders: Senders,
+        on_taken: Callable[[], None] = lambda: None,
+        on_full: Callable[[OSError], None] = lambda _: None,
+    ) -> None:
+        self._runs = runs
+        self._outbox = outbox
+        self._senders = senders
+        self._on_taken = on_taken
+        self._on_full = on_full
+        #: Results that are not on disk, and ids of runs whose acknowledgment is not.
+        self._unstored: Dict[str, _Result] = {}
+        self._unnoted: Set[str] = set()
+        self._storing = threading.Lock()
+        outbox.put("results of an earlier process", _DISK, self._announce_stored)
+
+    def keep(self, entry: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+        """
+        Store a result until it is reported. Without disk space, keep it in memory.
+
+        ``entry`` is the entry of the run with its source, as it is stored.
+        """
+        result = _Result(entry, values)
+        problem = self._store(result)
+        if problem is not None:
+            _log.error("result.not_stored: cannot store the result of %s: %s", entry["id"], problem)
+            self._unstored[entry["id"]] = result
+            self._retry_storing()
+
+    def announce(self, id: str) -> None:
+        """Report the result that was kept for a run."""
+        result = self._unstored.get(id)
+        try:
+            entry = dict(result.entry) if result else self._runs.entry(id)
+        except (OSError, ValueError):
+            entry = {}
+        if not isinstance(entry, dict):
+            entry = {}  # an unreadable entry goes to Stoker's channel, if the agent has one
+        sender = self._senders.of(entry, source_of(entry))
+        self._outbox.put(f"result of {id}", sender.place if sender else _DISK, lambda: self._report(id, sender))
+
+    def holds(self, id: Optional[str] = None) -> bool:
+        """Whether the result of a run, or of any run, is only in memory."""
+        return bool(self._unstored) if id is None else id in self._unstored
+
+    def store_all(self) -> bool:
+        """Try to store what is only in memory. Return whether everything is on disk."""
+        for id, result in list(self._unstored.items()):
+            if self._store(result) is not None:
+                return False
+            self._unstored.pop(id, None)  # absent if it was accepted meanwhile
+        for id in list(self._unnoted):
+            self._note(id)
+        return not self._unnoted
+
+    def _store(self, result: _Result) -> Optional[OSError]:
+        """Store a result. Return the error if that is impossible."""
+        with self._storing:
+            try:
+                self._runs.end(result.entry, result.values)
+            except OSError as error:
+                self._on_full(error)
+                return error
+        return None
+
+    def _retry_storing(self) -> None:
+        self._outbox.put("results in memory", _DISK, self._store_rest, _DISK_SECONDS)
+
+    def _store_rest(self) -> None:
+        if not self.store_all():
+            raise OSError("the disk is full, or cannot be written")
+
+    def _announce_stored(self) -> None:
+        for id in self._runs.list_unreported():
+            self.announce(id)
+
+    def _report(self, id: str, sender: Optional[Sender]) -> None:
+        """Report one result, and record its acknowledgment. Raises Unreachable."""
+        if sender is not None:
+            result = self._unstored.get(id)
+            try:
+                values = result.values if result else self._runs.result(id)
+            except FileNotFoundError:
+                _log.error("result.lost: the files of the run %s were deleted before its report", id)
+                return
+            _send(sender, id, values)
+        self._unstored.pop(id, None)
+        self._note(id)
+        if sender is not None:
+            self._on_taken()
+
+    def _note(self, id: str) -> None:
+        try:
+            self._runs.acknowledge(id)
+            self._unnoted.discard(id)
+        except OSError as error:
+            _log.error("result.not_marked: cannot record that %s was reported: %s", id, error)
+            self._unnoted.add(id)
+            self._retry_storing()
+
+
+def _send(sender: Sender, id: str, values: Mapping[str, Any]) -> None:
+    """Send a result. If it is refused, send a failure instead where the target expects one. Raises Unreachable."""
+    refused = sender.send(id, fit(values, sender.limit))
+    if refused is None:
+        return
+    _log.error("result.refused: the result of %s is refused, and not sent again: %s", id, refused)
+    if sender.wants_failure_report:
+        # The target rejects this result permanently, but must learn that the run has ended.
+        reason = f"The server refused the result: {refused}"
+        sender.send(id, {"deploy_status_reason": reason, "deploy_status_code": 1})
+
+
+class LostResults:
+    """
+    Results that Stoker has accepted and lost, for example because its database was restored from a backup.
+
+    Stoker's document lists a run only until its result was accepted. A document that lists such a run for a while
+    requests the result again. ``active`` are the runs in progress.
+    """
+
+    def __init__(self, runs: Runs, results: Results, active: Mapping[str, object]) -> None:
+        self._runs = runs
+        self._results = results
+        self._active = active
+        self._lock = threading.Lock()
+        #: The entries of the newest document of Stoker, and when the first document in a row listed them.
+        self._entries: Mapping[str, Mapping[str, Any]] = {}
+        self._listed_since: Dict[str, float] = {}
+
+    def observe(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Take the runs of a new document of Stoker, by id."""
+        with self._lock:
+            now = time.monotonic()
+            self._listed_since = {id: self._listed_since.get(id, now) for id in entries}
+            self._entries = entries
+        self.report()
+
+    def report(self) -> None:
+        """Report the results again that Stoker has lost. Called from time to time."""
+        with self._lock:
+            for id, entry in self._entries.items():
+                transport = inputs(entry).get("deploy_signal_transport")
+                if is_id(id) and id not in self._active and transport != "NO_SIGNAL":
+                    self._report(id, entry)
+
+    def _report(self, id: str, entry: Mapping[str, Any]) -> None:
+        """Report the result of a run again if it was accepted long ago, or a failure if the agent does not have it."""
+        folder = self._runs.folder(id)
+        acknowledgment = folder / "acknowledged"
+        age = time.monotonic() - self._listed_since[id]
+        try:
+            if acknowledgment.exists():
+                age = max(age, time.time() - acknowledgment.stat().st_mtime)
+            elif folder.joinpath("entry.json").exists() or not self._runs.has_begun(id) or self._results.holds(id):
+                return  # not accepted yet
+            if age < LOST_SECONDS:
+                return
+            self._listed_since[id] = time.monotonic()
+            if folder.joinpath("result.json").exists():
+                _log.warning("result.requested: Stoker has lost the result of %s, which is reported again", id)
+                acknowledgment.unlink()
+            else:
+                _log.error("result.lost: Stoker has lost the result of %s, and this agent does not have it", id)
+                self._results.keep(with_source(entry, STOKER), failure("The result was lost", 1))
+                acknowledgment.unlink(missing_ok=True)
+        except OSError as error:
+            _log.error("result.not_repeated: cannot report %s again: %s", id, error)
+            return
+        self._results.announce(id)
