@@ -807,17 +807,6 @@ CREATE INDEX ix_cloud_objects_external_id ON cloud_objects (external_id);
 CREATE INDEX ix_cloud_objects_project_id_kind_name ON cloud_objects (project_id, kind, name);
 CREATE INDEX ix_cloud_objects_root_id ON cloud_objects (root_id);
 
--- Objects of a cloud that other objects changed, so that their representation has to be read again.
-CREATE TABLE cloud_refreshes (
-    id varchar(64) NOT NULL PRIMARY KEY,
-    project_id varchar(64) NOT NULL,
-    kind varchar(64) NOT NULL,
-    external_id varchar(255) NOT NULL,
-    -- The earliest time of the reading.
-    due_at bigint NOT NULL
-);
-CREATE INDEX ix_cloud_refreshes_project_id_due_at ON cloud_refreshes (project_id, due_at);
-
 -- How Stoker acts for the owner of a tree of stacks at Keystone: by a trust, or by an application credential.
 CREATE TABLE delegations (
     id varchar(64) NOT NULL PRIMARY KEY,

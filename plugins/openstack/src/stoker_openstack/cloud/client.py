@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from keystoneauth1.adapter import Adapter
     from keystoneauth1.session import Session
 
+#: Nova's microversion of requests that name no other: the newest whose representation of a server has the flavor's id.
+MICROVERSION = "2.42"
 COMPUTE, NETWORK, VOLUME, IMAGE = "compute", "network", "block-storage", "image"
 OBJECT_STORE, KEY_MANAGER, IDENTITY = "object-store", "key-manager", "identity"
 #: The major version of each API; None: the catalog's URL is used unchanged.
@@ -139,16 +141,21 @@ class CloudClient:
             raise _error_of(service, response)
         return response
 
-    def get(self, service: str, path: str, *, query: Any = None, microversion: str | None = None) -> Any:
+    def get(self, service: str, path: str, *, query: Any = None) -> Any:
         """Return the decoded body of a GET request."""
-        answer = self.request(service, "GET", path, query=query, microversion=microversion)
+        answer = self.request(service, "GET", path, query=query)
         with rejecting_malformed():
             return answer.json()
 
-    def find(self, service: str, path: str, key: str, *, microversion: str | None = None) -> dict[str, Any] | None:
+    def discard(self, service: str, path: str) -> None:
+        """Delete an object, which may be gone."""
+        with suppressing(404):
+            self.request(service, "DELETE", path)
+
+    def find(self, service: str, path: str, key: str) -> dict[str, Any] | None:
         """Return the object ``key`` in the answer to a GET request; None if the service has no such object."""
         try:
-            match = self.get(service, path, microversion=microversion)
+            match = self.get(service, path)
         except CloudRefused as error:
             if error.status == 404:
                 return None
@@ -157,15 +164,13 @@ class CloudClient:
             item: dict[str, Any] = match[key] if key else match
             return item
 
-    def list(
-        self, service: str, path: str, key: str, *, query: Any = (), microversion: str | None = None
-    ) -> list[dict[str, Any]]:
+    def list(self, service: str, path: str, key: str, *, query: Any = ()) -> list[dict[str, Any]]:
         """Return all objects of a list, page by page."""
         pairs = list(query.items() if isinstance(query, Mapping) else query)
         items: list[dict[str, Any]] = []
         page = [*pairs, ("limit", _PAGE)]
         while True:
-            body = self.get(service, path, query=page, microversion=microversion)
+            body = self.get(service, path, query=page)
             with rejecting_malformed():
                 items += body[key]
             if len(body[key]) < _PAGE and not _has_next(body, key):
@@ -210,6 +215,8 @@ class CloudClient:
             if service not in self._adapters:
                 version = _VERSIONS[service]
                 options: dict[str, Any] = {"endpoint_override": (access.endpoints or {}).get(service)}
+                if service == COMPUTE:
+                    options["default_microversion"] = MICROVERSION
                 if version is not None and not options["endpoint_override"]:
                     options |= {"min_version": version, "max_version": f"{version}.latest"}
                 self._adapters[service] = Adapter(
@@ -241,6 +248,16 @@ class CloudClient:
             raise self._refuse(ServiceRejected(message, error.http_status)) from None
         except (exceptions.ClientException, OSError) as error:
             raise ServiceUnavailable(f"{NAMES[service]} of the cloud {self.name} does not answer: {error}") from None
+
+
+@contextmanager
+def suppressing(*statuses: int) -> Iterator[None]:
+    """Ignore that a service refuses the request inside with one of these statuses."""
+    try:
+        yield
+    except CloudRefused as error:
+        if error.status not in statuses:
+            raise
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from stoker_openstack.cloud.client import limit_time
 from stoker_openstack.cloud.credentials import CloudLogin
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
 
-#: The kind of objects (``names.NOUNS``) that a value with a constraint names. Key pairs are looked up in another way.
+#: The kind of objects (``nouns.NOUNS``) that a value with a constraint names. Key pairs are looked up in another way.
 _KINDS: Mapping[str, str] = {
     "glance.image": "image",
     "nova.flavor": "flavor",

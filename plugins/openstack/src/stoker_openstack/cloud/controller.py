@@ -18,7 +18,7 @@ from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.status import Status
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.recorder import ERRORS, ERRORS_SINCE, INTERRUPTED, CloudContext, Recorder, without_sent
 from stoker_openstack.model import CloudObject
@@ -28,7 +28,6 @@ from stoker_openstack.store import cloud_objects
 #: reach Neutron or Keystone.
 _MOST_ERRORS, _LONGEST_ERRORS, _LONGEST_PAUSE = 5, timedelta(minutes=3), 10.0
 #: From this status on, an error says nothing about the request.
-INTERNAL_ERROR = 500
 #: Seconds until the second attempt after an outage.
 _AFTER_OUTAGE = 2.0
 _log = structlog.get_logger("stoker.backends")

@@ -19,6 +19,10 @@ class CloudFailure(Exception):
         self.observed = observed
 
 
+#: From this HTTP status on, it is unknown whether a service has carried out a request.
+INTERNAL_ERROR = 500
+
+
 class CloudRefused(CloudFailure):
     """A service rejected a request. ``status``: the HTTP status; ``error_type``: Neutron's name of the error."""
 
@@ -26,12 +30,6 @@ class CloudRefused(CloudFailure):
         super().__init__(message, kind)
         self.status = status
         self.error_type = error_type
-
-    @property
-    def is_quota(self) -> bool:
-        """Whether the request exceeds a quota, which no later attempt changes."""
-        text = f"{self.error_type} {self}".lower()
-        return "quota" in text or "limitexceeded" in text
 
 
 class RetryLater(Exception):

@@ -15,7 +15,7 @@ from stoker_openstack.cloud.drivers.base import Driver, Registry
 from stoker_openstack.cloud.drivers.container import ContainerDriver
 from stoker_openstack.cloud.drivers.image import ImageDriver
 from stoker_openstack.cloud.drivers.keypair import KeypairDriver
-from stoker_openstack.cloud.drivers.network import NEUTRON_KINDS, NeutronDriver
+from stoker_openstack.cloud.drivers.network import NeutronDriver
 from stoker_openstack.cloud.drivers.port import PortDriver
 from stoker_openstack.cloud.drivers.port_forward import PortForwardDriver
 from stoker_openstack.cloud.drivers.relations import FloatingIpAssociationDriver, RouterInterfaceDriver
@@ -31,6 +31,11 @@ from stoker_openstack.cloud.markers import site_id
 from stoker_openstack.cloud.openstack_cloud import OpenStackCloud
 from stoker_openstack.cloud.polling import StatePoller
 from stoker_openstack.cloud.recorder import JOBS, POLL, CloudContext
+from stoker_openstack.cloud.refresh import Refresher
+from stoker_openstack.model import CloudKind
+
+#: The kinds of Neutron's objects that need no driver of their own.
+_PLAIN = (CloudKind.NETWORK, CloudKind.SUBNET, CloudKind.ROUTER, CloudKind.FLOATING_IP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,7 @@ def create_registry() -> Registry:
     drivers: list[Driver] = [
         ServerDriver(),
         KeypairDriver(),
-        *(NeutronDriver(kind) for kind in NEUTRON_KINDS),
+        *(NeutronDriver(kind) for kind in _PLAIN),
         PortDriver(),
         RouterInterfaceDriver(),
         RouterGatewayDriver(),
@@ -98,7 +103,8 @@ def start_openstack(openstack: OpenStack, store: Store, work: Work) -> None:
     credentials, site = openstack.credentials, openstack.site
     late_objects = LateObjects(store, work, credentials, site)
     work.register(LATE_OBJECTS, late_objects.delete, threads=1)
-    context = CloudContext(store, work, credentials, openstack.registry, site, late_objects)
+    refresher = Refresher(store, work, credentials, openstack.registry)
+    context = CloudContext(store, work, credentials, openstack.registry, site, late_objects, refresher)
     controllers = {service: CloudController(context, service) for service in openstack.registry.services}
     Reconciler(store, work, controllers, JOBS).start()
     work.register(POLL, StatePoller(context).poll, threads=2)

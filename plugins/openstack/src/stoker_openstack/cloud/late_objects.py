@@ -25,8 +25,8 @@ from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.credentials import Credentials
 from stoker_openstack.cloud.drivers.base import GIVEN_UP, SENT_AT
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
-from stoker_openstack.cloud.places import Place, place_of
-from stoker_openstack.model import CloudKind, CloudObject
+from stoker_openstack.cloud.nouns import NOUNS, SWEPT
+from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects
 
 #: The kind of the jobs. The key is the id of the root stack, whose credentials a job needs.
@@ -71,7 +71,7 @@ class LateObjects:
         ``is_deleted``: the row was just deleted with its object. Objects whose row was only dropped are kept.
         """
         given_up = item.progress.get(GIVEN_UP)
-        if given_up is None or place_of(item.kind) is None:
+        if given_up is None or item.kind not in SWEPT:
             return
         search = _Search(item.id, item.kind.value, item.root_id, given_up, is_deleted)
         if tx.now - datetime.fromisoformat(given_up) < _SEARCH_TIMES[-1]:
@@ -80,11 +80,8 @@ class LateObjects:
     def delete(self, args: Mapping[str, Any]) -> None:
         """Job: delete the late objects of a resource, and defer the next round."""
         search = _Search(**args)
-        place = place_of(CloudKind(search.kind))
-        if place is None:
-            return
         try:
-            is_conclusive = self._delete(search, place)
+            is_conclusive = self._delete(search)
         except (ServiceUnavailable, ServiceRejected, RetryLater) as error:
             _log.info("late_objects.unknown", object_id=search.id, error=str(error))
             is_conclusive = False
@@ -94,10 +91,10 @@ class LateObjects:
             search = search if isinstance(error, CloudRefused) else replace(search, rounds=len(_SEARCH_TIMES))
         self._store.write(lambda tx: self._continue(tx, search, is_conclusive))
 
-    def _delete(self, search: _Search, place: Place) -> bool:
+    def _delete(self, search: _Search) -> bool:
         """Return whether the row showed which objects are late. The row is read after the list, as in a sweep."""
         client = self._credentials.open(search.root_id).client
-        listed = [item for id, item in place.list_marked(client, self._site) if id == search.id]
+        listed = [item for id, item in NOUNS[search.kind].list_marked(client, self._site) if id == search.id]
         with self._store.read() as tx:
             row = cloud_objects.find(tx, search.id)
         if row is None and not search.is_deleted:
@@ -106,15 +103,15 @@ class LateObjects:
             return row.status is not Status.IN_PROGRESS
         for item in listed:
             if row is None or item["id"] != row.external_id:
-                self._delete_one(search, place, client, item)
+                self._delete_one(search, client, str(item["id"]))
         return True
 
-    def _delete_one(self, search: _Search, place: Place, client: CloudClient, item: Mapping[str, Any]) -> None:
+    def _delete_one(self, search: _Search, client: CloudClient, id: str) -> None:
         try:
-            place.delete(client, item)
-            _log.warning("late_objects.deleted", object_id=search.id, external_id=item["id"])
+            NOUNS[search.kind].delete_whole(client, id)
+            _log.warning("late_objects.deleted", object_id=search.id, external_id=id)
         except CloudRefused as error:  # the next round tries again
-            _log.warning("late_objects.kept", object_id=search.id, external_id=item["id"], error=str(error))
+            _log.warning("late_objects.kept", object_id=search.id, external_id=id, error=str(error))
 
     def _continue(self, tx: Tx, search: _Search, is_conclusive: bool) -> None:
         given_up = datetime.fromisoformat(search.given_up)

@@ -44,7 +44,7 @@ class OpenStackCloud:
         cloud_objects.delete(tx, id)
 
     def _defer(self, tx: Tx, item: CloudObject) -> None:
-        request(self._work, tx, self._registry.drivers[item.kind].service, item.id, JOBS)
+        request(self._work, tx, self._registry.drivers[item.kind].noun.service, item.id, JOBS)
 
 
 def _new(tx: Tx, request: CloudRequest) -> CloudObject:

@@ -30,7 +30,7 @@ from stoker_openstack.cloud.drivers.base import (
 )
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.late_objects import LateObjects
-from stoker_openstack.cloud.refresh import request_refreshes
+from stoker_openstack.cloud.refresh import Refresher
 from stoker_openstack.model import CloudObject
 from stoker_openstack.store import cloud_objects
 
@@ -61,6 +61,7 @@ class CloudContext:
     #: The public id of this site.
     site: str
     late_objects: LateObjects
+    refresher: Refresher
 
     def represent(self, row: CloudObject, observed: Mapping[str, Any] | None) -> Mapping[str, Any]:
         """Return the representation to store: a new one, or without one, the present one."""
@@ -131,7 +132,7 @@ class Recorder:
             changed = replace(row, reason=str(error), progress={**progress, **(notes or {})}, awaits=None)
             self._save(tx, row, changed)
             at = tx.now + timedelta(seconds=error.seconds)
-            args = {"kind": self._context.registry.drivers[item.kind].service, "id": item.id}
+            args = {"kind": self._context.registry.drivers[item.kind].noun.service, "id": item.id}
             self._context.work.defer_once(tx, JOBS.reconcile, item.id, args, at=at)
 
         self._context.store.write(do)
@@ -155,7 +156,7 @@ class Recorder:
             row = self._lock(tx, item)
             if row is not None:
                 cloud_objects.save(tx, replace(row, awaits=None, awaited_since=None))
-                args = {"kind": self._context.registry.drivers[item.kind].service, "id": item.id}
+                args = {"kind": self._context.registry.drivers[item.kind].noun.service, "id": item.id}
                 self._context.work.defer_once(tx, JOBS.reconcile, item.id, args)
 
         self._context.store.write(do)
@@ -177,7 +178,8 @@ class Recorder:
                 awaited_since=tx.now,
             )
             self._save(tx, row, changed)
-            self._poll_soon(tx, row)
+            scope = self._context.credentials.scope(item)
+            self._context.work.defer_by(tx, POLL, scope, {"scope": scope}, tx.now + timedelta(seconds=FIRST_POLL))
 
         self._context.store.write(do)
 
@@ -190,7 +192,7 @@ class Recorder:
                 return
             if change is None:
                 cloud_objects.delete(tx, row.id)
-                self._request_refreshes(tx, row, None)
+                self._context.refresher.request(tx, row)
                 tx.wake(Owner.resource(row.id))
                 self._context.late_objects.expect(tx, row, is_deleted=True)
                 self._context.credentials.end_unused(tx, row.root_id)
@@ -198,7 +200,7 @@ class Recorder:
                 changed = change(row)
                 self._save(tx, row, changed)
                 if changed.status is Status.COMPLETE:
-                    self._request_refreshes(tx, row, changed)
+                    self._context.refresher.request(tx, row)
 
         self._context.store.write(do)
 
@@ -206,15 +208,6 @@ class Recorder:
         cloud_objects.save(tx, changed)
         if (row.status, row.reason) != (changed.status, changed.reason):
             tx.wake(Owner.resource(row.id))
-
-    def _request_refreshes(self, tx: Tx, before: CloudObject, after: CloudObject | None) -> None:
-        if request_refreshes(tx, before, after):
-            self._poll_soon(tx, before)
-
-    def _poll_soon(self, tx: Tx, item: CloudObject) -> None:
-        scope = self._context.credentials.scope(item)
-        at = tx.now + timedelta(seconds=FIRST_POLL)
-        self._context.work.defer_by(tx, POLL, scope, {"scope": scope}, at)
 
     def _lock(self, tx: Tx, item: CloudObject) -> CloudObject | None:
         """Lock the stack, then the row; None if a newer request replaced the action."""

@@ -1,140 +1,116 @@
 """
 Refreshes: representations of objects are read again after an action on another object has changed them.
 
-The action's transaction requests them; the poller reads them with its list calls, so a project still gets at most one
-list call a second. Without it, a template would show the addresses that a server had before its floating IP.
+The action's transaction defers a job for each list that may show a change, such as that of the servers after a floating
+IP was associated. The job stores the representations of all objects of a project in this list. Without it, a template
+would show the addresses that a server had before its floating IP.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Collection, Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
+import structlog
 from msgspec.structs import replace
 
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.status import Status
 from stoker.store.open import Store
 from stoker.store.tx import Tx
+from stoker.work import Work
+from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.credentials import Credentials
 from stoker_openstack.cloud.drivers.base import Registry
-from stoker_openstack.cloud.relations import find_related, is_deleting
-from stoker_openstack.model import CloudKind, CloudObject
-from stoker_openstack.store import cloud_objects, cloud_refreshes
-from stoker_openstack.store.cloud_refreshes import Refresh
+from stoker_openstack.cloud.drivers.server import list_ports
+from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.nouns import NOUNS
+from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+from stoker_openstack.store import cloud_objects
 
+#: The kind of the jobs.
+REFRESH = "cloud.refresh"
+#: The kinds of objects that an action on an object of a kind may change, besides the object itself.
+_CHANGED: Mapping[CloudKind, Collection[CloudKind]] = {
+    CloudKind.VOLUME_ATTACHMENT: (CloudKind.SERVER, CloudKind.VOLUME),
+    CloudKind.FLOATING_IP: (CloudKind.SERVER,),
+    CloudKind.FLOATING_IP_ASSOCIATION: (CloudKind.SERVER, CloudKind.FLOATING_IP),
+    CloudKind.SERVER: (CloudKind.PORT, CloudKind.VOLUME, CloudKind.FLOATING_IP),
+    CloudKind.PORT: (CloudKind.SERVER, CloudKind.FLOATING_IP),
+    CloudKind.ROUTER_INTERFACE: (CloudKind.PORT,),
+    CloudKind.ROUTER_GATEWAY: (CloudKind.ROUTER,),
+    CloudKind.EXTRA_ROUTE_SET: (CloudKind.ROUTER,),
+    CloudKind.PORT_FORWARDING: (CloudKind.FLOATING_IP,),
+    CloudKind.SECURITY_GROUP_RULE: (CloudKind.SECURITY_GROUP,),
+    CloudKind.SUBNET: (CloudKind.NETWORK,),
+}
 #: When objects are read again. Neutron tells Nova of changed addresses some seconds later.
 _SECONDS: Mapping[CloudKind, tuple[float, ...]] = {CloudKind.SERVER: (1.0, 8.0)}
 _USUAL_SECONDS = (1.0,)
-#: Seconds until an object is considered again whose own action is in progress.
-_BUSY = timedelta(seconds=5)
-#: Limit of the refreshes that one list call serves: the ids are in the URL.
-_AT_ONCE = 100
-#: The list (``polling.SOURCES``) that has the objects of a kind.
-_LISTS: Mapping[CloudKind, str] = {
-    CloudKind.SERVER: "servers",
-    CloudKind.VOLUME: "volumes",
-    CloudKind.PORT: "ports",
-    CloudKind.FLOATING_IP: "floatingips",
-    CloudKind.ROUTER: "routers",
-    CloudKind.NETWORK: "networks",
-    CloudKind.SECURITY_GROUP: "security_groups",
-}
-
-
-@dataclass(slots=True)
-class Batch:
-    """The due refreshes of one list, and the rows that they concern."""
-
-    refreshes: list[Refresh] = field(default_factory=list)
-    rows: dict[str, CloudObject] = field(default_factory=dict)
-
-    @property
-    def external_ids(self) -> list[str]:
-        """The ids of the objects at the cloud."""
-        return sorted({str(row.external_id) for row in self.rows.values()})
-
-
-def request_refreshes(tx: Tx, before: CloudObject, after: CloudObject | None) -> bool:
-    """
-    Request refreshes of the objects that an action has changed; return whether there are any.
-
-    The arguments are those of ``find_related``.
-    """
-    related = find_related(tx, before, after)
-    for kind, external_id in sorted(related):
-        for seconds in _SECONDS.get(kind, _USUAL_SECONDS):
-            due_at = tx.now + timedelta(seconds=seconds)
-            cloud_refreshes.add(tx, before.project_id, kind, external_id, due_at)
-    return bool(related)
+#: Seconds until an object is read again whose own action is in progress.
+_BUSY = 5.0
+_log = structlog.get_logger("stoker.backends")
 
 
 class Refresher:
-    """Finds the refreshes that are due, and stores what a list call returned."""
+    """Defers and runs the jobs."""
 
-    def __init__(self, store: Store, registry: Registry) -> None:
+    def __init__(self, store: Store, work: Work, credentials: Credentials, registry: Registry) -> None:
         self._store = store
+        self._work = work
+        self._credentials = credentials
         self._registry = registry
+        work.register(REFRESH, self.refresh, threads=2)
 
-    def find_due(self, project_id: str | None) -> Mapping[str, Batch]:
-        """Return the due refreshes of a project, or of all (None), by the name of the list."""
+    def request(self, tx: Tx, item: CloudObject) -> None:
+        """Request refreshes after an action on an object."""
+        if item.action not in (CloudAction.ENSURE, CloudAction.DELETE):
+            return
+        project_id = None if self._credentials.is_shared else item.project_id
+        for kind in _CHANGED.get(item.kind, ()):
+            if cloud_objects.any_existing(tx, kind, project_id):
+                for seconds in _SECONDS.get(kind, _USUAL_SECONDS):
+                    self._defer(tx, {"kind": kind.value, "project_id": project_id, "seconds": seconds}, seconds)
 
-        def do(tx: Tx) -> dict[str, Batch]:
-            batches: dict[str, Batch] = {}
-            for refresh in cloud_refreshes.first(tx, project_id, _AT_ONCE):
-                if refresh.due_at <= tx.now:
-                    self._sort(tx, refresh, batches)
-            return batches
+    def refresh(self, args: Mapping[str, Any]) -> None:
+        """
+        Job: store the representations of all objects of a list.
 
+        An object whose own action is in progress, or begins meanwhile, keeps its representation for now.
+        """
+        kind = CloudKind(args["kind"])
         with self._store.read() as tx:
-            first = cloud_refreshes.first(tx, project_id, 1)
-            if not first or first[0].due_at > tx.now:
-                return {}
-        return self._store.write(do)
+            rows = _rows(tx, kind, args["project_id"])
+        try:
+            listed = self._list(kind, rows)
+        except (RetryLater, ServiceUnavailable, ServiceRejected) as error:
+            _log.info("cloud_refresh.failed", kind=kind.value, error=str(error))
+            self._store.write(lambda tx: self._defer(tx, args, _BUSY))
+            return
+        current = [row for row in rows if str(row.external_id) in listed]
+        if not all([self._store_row(row, listed[str(row.external_id)]) for row in current]):
+            self._store.write(lambda tx: self._defer(tx, args, _BUSY))
 
-    def next_due(self, tx: Tx, project_id: str | None) -> datetime | None:
-        """Return when the next refresh is due; None without one."""
-        first = cloud_refreshes.first(tx, project_id, 1)
-        return first[0].due_at if first else None
+    def _defer(self, tx: Tx, args: Mapping[str, Any], seconds: float) -> None:
+        key = f"{args['kind']}:{args['seconds']}:{args['project_id'] or ''}"
+        self._work.defer_by(tx, REFRESH, key, args, tx.now + timedelta(seconds=seconds))
 
-    def store(self, batch: Batch, listed: Mapping[str, Mapping[str, Any]]) -> None:
-        """
-        Store the representations of a list call, by id, and end the refreshes.
+    def _list(self, kind: CloudKind, rows: Sequence[CloudObject]) -> Mapping[str, Mapping[str, Any]]:
+        """List the objects by id, with the first login that is valid; none without a valid login."""
+        for root_id in dict.fromkeys(row.root_id for row in rows):
+            try:
+                return _read(self._credentials.open(root_id).client, kind, rows)
+            except CloudFailure as error:
+                if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
+                    raise RetryLater(str(error), _BUSY) from None
+                _log.info("cloud_refresh.refused", root_id=root_id, error=str(error))
+        return {}
 
-        An object whose own action began meanwhile keeps its representation and its refreshes.
-        """
-        busy = {row.external_id for row in batch.rows.values() if not self._store_row(row, listed)}
-
-        def end(tx: Tx) -> None:
-            cloud_refreshes.delete(tx, [item.id for item in batch.refreshes if item.external_id not in busy])
-            for item in batch.refreshes:
-                if item.external_id in busy:
-                    _postpone(tx, item)
-
-        self._store.write(end)
-
-    def drop(self, batch: Batch) -> None:
-        """End refreshes that no credentials permit."""
-        self._store.write(lambda tx: cloud_refreshes.delete(tx, [item.id for item in batch.refreshes]))
-
-    def _sort(self, tx: Tx, refresh: Refresh, batches: dict[str, Batch]) -> None:
-        """Add a due refresh to the batch of its list, unless the objects are gone or busy."""
-        rows = cloud_objects.of_external_id(tx, refresh.project_id, refresh.kind, refresh.external_id)
-        rows = [row for row in rows if not is_deleting(row)]
-        if not rows:
-            cloud_refreshes.delete(tx, [refresh.id])
-        elif any(row.status is Status.IN_PROGRESS for row in rows):
-            _postpone(tx, refresh)
-        else:
-            batch = batches.setdefault(_LISTS[refresh.kind], Batch())
-            batch.refreshes.append(refresh)
-            batch.rows.update({row.id: row for row in rows})
-
-    def _store_row(self, row: CloudObject, listed: Mapping[str, Mapping[str, Any]]) -> bool:
-        """Store the representation of one object; return False if an action on the object began meanwhile."""
-        observed = listed.get(str(row.external_id))
-        if observed is None:
-            return True
+    def _store_row(self, row: CloudObject, observed: Mapping[str, Any]) -> bool:
+        """Store the representation of one object; return False if an action on the object is in progress."""
+        if row.status is Status.IN_PROGRESS:
+            return False
         merged = self._registry.drivers[row.kind].represent({**row.observed, **observed})
         if merged == row.observed:
             return True
@@ -150,5 +126,16 @@ class Refresher:
         return self._store.write(do)
 
 
-def _postpone(tx: Tx, refresh: Refresh) -> None:
-    cloud_refreshes.save(tx, replace(refresh, due_at=tx.now + _BUSY))
+def _read(client: CloudClient, kind: CloudKind, rows: Sequence[CloudObject]) -> dict[str, dict[str, Any]]:
+    """List the objects by id, of servers only those of ``rows``, with their ports."""
+    listed = {str(item["id"]): item for item in NOUNS[kind].list(client)}
+    if kind is not CloudKind.SERVER:
+        return listed
+    ports = list_ports(client, [row.external_id for row in rows if row.external_id in listed])
+    return {id: {**listed[id], **own} for id, own in ports.items()}
+
+
+def _rows(tx: Tx, kind: CloudKind, project_id: str | None) -> list[CloudObject]:
+    """Return the objects of a kind that the cloud has and that stay, of one project or of all (None)."""
+    rows = cloud_objects.existing(tx, kind, project_id)
+    return [row for row in rows if not (row.action is CloudAction.DELETE and row.status is Status.IN_PROGRESS)]

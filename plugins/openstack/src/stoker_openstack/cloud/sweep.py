@@ -17,7 +17,7 @@ from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.credentials import SiteCredentials
 from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.errors import CloudFailure, RetryLater
-from stoker_openstack.cloud.places import PLACES, Place
+from stoker_openstack.cloud.nouns import NOUNS, SWEPT, Noun
 from stoker_openstack.store import cloud_objects, delegations
 
 _ERRORS = (CloudFailure, RetryLater, ServiceRejected, ServiceUnavailable)
@@ -35,15 +35,16 @@ def collect_all(
 
 def collect(store: Store, client: CloudClient, site: str, *, dry_run: bool) -> Iterator[CollectedObject]:
     """Delete the objects, and yield each one. ``site`` is the public id of this site; ``dry_run``: delete nothing."""
-    for place in PLACES:
+    for kind in SWEPT:
+        noun, word = NOUNS[kind], kind.replace("_ip", " IP").replace("_", " ")
         try:
-            orphans = _orphans(store, client, place, site)
+            orphans = _orphans(store, client, noun, site)
         except _ERRORS as error:
-            yield CollectedObject(f"{place.noun}s of the cloud {client.name}", str(error))
+            yield CollectedObject(f"{word}s of the cloud {client.name}", str(error))
             continue
         for item in orphans:
-            description = f"{place.noun} {item.get('name') or ''} ({item['id']}) of the cloud {client.name}"
-            yield _attempt(description, partial(place.delete, client, item), dry_run=dry_run)
+            description = f"{word} {item.get('name') or ''} ({item['id']}) of the cloud {client.name}"
+            yield _attempt(description, partial(noun.delete_whole, client, str(item["id"])), dry_run=dry_run)
 
 
 def _collect_delegated(
@@ -92,8 +93,8 @@ def _attempt(what: str, delete: Callable[[], str | None], *, dry_run: bool) -> C
         return CollectedObject(what, str(error))
 
 
-def _orphans(store: Store, client: CloudClient, place: Place, site: str) -> list[dict[str, Any]]:
-    marked = list(place.list_marked(client, site))
+def _orphans(store: Store, client: CloudClient, noun: Noun, site: str) -> list[dict[str, Any]]:
+    marked = list(noun.list_marked(client, site))
     with store.read() as tx:
         present = cloud_objects.known_ids(tx, {resource_id for resource_id, _ in marked})
     return [item for resource_id, item in marked if resource_id not in present]

@@ -12,11 +12,14 @@ from stoker_openstack.model import CloudKind, CloudObject
 
 _OBJECTS = Repository(CloudObject, "cloud_objects", fixed=("kind", "project_id", "root_id"))
 _PENDING = sql("SELECT id FROM cloud_objects WHERE status = 'IN_PROGRESS' AND awaits IS NULL AND kind @in(kinds)")
-_AWAITING = _OBJECTS.select("status = 'IN_PROGRESS' AND awaits IS NOT NULL ORDER BY id")
-_AWAITING_IN_PROJECT = _OBJECTS.select(
-    "status = 'IN_PROGRESS' AND awaits IS NOT NULL AND project_id = :project_id ORDER BY id"
+#: In one project, or in all (NULL).
+_IN_SCOPE = "project_id = coalesce(:project_id, project_id)"
+_AWAITING = _OBJECTS.select(f"status = 'IN_PROGRESS' AND awaits IS NOT NULL AND {_IN_SCOPE} ORDER BY id")
+_EXISTING = _OBJECTS.select(f"kind = :kind AND external_id IS NOT NULL AND {_IN_SCOPE} ORDER BY id")
+_ANY_EXISTING = sql(
+    "SELECT id FROM cloud_objects WHERE kind = :kind AND external_id IS NOT NULL"
+    " AND project_id = coalesce(:project_id, project_id) LIMIT 1"
 )
-_EXISTING = _OBJECTS.select("kind = :kind AND external_id IS NOT NULL")
 _KNOWN = sql("SELECT id FROM cloud_objects WHERE id @in(ids)")
 _ANY_OF_ROOT = sql("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
 #: Columns that always are encrypted: they may contain passwords, private keys and user data.
@@ -72,14 +75,17 @@ def pending(tx: Tx, kinds: Collection[CloudKind]) -> list[str]:
 
 def awaiting(tx: Tx, project_id: str | None) -> list[CloudObject]:
     """Return the objects that are polled, of one project or of all (None)."""
-    if project_id is None:
-        return _OBJECTS.all(tx, _AWAITING, {})
-    return _OBJECTS.all(tx, _AWAITING_IN_PROJECT, {"project_id": project_id})
+    return _OBJECTS.all(tx, _AWAITING, {"project_id": project_id})
 
 
-def existing(tx: Tx, kind: CloudKind) -> list[CloudObject]:
-    """Return all objects of a kind that have an id at the cloud."""
-    return _OBJECTS.all(tx, _EXISTING, {"kind": kind.value})
+def existing(tx: Tx, kind: CloudKind, project_id: str | None) -> list[CloudObject]:
+    """Return the objects of a kind that have an id at the cloud, of one project or of all (None)."""
+    return _OBJECTS.all(tx, _EXISTING, {"kind": kind.value, "project_id": project_id})
+
+
+def any_existing(tx: Tx, kind: CloudKind, project_id: str | None) -> bool:
+    """Return whether ``existing`` returns any object."""
+    return tx.execute_fast(_ANY_EXISTING, {"kind": kind.value, "project_id": project_id}) is not None
 
 
 def known_ids(tx: Tx, ids: Collection[str]) -> set[str]:

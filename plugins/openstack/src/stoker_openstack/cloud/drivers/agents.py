@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from stoker_openstack.cloud.client import NETWORK
+from stoker_openstack.cloud.client import NETWORK, suppressing
 from stoker_openstack.cloud.drivers.base import Run
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.model import CloudKind
@@ -43,10 +42,10 @@ def assign_agents(run: Run) -> None:
         present = {str(agent["id"]) for agent in body["agents"]}
         # Neutron refuses a second agent for most routers, so the first one goes before.
         for agent in sorted(present - set(desired)):
-            with _suppress(_CONFLICT, _NOT_FOUND):
+            with suppressing(_CONFLICT, _NOT_FOUND):
                 run.client.request(NETWORK, "DELETE", f"/agents/{agent}/{assignment.agent_path}/{run.external_id}")
         for agent in (agent for agent in desired if agent not in present):
-            with _suppress(_CONFLICT):
+            with suppressing(_CONFLICT):
                 path = f"/agents/{agent}/{assignment.agent_path}"
                 run.client.request(NETWORK, "POST", path, {assignment.id_key: run.external_id})
     except CloudRefused as error:
@@ -54,13 +53,3 @@ def assign_agents(run: Run) -> None:
             text = f"Property {assignment.name} needs existing agents, and the role of an administrator at the cloud"
             raise CloudFailure(f"{text}: {error}", error.kind) from None
         raise
-
-
-@contextmanager
-def _suppress(*statuses: int) -> Iterator[None]:
-    """Ignore that an agent already has, or no longer has, the object."""
-    try:
-        yield
-    except CloudRefused as error:
-        if error.status not in statuses:
-            raise

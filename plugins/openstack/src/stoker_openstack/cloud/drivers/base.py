@@ -20,6 +20,7 @@ from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.names import NameResolver, not_found
+from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 
 #: Keys of ``CloudObject.progress``: when a create request was sent whose answer is not stored yet; since when the
@@ -36,6 +37,8 @@ _SETTLING = timedelta(seconds=15)
 _CONFLICT_LIMIT, _CONFLICT_PAUSE = timedelta(minutes=2), 2.0
 #: Specification keys for the driver itself.
 OWN_PREFIX = "stoker:"
+#: The fault of a broken object whose service gives no reason.
+UNKNOWN_FAULT = '"Unknown"'
 
 
 class Done(Struct, frozen=True):
@@ -48,7 +51,7 @@ class Done(Struct, frozen=True):
 @dataclass(frozen=True, slots=True)
 class Wait:
     """
-    The cloud carries out a request. ``source`` names the list in which the object is polled (``polling.SOURCES``).
+    The cloud carries out a request. ``source`` names the list in which the object is polled (the key of a noun).
 
     ``polled_id`` is its id there, if it differs from the external id.
     """
@@ -86,6 +89,11 @@ class Run:
         return self.object.progress
 
     @property
+    def name(self) -> str:
+        """The name of the object at the cloud."""
+        return str(self.specification.get("name") or self.object.name)
+
+    @property
     def external_id(self) -> str:
         """The id of the object at the cloud, which must exist."""
         assert self.object.external_id is not None
@@ -113,21 +121,34 @@ DUE, STILL_WAITING = Judgement(is_due=True), Judgement()
 
 
 class Driver(ABC):
-    """A driver of one kind of objects."""
+    """
+    A driver of one kind of objects, which its noun finds and deletes.
+
+    A driver of objects that no list has, such as the interfaces of a router, replaces ``read``, ``find_created`` and
+    ``delete``.
+    """
 
     kind: CloudKind
-    #: The service that has the objects.
-    service: str
-    #: What Heat calls the objects in errors.
-    title: str
+    noun: Noun
 
     def act(self, run: Run) -> Result:
         """
-        Continue the action in progress.
+        Continue the action in progress. A refusal that may pass lets it wait for two minutes.
 
         Raises CloudFailure if the action failed, RetryLater, ServiceUnavailable, and ServiceRejected for the login.
         """
-        action = run.object.action
+        try:
+            return self._act(run, run.object.action)
+        except CloudRefused as error:
+            if self.may_pass(run, error):
+                _await_state(run, error)
+            raise
+
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        """Return whether a service refused a request only for the present state of the object."""
+        return error.status == 409 and run.object.action is CloudAction.DELETE
+
+    def _act(self, run: Run, action: CloudAction) -> Result:
         if action is CloudAction.ENSURE:
             return self.ensure(run)
         if action is CloudAction.DELETE:
@@ -136,7 +157,7 @@ class Driver(ABC):
             return self.adopt(run)
         observed = self.read(run) if run.object.external_id else None
         if observed is None:
-            raise not_found(self.title, run.object.external_id or run.object.name)
+            raise not_found(self.noun.title, run.object.external_id or run.object.name)
         if action is CloudAction.CHECK:
             return self.check(run, observed)
         return self.carry_out(run, observed, action)
@@ -145,7 +166,7 @@ class Driver(ABC):
         """Take over the object with the external id. Sends no request that changes the object."""
         observed = self.read(run)
         if observed is None:
-            raise not_found(self.title, run.external_id)
+            raise not_found(self.noun.title, run.external_id)
         return self.check(run, observed)
 
     def ensure(self, run: Run) -> Result:
@@ -154,7 +175,7 @@ class Driver(ABC):
         if run.object.external_id is not None:
             observed = self.read(run)
             if observed is None and run.object.observed_generation > 0:
-                raise not_found(self.title, run.object.external_id)
+                raise not_found(self.noun.title, run.object.external_id)
         if observed is None and SENT_AT in run.progress:
             observed = self._find_sent(run)
         if observed is None:
@@ -174,13 +195,7 @@ class Driver(ABC):
         except CloudRefused as error:
             if error.status == 404:
                 return Done(is_gone=True)
-            if error.status == 409 or self.is_transient(error):
-                await_state(run, error)
             raise
-
-    def is_transient(self, error: CloudRefused) -> bool:
-        """Return whether a refused deletion may succeed later, besides status 409."""
-        return False
 
     def _find_sent(self, run: Run) -> Mapping[str, Any] | None:
         """Find the object of an earlier create request whose answer was lost."""
@@ -194,12 +209,32 @@ class Driver(ABC):
         return None
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        """Fail if the object is broken."""
-        return Done(observed)
+        """Fail if the object is broken; wait while the service changes it."""
+        self.refuse_broken(observed)
+        return self.wait(observed=observed) if self.is_changing(observed) else Done(observed)
+
+    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
+        """Raise CloudFailure with Heat's text if the service says that the object is broken."""
+        fault = self.fault_of(observed)
+        if fault is not None:
+            text = f"Went to status {observed['status']} due to {fault}"
+            raise CloudFailure(text, "ResourceInError", observed=observed)
+
+    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
+        """Return what the service says of a broken object, in quotation marks; None if the object is not broken."""
+        return None
+
+    def is_changing(self, observed: Mapping[str, Any]) -> bool:
+        """Return whether the service is changing the object."""
+        return False
+
+    def wait(self, reason: str = "", *, observed: Mapping[str, Any] | None = None) -> Wait:
+        """Return that the object is polled in the list of its noun."""
+        return Wait(self.noun.key, reason, observed)
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         """Continue an action that only some kinds have."""
-        raise CloudFailure(f"A {self.title} has no action {action.value.upper()}.")
+        raise CloudFailure(f"A {self.noun.title} has no action {action.value.upper()}.")
 
     def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return what is stored of a service's representation."""
@@ -211,27 +246,31 @@ class Driver(ABC):
 
         Raises CloudFailure if the action failed.
         """
-        return DUE
+        if observed is None:
+            return DUE
+        self.refuse_broken(observed)
+        return STILL_WAITING if self.is_changing(observed) else DUE
 
-    @abstractmethod
     def read(self, run: Run) -> Mapping[str, Any] | None:
         """Return the object with the external id; None if the cloud has none."""
+        return self.noun.find(run.client, run.external_id)
 
-    @abstractmethod
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         """Return the object with the marker of the resource, which an earlier request created; None without one."""
+        return self.noun.find_marked(run.client, run.marker, {"name": run.name})
 
     @abstractmethod
     def create(self, run: Run) -> Result:
         """Send the create request and record its answer with ``Run.record_created``."""
 
-    @abstractmethod
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        """Change the object to its specification."""
+        """Change the object to its specification; without an own implementation, the object cannot be changed."""
+        return Done(observed)
 
-    @abstractmethod
     def delete(self, run: Run) -> Result:
         """Delete the object with the external id."""
+        self.noun.delete(run.client, run.external_id)
+        return Done(is_gone=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,12 +281,12 @@ class Registry:
 
     def of_service(self, service: str) -> list[CloudKind]:
         """Return the kinds of objects that a service has."""
-        return [kind for kind, driver in self.drivers.items() if driver.service == service]
+        return [kind for kind, driver in self.drivers.items() if driver.noun.service == service]
 
     @property
     def services(self) -> list[str]:
         """All services."""
-        return sorted({driver.service for driver in self.drivers.values()})
+        return sorted({driver.noun.service for driver in self.drivers.values()})
 
 
 def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
@@ -255,7 +294,7 @@ def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
 
 
-def await_state(run: Run, error: CloudRefused) -> None:
+def _await_state(run: Run, error: CloudRefused) -> None:
     """
     Let the action wait, because the service refused a request only for the present state of the object.
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from stoker_openstack.cloud.client import OBJECT_STORE
+from stoker_openstack.cloud.client import OBJECT_STORE, suppressing
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run
-from stoker_openstack.cloud.errors import CloudRefused
+from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudKind
 
 _MARKER = "x-container-meta-stoker"
@@ -17,19 +17,19 @@ _MARKER = "x-container-meta-stoker"
 class ContainerDriver(Driver):
     """The driver of containers."""
 
-    kind, service, title = CloudKind.CONTAINER, OBJECT_STORE, "Container"
+    kind, noun = CloudKind.CONTAINER, Noun("Container", OBJECT_STORE)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         return _head(run, run.external_id)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        headers = _head(run, _name(run))
-        return {**headers, "id": _name(run)} if headers and headers.get(_MARKER) == run.marker.text else None
+        headers = _head(run, run.name)
+        return {**headers, "id": run.name} if headers and headers.get(_MARKER) == run.marker.text else None
 
     def create(self, run: Run) -> Result:
-        _put(run, _name(run))
-        created = _head(run, _name(run)) or {}
-        run.record_created(_name(run), created)
+        _put(run, run.name)
+        created = _head(run, run.name) or {}
+        run.record_created(run.name, created)
         return Done(created)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
@@ -40,13 +40,9 @@ class ContainerDriver(Driver):
         path = _path(run.external_id)
         if run.specification.get("stoker:purge_on_delete"):
             for entry in run.client.get(OBJECT_STORE, f"{path}?format=json"):
-                _delete(run, f"{path}/{quote(str(entry['name']))}")
+                run.client.discard(OBJECT_STORE, f"{path}/{quote(str(entry['name']))}")
         run.client.request(OBJECT_STORE, "DELETE", path)
         return Done(is_gone=True)
-
-
-def _name(run: Run) -> str:
-    return str(run.specification.get("name") or run.object.name)
 
 
 def _path(name: str) -> str:
@@ -63,18 +59,7 @@ def _put(run: Run, name: str) -> None:
 
 
 def _head(run: Run, name: str) -> dict[str, Any] | None:
-    try:
+    with suppressing(404):
         answer = run.client.request(OBJECT_STORE, "HEAD", _path(name))
-    except CloudRefused as error:
-        if error.status == 404:
-            return None
-        raise
-    return {**{key.lower(): value for key, value in answer.headers.items()}, "stoker:url": answer.url}
-
-
-def _delete(run: Run, path: str) -> None:
-    try:
-        run.client.request(OBJECT_STORE, "DELETE", path)
-    except CloudRefused as error:
-        if error.status != 404:
-            raise
+        return {**{key.lower(): value for key, value in answer.headers.items()}, "stoker:url": answer.url}
+    return None

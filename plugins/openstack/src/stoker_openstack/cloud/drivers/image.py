@@ -10,36 +10,32 @@ from stoker_openstack.cloud.client import IMAGE
 from stoker_openstack.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
+    UNKNOWN_FAULT,
     Done,
+    Driver,
     Judgement,
     Result,
     Run,
-    Wait,
     body_of,
     is_same,
 )
-from stoker_openstack.cloud.drivers.stated import StatedDriver
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
-from stoker_openstack.model import RESOURCE_KEY, SITE_KEY, CloudKind, CloudObject
+from stoker_openstack.cloud.errors import CloudFailure
+from stoker_openstack.cloud.nouns import NOUNS
+from stoker_openstack.model import CloudKind, CloudObject
 
-_IMAGES, _PATCH = "images", {"Content-Type": "application/openstack-images-v2.1-json-patch"}
+_PATCH = {"Content-Type": "application/openstack-images-v2.1-json-patch"}
 _BROKEN = ("killed", "deleted", "pending_delete")
 #: Note: the download was requested.
 _IMPORTED = "imported"
 
 
-class ImageDriver(StatedDriver):
+class ImageDriver(Driver):
     """The driver of images."""
 
-    kind, service, title = CloudKind.IMAGE, IMAGE, "Image"
-
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        return run.client.find(IMAGE, f"/images/{run.external_id}", "")
+    kind, noun = CloudKind.IMAGE, NOUNS["image"]
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        query = {RESOURCE_KEY: run.marker.resource_id, SITE_KEY: run.marker.site}
-        images = run.client.list(IMAGE, "/images", _IMAGES, query=query)
-        return images[0] if images else None
+        return self.noun.find_marked(run.client, run.marker, run.marker.metadata)
 
     def create(self, run: Run) -> Result:
         body = {**_members(run), **run.marker.metadata}
@@ -50,9 +46,9 @@ class ImageDriver(StatedDriver):
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         self.refuse_broken(observed)
         if observed["status"] == "queued" and run.specification.get("stoker:location"):
-            return Wait(_IMAGES, observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
-        if observed["status"] in ("importing", "saving", "uploading"):
-            return Wait(_IMAGES, observed=observed)
+            return self.wait(observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
+        if self.is_changing(observed):
+            return self.wait(observed=observed)
         members = _members(run)
         changes = [
             {"op": "replace" if key in observed else "add", "path": f"/{key}", "value": value}
@@ -66,15 +62,11 @@ class ImageDriver(StatedDriver):
         _set_active(run, observed)
         return Done(self.read(run))
 
-    def delete(self, run: Run) -> Result:
-        run.client.request(IMAGE, "DELETE", f"/images/{run.external_id}")
-        return Done(is_gone=True)
+    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
+        return UNKNOWN_FAULT if observed["status"] in _BROKEN else None
 
-    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
-        if observed["status"] in _BROKEN:
-            raise CloudFailure(
-                f'Went to status {observed["status"]} due to "Unknown"', "ResourceInError", observed=observed
-            )
+    def is_changing(self, observed: Mapping[str, Any]) -> bool:
+        return observed["status"] in ("importing", "saving", "uploading")
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if observed is None:
@@ -92,7 +84,7 @@ class ImageDriver(StatedDriver):
         body = {"method": {"name": "web-download", "uri": location}}
         run.client.request(IMAGE, "POST", f"/images/{run.external_id}/import", body)
         run.note(**{_IMPORTED: True})
-        return Wait(_IMAGES)
+        return self.wait()
 
 
 def _members(run: Run) -> dict[str, Any]:
@@ -109,11 +101,7 @@ def _set_members(run: Run, image: Mapping[str, Any]) -> None:
     for member in sorted(set(wanted) - present):
         run.client.request(IMAGE, "POST", path, {"member": member})
     for member in sorted(present - set(wanted)):
-        try:
-            run.client.request(IMAGE, "DELETE", f"{path}/{member}")
-        except CloudRefused as error:
-            if error.status != 404:
-                raise
+        run.client.discard(IMAGE, f"{path}/{member}")
 
 
 def _set_active(run: Run, image: Mapping[str, Any]) -> None:

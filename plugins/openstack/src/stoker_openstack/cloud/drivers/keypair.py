@@ -8,7 +8,7 @@ from typing import Any
 
 from stoker_openstack.cloud.client import COMPUTE
 from stoker_openstack.cloud.drivers.base import SENT_AT, Done, Driver, Result, Run, body_of
-from stoker_openstack.cloud.drivers.server_request import MICROVERSION
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudKind
 
 #: Nova's clock may be slow by this time.
@@ -18,10 +18,10 @@ _CLOCK_DIFFERENCE = timedelta(seconds=5)
 class KeypairDriver(Driver):
     """The driver of key pairs."""
 
-    kind, service, title = CloudKind.KEYPAIR, COMPUTE, "Key"
+    kind, noun = CloudKind.KEYPAIR, NOUNS["keypair"]
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        match = run.client.find(COMPUTE, f"/os-keypairs/{run.external_id}", "keypair", microversion=MICROVERSION)
+        match = super().read(run)
         # Only the answer to the create request has the private key.
         return {**run.object.observed, **match} if match else None
 
@@ -31,30 +31,19 @@ class KeypairDriver(Driver):
 
         A generated one is deleted, because its private key was lost, unless it is older than the request.
         """
-        match = run.client.find(COMPUTE, f"/os-keypairs/{_name(run)}", "keypair", microversion=MICROVERSION)
+        match = self.noun.find(run.client, run.name)
         public_key = run.specification.get("public_key")
         if match is None or public_key:
             is_same_key = match is not None and match["public_key"].strip() == str(public_key).strip()
             return {**match, "id": match["name"]} if match and is_same_key else None
         created_at = datetime.fromisoformat(match["created_at"]).replace(tzinfo=UTC)
         if created_at > datetime.fromisoformat(run.progress[SENT_AT]) - _CLOCK_DIFFERENCE:
-            run.client.request(COMPUTE, "DELETE", f"/os-keypairs/{_name(run)}", microversion=MICROVERSION)
+            self.noun.delete(run.client, run.name)
         return None
 
     def create(self, run: Run) -> Result:
-        body = {**body_of(run.specification), "name": _name(run)}
-        answer = run.client.request(COMPUTE, "POST", "/os-keypairs", {"keypair": body}, microversion=MICROVERSION)
+        body = {**body_of(run.specification), "name": run.name}
+        answer = run.client.request(COMPUTE, "POST", "/os-keypairs", {"keypair": body})
         created = answer.json()["keypair"]
         run.record_created(created["name"], created)
         return Done(created)
-
-    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        return Done(observed)
-
-    def delete(self, run: Run) -> Result:
-        run.client.request(COMPUTE, "DELETE", f"/os-keypairs/{run.external_id}", microversion=MICROVERSION)
-        return Done(is_gone=True)
-
-
-def _name(run: Run) -> str:
-    return str(run.specification.get("name") or run.object.name)

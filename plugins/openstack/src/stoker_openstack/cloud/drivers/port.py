@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker_openstack.cloud.client import NETWORK
-from stoker_openstack.cloud.drivers.base import Result, Run, await_state
-from stoker_openstack.cloud.drivers.network import NeutronDriver, NeutronKind, find_marked
+from stoker_openstack.cloud.client import suppressing
+from stoker_openstack.cloud.drivers.base import Result, Run
+from stoker_openstack.cloud.drivers.network import NeutronDriver, find_marked
 from stoker_openstack.cloud.errors import CloudRefused
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.model import CloudKind
 
-_PORTS = NeutronKind(CloudKind.PORT, "Port", "port", "/ports", frozenset({"network_id", "tenant_id", "project_id"}))
 _OTHERS = "stoker:takes_over_from"
 
 
@@ -20,27 +19,22 @@ class PortDriver(NeutronDriver):
     """The driver of ports."""
 
     def __init__(self) -> None:
-        super().__init__(_PORTS)
+        super().__init__(CloudKind.PORT)
+
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        # The port that this one replaces is just being created.
+        is_taking_over = run.specification.get(_OTHERS) and run.object.external_id is not None
+        return super().may_pass(run, error) or bool(error.status == 409 and is_taking_over)
 
     def prepare(self, run: Run) -> None:
         """Take the addresses from the ports that this one replaces: Neutron assigns an address once."""
         for id in run.specification.get(_OTHERS) or ():
             marker = Marker(run.marker.site, str(id))
-            other = find_marked(run, marker, _PORTS.path, _PORTS.list_key)
+            other = find_marked(self.noun, run, marker)
             if other is not None and other.get("fixed_ips"):
-                try:
-                    run.client.request(NETWORK, "PUT", f"{_PORTS.path}/{other['id']}", {"port": {"fixed_ips": []}})
-                except CloudRefused as error:
-                    if error.status != 404:
-                        raise
+                with suppressing(404):
+                    self._send(run, "PUT", f"{self.noun.path}/{other['id']}", {"fixed_ips": []})
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        if not run.specification.get(_OTHERS):
-            return super().update(run, observed)
         self.prepare(run)
-        try:
-            return super().update(run, observed)
-        except CloudRefused as error:
-            if error.status == 409:  # the other port is just being created
-                await_state(run, error)
-            raise
+        return super().update(run, observed)

@@ -8,6 +8,7 @@ from typing import Any
 from stoker_openstack.cloud.client import NETWORK
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
 from stoker_openstack.cloud.drivers.references import resolve_references
+from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudKind
 
 _KEY, _FLOATING_IP, _PORT = "port_forwarding", "floatingip_id", "internal_port_id"
@@ -16,7 +17,7 @@ _KEY, _FLOATING_IP, _PORT = "port_forwarding", "floatingip_id", "internal_port_i
 class PortForwardDriver(Driver):
     """The driver of port forwardings. ``observed`` also has the id of the floating IP."""
 
-    kind, service, title = CloudKind.PORT_FORWARDING, NETWORK, "FloatingIPPortForward"
+    kind, noun = CloudKind.PORT_FORWARDING, Noun("FloatingIPPortForward", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         floating_ip = str(run.object.observed.get(_FLOATING_IP) or self._resolve(run)[_FLOATING_IP])

@@ -17,7 +17,7 @@ from stoker_openstack.cloud.names import NameResolver
 
 SERVER, ADDRESS, EXTERNAL = "stoker:server_id", "stoker:address", "stoker:external_network"
 
-#: The kind of object (``names.NOUNS``) that a key of a body names.
+#: The kind of object (``nouns.NOUNS``) that a key of a body names.
 _REFERENCES: Mapping[str, str] = {
     "network_id": "network",
     "floating_network_id": "network",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker_openstack.cloud.client import NETWORK
+from stoker_openstack.cloud.client import NETWORK, suppressing
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, is_same
 from stoker_openstack.cloud.drivers.references import resolve_body
-from stoker_openstack.cloud.errors import CloudRefused
 from stoker_openstack.cloud.names import not_found
+from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
+
+_FLOATING_IP = NOUNS["floating_ip"]
 
 
 class RouterInterfaceDriver(Driver):
@@ -20,7 +22,7 @@ class RouterInterfaceDriver(Driver):
     The external id is ``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``, as in Heat.
     """
 
-    kind, service, title = CloudKind.ROUTER_INTERFACE, NETWORK, "RouterInterface"
+    kind, noun = CloudKind.ROUTER_INTERFACE, Noun("RouterInterface", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         router, key, id = _parts(run.external_id)
@@ -38,9 +40,6 @@ class RouterInterfaceDriver(Driver):
         run.record_created(f"{router}:{key}={id}", created)
         return Done(created)
 
-    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        return Done(observed)
-
     def delete(self, run: Run) -> Result:
         router, key, id = _parts(run.external_id)
         run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
@@ -55,21 +54,21 @@ class RouterInterfaceDriver(Driver):
 class FloatingIpAssociationDriver(Driver):
     """The driver of associations. The external id is ``<floating ip id>:<port id>``, as in Heat."""
 
-    kind, service, title = CloudKind.FLOATING_IP_ASSOCIATION, NETWORK, "FloatingIPAssociation"
+    kind, noun = CloudKind.FLOATING_IP_ASSOCIATION, Noun("FloatingIPAssociation", NETWORK)
 
     def adopt(self, run: Run) -> Result:
         # Heat gives associations ids of its own, so the id follows from the specification.
         body = resolve_body(run)
         floating_ip, port = body["floatingip_id"], body["port_id"]
-        observed = run.client.find(NETWORK, f"/floatingips/{floating_ip}", "floatingip")
+        observed = _FLOATING_IP.find(run.client, floating_ip)
         if observed is None or observed["port_id"] != port:
-            raise not_found(self.title, f"{floating_ip}:{port}")
+            raise not_found(self.noun.title, f"{floating_ip}:{port}")
         run.record_created(f"{floating_ip}:{port}", observed)
         return Done(observed)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         floating_ip = run.external_id.partition(":")[0]
-        return run.client.find(NETWORK, f"/floatingips/{floating_ip}", "floatingip")
+        return _FLOATING_IP.find(run.client, floating_ip)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
         return None  # the request can be repeated
@@ -93,7 +92,7 @@ class FloatingIpAssociationDriver(Driver):
 
     def delete(self, run: Run) -> Result:
         floating_ip = run.external_id.partition(":")[0]
-        observed = run.client.find(NETWORK, f"/floatingips/{floating_ip}", "floatingip")
+        observed = _FLOATING_IP.find(run.client, floating_ip)
         if observed is not None:
             _dissociate(run, floating_ip, observed)
         return Done(is_gone=True)
@@ -103,11 +102,8 @@ def _dissociate(run: Run, floating_ip: str, observed: Mapping[str, Any]) -> None
     """Clear the port of a floating IP, unless another association has set it."""
     port = run.external_id.partition(":")[2]
     if observed.get("port_id") not in (None, "") and observed["port_id"] == (port or observed["port_id"]):
-        try:
+        with suppressing(404):
             run.client.request(NETWORK, "PUT", f"/floatingips/{floating_ip}", {"floatingip": {"port_id": None}})
-        except CloudRefused as error:
-            if error.status != 404:
-                raise
 
 
 def _parts(external_id: str) -> tuple[str, str, str]:
@@ -120,7 +116,7 @@ def _interface(run: Run, router: str, key: str, id: str) -> Mapping[str, Any] | 
     """Return the interface of a router, in the form of the answer that created it."""
     query: list[tuple[str, str]] = [("device_id", router)]
     query.append(("id", id) if key == "port_id" else ("fixed_ips", f"subnet_id={id}"))
-    ports = run.client.list(NETWORK, "/ports", "ports", query=query)
+    ports = NOUNS["port"].list(run.client, query)
     if not ports:
         return None
     subnets = [address["subnet_id"] for address in ports[0]["fixed_ips"]]

@@ -9,8 +9,10 @@ from stoker_openstack.cloud.client import NETWORK
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of
 from stoker_openstack.cloud.drivers.references import resolve_references
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
 
+_ROUTER = NOUNS["router"]
 _GATEWAY = "external_gateway_info"
 Route = Mapping[str, str]
 
@@ -18,11 +20,11 @@ Route = Mapping[str, str]
 class RouterGatewayDriver(Driver):
     """The driver of gateways. The external id is ``<router id>:<network id>``, as in Heat."""
 
-    kind, service, title = CloudKind.ROUTER_GATEWAY, NETWORK, "RouterGateway"
+    kind, noun = CloudKind.ROUTER_GATEWAY, Noun("RouterGateway", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         router_id, _, network_id = run.external_id.partition(":")
-        router = _find_router(run, router_id)
+        router = _ROUTER.find(run.client, router_id)
         gateway = (router or {}).get(_GATEWAY) or {}
         return _represent(router_id, gateway) if gateway.get("network_id") == network_id else None
 
@@ -35,9 +37,6 @@ class RouterGatewayDriver(Driver):
         router = _change_router(run, router_id, {"network_id": network_id})
         observed = _represent(router_id, router.get(_GATEWAY) or {})
         run.record_created(f"{router_id}:{network_id}", observed)
-        return Done(observed)
-
-    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         return Done(observed)
 
     def delete(self, run: Run) -> Result:
@@ -55,10 +54,10 @@ class ExtraRouteSetDriver(Driver):
     that an interrupted action knows its own routes among those of the router.
     """
 
-    kind, service, title = CloudKind.EXTRA_ROUTE_SET, NETWORK, "ExtraRouteSet"
+    kind, noun = CloudKind.EXTRA_ROUTE_SET, Noun("ExtraRouteSet", NETWORK)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
-        router = _find_router(run, run.external_id)
+        router = _ROUTER.find(run.client, run.external_id)
         if router is None:
             return None
         own = [route for route in _own_routes(run) if route in _plain(router["routes"])]
@@ -74,7 +73,7 @@ class ExtraRouteSetDriver(Driver):
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         own, wanted = _own_routes(run), _plain(run.specification.get("routes") or ())
-        router = _find_router(run, run.external_id)
+        router = _ROUTER.find(run.client, run.external_id)
         present = _plain(router["routes"]) if router else []
         foreign = [route for route in wanted if route in present and route not in own]
         if foreign:
@@ -105,10 +104,6 @@ class ExtraRouteSetDriver(Driver):
 
 def _represent(router_id: str, gateway: Mapping[str, Any]) -> dict[str, Any]:
     return {"router_id": router_id, **gateway}
-
-
-def _find_router(run: Run, router_id: str) -> Mapping[str, Any] | None:
-    return run.client.find(NETWORK, f"/routers/{router_id}", "router")
 
 
 def _change_router(run: Run, router_id: str, gateway: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from stoker_openstack.cloud.client import KEY_MANAGER
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of
 from stoker_openstack.cloud.errors import CloudFailure
+from stoker_openstack.cloud.nouns import Noun
 from stoker_openstack.model import CloudKind
 
 
@@ -19,20 +20,20 @@ class SecretDriver(Driver):
     recognized by its name and time.
     """
 
-    kind, service, title = CloudKind.SECRET, KEY_MANAGER, "Secret"
+    kind, noun = CloudKind.SECRET, Noun("Secret", KEY_MANAGER)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         secret = run.client.find(KEY_MANAGER, _path(run.external_id), "")
         return {**secret, "secret_ref": run.external_id} if secret else None
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        name, sent_at = _name(run), str(run.progress["sent_at"])[:19]
+        name, sent_at = run.name, str(run.progress["sent_at"])[:19]
         secrets = run.client.get(KEY_MANAGER, "/secrets", query={"name": name, "created": f"gte:{sent_at}"})["secrets"]
         return {**secrets[0], "id": secrets[0]["secret_ref"]} if secrets else None
 
     def create(self, run: Run) -> Result:
         body = {key: value for key, value in body_of(run.specification).items() if value is not None}
-        body["name"] = _name(run)
+        body["name"] = run.name
         created = run.client.request(KEY_MANAGER, "POST", "/secrets", body).json()
         run.record_created(created["secret_ref"], created)
         return self.update(run, created)
@@ -47,10 +48,6 @@ class SecretDriver(Driver):
     def delete(self, run: Run) -> Result:
         run.client.request(KEY_MANAGER, "DELETE", _path(run.external_id))
         return Done(is_gone=True)
-
-
-def _name(run: Run) -> str:
-    return str(run.specification.get("name") or run.object.name)
 
 
 def _path(secret_ref: str) -> str:

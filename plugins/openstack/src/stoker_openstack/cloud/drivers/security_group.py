@@ -7,9 +7,9 @@ from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
-from stoker_openstack.cloud.drivers.network import NeutronDriver, NeutronKind, find_marked
+from stoker_openstack.cloud.drivers.network import NeutronDriver, find_marked
 from stoker_openstack.cloud.drivers.references import resolve_references
-from stoker_openstack.cloud.errors import CloudRefused
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudKind
 
 _RULES, _RULES_KEY, _SELF = "/security-group-rules", "stoker:rules", "_self"
@@ -25,16 +25,13 @@ _MEMBERS = (
 )
 #: The rules that Neutron adds to every new group.
 _DEFAULTS = tuple({"direction": "egress", "ethertype": version} for version in ("IPv4", "IPv6"))
-_GROUP = NeutronKind(
-    CloudKind.SECURITY_GROUP, "SecurityGroup", "security_group", "/security-groups", frozenset({"tenant_id"})
-)
 
 
 class SecurityGroupDriver(NeutronDriver):
     """The driver of security groups; its rules follow the group."""
 
     def __init__(self) -> None:
-        super().__init__(_GROUP)
+        super().__init__(CloudKind.SECURITY_GROUP)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         result = super().update(run, observed)
@@ -46,13 +43,10 @@ class SecurityGroupDriver(NeutronDriver):
 class SecurityGroupRuleDriver(Driver):
     """The driver of single rules, which cannot be changed."""
 
-    kind, service, title = CloudKind.SECURITY_GROUP_RULE, NETWORK, "SecurityGroupRule"
-
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        return run.client.find(NETWORK, f"{_RULES}/{run.external_id}", "security_group_rule")
+    kind, noun = CloudKind.SECURITY_GROUP_RULE, NOUNS["security_group_rule"]
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return find_marked(run, run.marker, _RULES, "security_group_rules")
+        return find_marked(self.noun, run, run.marker)
 
     def create(self, run: Run) -> Result:
         body = resolve_references(run.names, body_of(run.specification))
@@ -60,13 +54,6 @@ class SecurityGroupRuleDriver(Driver):
         created = _add_rule(run, body)
         run.record_created(str(created["id"]), created)
         return Done(created)
-
-    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        return Done(observed)
-
-    def delete(self, run: Run) -> Result:
-        run.client.request(NETWORK, "DELETE", f"{_RULES}/{run.external_id}")
-        return Done(is_gone=True)
 
 
 def _set_rules(run: Run, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -78,7 +65,7 @@ def _set_rules(run: Run, group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     for rule in group.get("security_group_rules") or ():
         match = next((other for other in missing if _is_rule(other, rule)), None)
         if match is None:
-            _delete_rule(run, str(rule["id"]))
+            run.client.discard(NETWORK, f"{_RULES}/{rule['id']}")
         else:
             missing.remove(match)
             rules.append(rule)
@@ -102,11 +89,3 @@ def _add_rule(run: Run, body: Mapping[str, Any]) -> Mapping[str, Any]:
     answer = run.client.request(NETWORK, "POST", _RULES, {"security_group_rule": dict(body)})
     created: Mapping[str, Any] = answer.json()["security_group_rule"]
     return created
-
-
-def _delete_rule(run: Run, id: str) -> None:
-    try:
-        run.client.request(NETWORK, "DELETE", f"{_RULES}/{id}")
-    except CloudRefused as error:
-        if error.status != 404:
-            raise

@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, NETWORK
+from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.drivers import server_changes, server_images
-from stoker_openstack.cloud.drivers.base import (
-    DUE,
-    STILL_WAITING,
-    Done,
-    Driver,
-    Judgement,
-    Result,
-    Run,
-    Wait,
-    await_state,
-)
+from stoker_openstack.cloud.drivers.base import DUE, STILL_WAITING, Done, Driver, Judgement, Result, Run
 from stoker_openstack.cloud.drivers.server_changes import REBUILDS
 from stoker_openstack.cloud.drivers.server_request import (
     ADOPTED_PORTS,
-    MICROVERSION,
     adopted_ports,
     create_body,
     delete_own_ports,
@@ -31,12 +20,15 @@ from stoker_openstack.cloud.drivers.server_request import (
     send_action,
 )
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
-from stoker_openstack.cloud.markers import marker_of
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 
 #: Key of ``observed``: the server's ports by id.
 PORTS = "stoker:ports"
-SERVERS = "servers"
+#: What ``observed`` has of each port.
+_PORT_MEMBERS = ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
+#: Limit of the servers whose ports one list call finds: the ids are in the URL.
+_SERVERS_IN_QUERY = 100
 #: Notes: the server is as its create request specified; an action was requested.
 CREATED, REQUESTED = "created", "requested"
 #: Notes: how often the deletion of the server was requested, and when it was last.
@@ -56,11 +48,11 @@ _POWER = {CloudAction.SUSPEND: ("suspend", "SUSPENDED"), CloudAction.RESUME: ("r
 class ServerDriver(Driver):
     """The driver of servers."""
 
-    kind, service, title = CloudKind.SERVER, COMPUTE, "Server"
+    kind, noun = CloudKind.SERVER, NOUNS["server"]
 
-    def act(self, run: Run) -> Result:
+    def _act(self, run: Run, action: CloudAction) -> Result:
         server_images.delete_abandoned(run)
-        return super().act(run)
+        return super()._act(run, action)
 
     def adopt(self, run: Run) -> Result:
         result = super().adopt(run)
@@ -69,36 +61,29 @@ class ServerDriver(Driver):
         ports = adopted_ports(run, result.observed[PORTS])
         return Done({**result.observed, **({ADOPTED_PORTS: ports} if ports else {})})
 
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        return run.client.find(COMPUTE, f"/servers/{run.external_id}", "server", microversion=MICROVERSION)
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        return error.status == 409 and run.object.external_id is not None
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        query = {"name": f"^{re.escape(str(run.specification.get('name') or run.object.name))}$"}
-        servers = run.client.list(COMPUTE, "/servers/detail", SERVERS, query=query, microversion=MICROVERSION)
-        return next((server for server in servers if marker_of(server) == run.marker), None)
+        return self.noun.find_marked(run.client, run.marker, {"name": f"^{re.escape(run.name)}$"})
 
     def create(self, run: Run) -> Result:
         body = create_body(run)
         version = microversion(body["server"])
-        created = run.client.request(COMPUTE, "POST", "/servers", body, microversion=version).json()["server"]
+        answer = run.client.request(self.noun.service, "POST", self.noun.path, body, microversion=version)
+        created = answer.json()["server"]
         run.record_created(created["id"], {**created, "status": "BUILD"}, **{CREATED: True})
-        return Wait(SERVERS)
+        return self.wait()
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if observed["status"] == "ERROR" and run.object.observed_generation == 0 and not run.progress.get(CREATED):
             return self._recreate(run)
-        refuse_broken(observed)
-        if is_transient(observed):
-            return Wait(SERVERS, observed=observed)
+        self.refuse_broken(observed)
+        if self.is_changing(observed):
+            return self.wait(observed=observed)
         if not run.progress.get(CREATED):
-            try:
-                waiting = server_changes.apply_next(run, observed)
-            except CloudRefused as error:
-                if error.status == 409:
-                    await_state(run, error)
-                raise
-            if waiting:
-                return Wait(SERVERS, observed=observed)
+            if server_changes.apply_next(run, observed):
+                return self.wait(observed=observed)
             observed = self.read(run) or observed
         return Done(self._complete(run, observed))
 
@@ -107,10 +92,10 @@ class ServerDriver(Driver):
             return server_images.store_before_deletion(run)
         if run.object.arguments.get("snapshot"):
             run.note(**{REQUESTED: True})
-        run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
+        self.noun.delete(run.client, run.external_id)
         earlier = int(run.progress.get(_DELETIONS, 0))
         run.note(**{_DELETIONS: earlier + 1, _DELETE_SENT: run.now().isoformat()})
-        return Wait(SERVERS, "Nova could not delete the server; the deletion was requested again" if earlier else "")
+        return self.wait("Nova could not delete the server; the deletion was requested again" if earlier else "")
 
     def remove(self, run: Run) -> Result:
         result = super().remove(run)
@@ -121,24 +106,24 @@ class ServerDriver(Driver):
         return result
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        refuse_broken(observed)
-        if is_transient(observed):
-            return Wait(SERVERS, observed=observed)
-        return Done(self._complete(run, observed))
+        result = super().check(run, observed)
+        return Done(self._complete(run, observed)) if isinstance(result, Done) else result
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
-        try:
-            if action in _POWER:
-                return _set_power(run, observed, *_POWER[action])
-            if action is CloudAction.SNAPSHOT:
-                return server_images.create(run, observed)
-            if action is CloudAction.DELETE_SNAPSHOT:
-                return server_images.delete(run)
-            return self._restore(run, observed)
-        except CloudRefused as error:
-            if error.status == 409:
-                await_state(run, error)
-            raise
+        if action in _POWER:
+            return self._set_power(run, observed, *_POWER[action])
+        if action is CloudAction.SNAPSHOT:
+            return server_images.create(run, observed)
+        if action is CloudAction.DELETE_SNAPSHOT:
+            return server_images.delete(run)
+        return self._restore(run, observed)
+
+    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
+        is_broken = observed["status"] == "ERROR" and observed.get("OS-EXT-STS:task_state") != "deleting"
+        return _fault_of(observed) if is_broken else None
+
+    def is_changing(self, observed: Mapping[str, Any]) -> bool:
+        return observed["status"] in _TRANSIENT or observed.get("OS-EXT-STS:task_state") is not None
 
     def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
@@ -147,12 +132,11 @@ class ServerDriver(Driver):
         if item.awaits == server_images.IMAGES:  # also before a deletion
             return server_images.judge(observed)
         if item.action is CloudAction.DELETE:
-            return _judge_deletion(item, observed, now)
-        if observed is None:
-            return DUE
-        refuse_broken(observed)
-        is_confirming = observed["status"] == "VERIFY_RESIZE" and item.progress.get(server_changes.CONFIRMED)
-        if is_transient(observed) or is_confirming:
+            return self._judge_deletion(item, observed, now)
+        judgement = super().judge(item, observed, now)
+        if observed is None or not judgement.is_due:
+            return judgement
+        if observed["status"] == "VERIFY_RESIZE" and item.progress.get(server_changes.CONFIRMED):
             return STILL_WAITING
         is_complete = item.action is CloudAction.ENSURE and item.progress.get(CREATED)
         if is_complete and not _has_extras(item.specification):
@@ -162,28 +146,57 @@ class ServerDriver(Driver):
 
     def _recreate(self, run: Run) -> Result:
         """Delete the server of a creation that failed; the next call creates another one."""
-        run.client.request(COMPUTE, "DELETE", f"/servers/{run.external_id}", microversion=MICROVERSION)
-        return Wait(SERVERS, "Deleting the server of the failed attempt")
+        self.noun.delete(run.client, run.external_id)
+        return self.wait("Deleting the server of the failed attempt")
 
     def _restore(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Rebuild the server with the image of a snapshot."""
-        refuse_broken(observed)
-        if is_transient(observed):
-            return Wait(SERVERS, observed=observed)
+        self.refuse_broken(observed)
+        if self.is_changing(observed):
+            return self.wait(observed=observed)
         if not run.progress.get(REQUESTED):
             send_action(run, {"rebuild": {"imageRef": run.object.arguments["image"]}})
             run.note(**{REQUESTED: True})
-            return Wait(SERVERS, observed=observed)
+            return self.wait(observed=observed)
         return Done(self._complete(run, observed))
+
+    def _set_power(self, run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
+        self.refuse_broken(observed)
+        if observed["status"] == state:
+            return Done(observed)
+        if self.is_changing(observed):
+            return self.wait(observed=observed)
+        if run.progress.get(REQUESTED):
+            raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
+        if request == "suspend" and observed["status"] == "SHUTOFF":
+            return Done(observed)
+        send_action(run, {request: None})
+        run.note(**{REQUESTED: True})
+        return self.wait(observed=observed)
+
+    def _judge_deletion(self, item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
+        """
+        Decide what the state of a server that is being deleted means.
+
+        A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
+        """
+        if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
+            return DUE
+        if server["status"] != "ERROR" or self.is_changing(server):
+            is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
+            return DUE if is_stored else STILL_WAITING
+        if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
+            raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(server)}", "ResourceInError")
+        sent = item.progress.get(_DELETE_SENT)
+        is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
+        return STILL_WAITING if is_recent else DUE
 
     def _complete(self, run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         """Apply what follows the start of a server; return its representation with Stoker's own keys."""
-        extras: dict[str, Any] = {}
         if run.specification.get("tags") is not None:
             server_changes.set_tags(run, observed)
         server_changes.associate_floating_ips(run)
-        ports = run.client.list(NETWORK, "/ports", "ports", query={"device_id": run.external_id})
-        extras[PORTS] = {port["id"]: summarize_port(port) for port in ports}
+        extras = list_ports(run.client, [run.external_id])[run.external_id]
         types = run.specification.get("stoker:console_types") or ()
         if types:
             extras["stoker:consoles"] = server_changes.console_urls(run, types)
@@ -192,54 +205,10 @@ class ServerDriver(Driver):
         return {**run.object.observed, **observed, **extras}
 
 
-def _judge_deletion(item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
-    """
-    Decide what the state of a server that is being deleted means.
-
-    A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
-    """
-    if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
-        return DUE
-    if server["status"] != "ERROR" or is_transient(server):
-        is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
-        return DUE if is_stored else STILL_WAITING
-    if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
-        raise CloudFailure(f"Server {item.name} delete failed: {fault_of(server)}", "ResourceInError")
-    sent = item.progress.get(_DELETE_SENT)
-    is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
-    return STILL_WAITING if is_recent else DUE
-
-
-def is_transient(server: Mapping[str, Any]) -> bool:
-    """Return whether Nova changes the server at the moment."""
-    return server["status"] in _TRANSIENT or server.get("OS-EXT-STS:task_state") is not None
-
-
-def refuse_broken(server: Mapping[str, Any]) -> None:
-    """Raise CloudFailure with Heat's text for a server in the state ERROR."""
-    if server["status"] == "ERROR" and server.get("OS-EXT-STS:task_state") != "deleting":
-        raise CloudFailure(f"Went to status ERROR due to {fault_of(server)}", "ResourceInError", observed=server)
-
-
-def fault_of(server: Mapping[str, Any]) -> str:
+def _fault_of(server: Mapping[str, Any]) -> str:
     """Return the fault of a server in Heat's form."""
     fault = server.get("fault") or {}
     return f'"Message: {fault.get("message", "Unknown")}, Code: {fault.get("code", "Unknown")}"'
-
-
-def _set_power(run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
-    refuse_broken(observed)
-    if observed["status"] == state:
-        return Done(observed)
-    if is_transient(observed):
-        return Wait(SERVERS, observed=observed)
-    if run.progress.get(REQUESTED):
-        raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
-    if request == "suspend" and observed["status"] == "SHUTOFF":
-        return Done(observed)
-    send_action(run, {request: None})
-    run.note(**{REQUESTED: True})
-    return Wait(SERVERS, observed=observed)
 
 
 def _has_extras(specification: Mapping[str, Any]) -> bool:
@@ -249,9 +218,13 @@ def _has_extras(specification: Mapping[str, Any]) -> bool:
     return has_floating_ip or bool(specification.get("tags")) or bool(specification.get("stoker:console_types"))
 
 
-def summarize_port(port: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the members of a port that attributes of a server need."""
-    return {
-        key: port.get(key)
-        for key in ("id", "name", "network_id", "mac_address", "fixed_ips", "status", "security_groups")
-    }
+def list_ports(client: CloudClient, servers: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return by the id of each server Stoker's own key of its representation: its ports."""
+    ports: dict[str, dict[str, Any]] = {id: {PORTS: {}} for id in servers}
+    for start in range(0, len(servers), _SERVERS_IN_QUERY):
+        query = [("device_id", id) for id in servers[start : start + _SERVERS_IN_QUERY]]
+        for port in NOUNS["port"].list(client, query):
+            if port["device_id"] in ports:
+                summary = {key: port.get(key) for key in _PORT_MEMBERS}
+                ports[port["device_id"]][PORTS][port["id"]] = summary
+    return ports

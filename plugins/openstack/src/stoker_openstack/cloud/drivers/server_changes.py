@@ -8,8 +8,6 @@ from typing import Any
 from stoker_openstack.cloud.client import COMPUTE, NETWORK
 from stoker_openstack.cloud.drivers.base import Run, is_same
 from stoker_openstack.cloud.drivers.server_request import (
-    MICROVERSION,
-    delete_port,
     encode,
     has_own_ports,
     nics,
@@ -57,7 +55,7 @@ def set_tags(run: Run, observed: Mapping[str, Any]) -> None:
     tags = [str(tag) for tag in run.specification["tags"]]
     if not is_same(tags, observed.get("tags")):
         path = f"/servers/{run.external_id}/tags"
-        run.client.request(COMPUTE, "PUT", path, {"tags": tags}, microversion=MICROVERSION)
+        run.client.request(COMPUTE, "PUT", path, {"tags": tags})
 
 
 def associate_floating_ips(run: Run) -> None:
@@ -82,7 +80,7 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
         body = {"remote_console": {"protocol": protocol, "type": name}}
         path = f"/servers/{run.external_id}/remote-consoles"
         try:
-            answer = run.client.request(COMPUTE, "POST", path, body, microversion=MICROVERSION)
+            answer = run.client.request(COMPUTE, "POST", path, body)
             urls[kind] = str(answer.json()["remote_console"]["url"])
         except CloudRefused as error:
             urls[kind] = str(error)
@@ -90,9 +88,8 @@ def console_urls(run: Run, types: Sequence[str]) -> dict[str, str]:
 
 
 def _set_name(run: Run, observed: Mapping[str, Any]) -> None:
-    name = str(run.specification.get("name") or run.object.name)
-    if observed["name"] != name:
-        _put(run, "", {"server": {"name": name}})
+    if observed["name"] != run.name:
+        _put(run, "", {"server": {"name": run.name}})
 
 
 def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
@@ -101,7 +98,7 @@ def _set_metadata(run: Run, observed: Mapping[str, Any]) -> None:
         _put(run, "/metadata", {"metadata": {**desired, **run.marker.metadata}})
     elif run.marker.metadata.items() - observed["metadata"].items():  # an adopted server
         path = f"/servers/{run.external_id}/metadata"
-        run.client.request(COMPUTE, "POST", path, {"metadata": run.marker.metadata}, microversion=MICROVERSION)
+        run.client.request(COMPUTE, "POST", path, {"metadata": run.marker.metadata})
 
 
 def _resize(run: Run, observed: Mapping[str, Any]) -> bool:
@@ -122,7 +119,7 @@ def _rebuild(run: Run, observed: Mapping[str, Any]) -> bool:
     if observed["image"]["id"] == image_id and not is_due:
         return False
     body: dict[str, Any] = {"imageRef": image_id}
-    version = MICROVERSION
+    version = None
     if is_due and run.specification.get("user_data"):
         body["user_data"], version = encode(str(run.specification["user_data"])), _REBUILD_VERSION
     if run.specification.get("stoker:preserve_ephemeral"):
@@ -170,13 +167,13 @@ def _set_interfaces(run: Run) -> None:
     if left:
         for item in left:
             path = f"/servers/{run.external_id}/os-interface/{item['port_id']}"
-            run.client.request(COMPUTE, "DELETE", path, microversion=MICROVERSION)
+            run.client.request(COMPUTE, "DELETE", path)
         run.note(**{_DETACHING: [item["port_id"] for item in left]})
         raise RetryLater("Waiting for Nova to detach interfaces", 1.0)
     for nic in missing:
         body = {"interfaceAttachment": _attachment(nic)}
         path = f"/servers/{run.external_id}/os-interface"
-        run.client.request(COMPUTE, "POST", path, body, microversion=MICROVERSION)
+        run.client.request(COMPUTE, "POST", path, body)
     if missing:  # the representation that was read before does not have the new addresses
         raise RetryLater("Waiting for Nova to attach interfaces", 1.0)
     _delete_unused_ports(run)
@@ -188,7 +185,7 @@ def _delete_unused_ports(run: Run) -> None:
     used = {nic.get("port") for nic in nics(run)}
     for port in own_ports(run):
         if port["id"] not in used:
-            delete_port(run, str(port["id"]))
+            run.client.discard(NETWORK, f"/ports/{port['id']}")
 
 
 def _attachment(nic: Mapping[str, Any]) -> dict[str, Any]:
@@ -206,10 +203,10 @@ def _is_of(nic: Mapping[str, Any], interface: Mapping[str, Any]) -> bool:
 
 
 def _interfaces(run: Run) -> list[dict[str, Any]]:
-    body = run.client.get(COMPUTE, f"/servers/{run.external_id}/os-interface", microversion=MICROVERSION)
+    body = run.client.get(COMPUTE, f"/servers/{run.external_id}/os-interface")
     interfaces: list[dict[str, Any]] = body["interfaceAttachments"]
     return interfaces
 
 
 def _put(run: Run, path: str, body: Mapping[str, Any]) -> None:
-    run.client.request(COMPUTE, "PUT", f"/servers/{run.external_id}{path}", dict(body), microversion=MICROVERSION)
+    run.client.request(COMPUTE, "PUT", f"/servers/{run.external_id}{path}", dict(body))

@@ -17,7 +17,6 @@ from stoker_openstack.cloud.drivers.base import (
     Result,
     Run,
     Wait,
-    await_state,
 )
 from stoker_openstack.cloud.drivers.server_request import send_action
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
@@ -89,7 +88,7 @@ def judge(image: Mapping[str, Any] | None) -> Judgement:
 
 def delete(run: Run) -> Result:
     """Delete the image of an earlier SNAPSHOT."""
-    _delete(run, str(run.object.arguments["snapshot_image_id"]))
+    run.client.discard(IMAGE, f"/images/{run.object.arguments['snapshot_image_id']}")
     return Done()
 
 
@@ -101,18 +100,9 @@ def delete_abandoned(run: Run) -> None:
     for image in run.client.list(IMAGE, "/images", "images", query=run.marker.metadata):
         if marker_of(image) == run.marker and image.get(_GENERATION_KEY) in generations:
             try:
-                _delete(run, str(image["id"]))
+                run.client.discard(IMAGE, f"/images/{image['id']}")
             except CloudRefused as error:
                 if error.status == 409:
-                    await_state(run, error)
+                    raise
                 _log.warning("cloud_object.image_kept", external_id=image["id"], error=str(error))
     run.note(**{ABANDONED: None})
-
-
-def _delete(run: Run, id: str) -> None:
-    """Delete an image, which may be gone."""
-    try:
-        run.client.request(IMAGE, "DELETE", f"/images/{id}")
-    except CloudRefused as error:
-        if error.status != 404:
-            raise

@@ -7,19 +7,19 @@ import binascii
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, NETWORK
+from stoker_openstack.cloud.client import COMPUTE, MICROVERSION, NETWORK
 from stoker_openstack.cloud.drivers.base import Run, body_of
 from stoker_openstack.cloud.drivers.references import resolve_references
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.markers import marker_of
+from stoker_openstack.cloud.nouns import NOUNS
 
-#: Nova's microversion of all requests: the newest whose representation of a server has the flavor's id.
-MICROVERSION = "2.42"
-#: Versions for the requests that need another one: without networks, with personality, with types of volumes.
+#: Microversions for the requests that need another one: without networks, with personality, with types of volumes.
 _WITHOUT_NETWORKS, _VOLUME_TYPES = "2.36", "2.67"
 _HINTS = ("os:scheduler_hints", "OS-SCH-HNT:scheduler_hints")
 #: Key of ``observed``: the ids of the ports that another Heat created for a server alone, before its adoption.
 ADOPTED_PORTS = "stoker:adopted_ports"
+_PORT = NOUNS["port"]
 #: Members of an entry of ``networks`` for the driver.
 _OWN_MEMBERS = ("subnet", "port_extra_properties", "floating_ip")
 
@@ -56,7 +56,7 @@ def create_body(run: Run) -> dict[str, Any]:
     return body
 
 
-def send_action(run: Run, action: Mapping[str, Any], version: str = MICROVERSION) -> Any:
+def send_action(run: Run, action: Mapping[str, Any], version: str | None = None) -> Any:
     """Send a request that acts on the server, and return the response."""
     path = f"/servers/{run.external_id}/action"
     return run.client.request(COMPUTE, "POST", path, dict(action), microversion=version)
@@ -114,12 +114,17 @@ def own_port_name(run: Run, index: int) -> str:
     return f"{run.object.name}-port-{index}"
 
 
+def ports_of(run: Run) -> list[dict[str, Any]]:
+    """Return the ports of the server's interfaces."""
+    return _PORT.list(run.client, {"device_id": run.external_id})
+
+
 def own_ports(run: Run) -> list[Mapping[str, Any]]:
     """Return the ports that belong to the server alone."""
-    ports = run.client.list(NETWORK, "/ports", "ports", query={"description": run.marker.text})
+    ports = _PORT.list(run.client, {"description": run.marker.text})
     adopted = [("id", id) for id in run.object.observed.get(ADOPTED_PORTS) or ()]
     if adopted:
-        ports = [*ports, *run.client.list(NETWORK, "/ports", "ports", query=adopted)]
+        ports += _PORT.list(run.client, adopted)
     return [port for port in ports if _is_own(run, port)]
 
 
@@ -155,8 +160,7 @@ def _present_ports(run: Run) -> list[Mapping[str, Any]]:
     own = own_ports(run)
     if run.object.external_id is None:
         return own
-    attached = run.client.list(NETWORK, "/ports", "ports", query={"device_id": run.external_id})
-    return [*own, *(port for port in attached if all(port["id"] != other["id"] for other in own))]
+    return [*own, *(port for port in ports_of(run) if all(port["id"] != other["id"] for other in own))]
 
 
 def _ensure_own_port(run: Run, index: int, entry: Mapping[str, Any], ports: list[Mapping[str, Any]]) -> str:
@@ -208,16 +212,7 @@ def delete_own_ports(run: Run) -> None:
             return
         raise
     for port in ports:
-        delete_port(run, str(port["id"]))
-
-
-def delete_port(run: Run, id: str) -> None:
-    """Delete a port, which may be gone."""
-    try:
-        run.client.request(NETWORK, "DELETE", f"/ports/{id}")
-    except CloudRefused as error:
-        if error.status != 404:
-            raise
+        run.client.discard(NETWORK, f"/ports/{port['id']}")
 
 
 def has_own_ports(specification: Mapping[str, Any]) -> bool:

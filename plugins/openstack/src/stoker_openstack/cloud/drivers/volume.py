@@ -11,20 +11,18 @@ from stoker_openstack.cloud.drivers import volume_backups
 from stoker_openstack.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
+    UNKNOWN_FAULT,
     Done,
     Driver,
     Judgement,
     Result,
     Run,
-    Wait,
-    await_state,
     body_of,
 )
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
-from stoker_openstack.cloud.markers import marker_of
+from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, own_metadata
 
-VOLUMES = "volumes"
 #: States in which a volume stays until a user changes it.
 _SETTLED = frozenset({"available", "in-use"})
 _REFERENCES: Mapping[str, str] = {"imageRef": "image", "snapshot_id": "snapshot", "source_volid": "volume"}
@@ -41,15 +39,11 @@ _CINDERS = ("readonly", "attached_mode")
 class VolumeDriver(Driver):
     """The driver of volumes."""
 
-    kind, service, title = CloudKind.VOLUME, VOLUME, "Volume"
+    kind, noun = CloudKind.VOLUME, NOUNS["volume"]
 
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        return run.client.find(VOLUME, f"/volumes/{run.external_id}", "volume")
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        name = str(run.specification.get("name") or run.object.name)
-        volumes = run.client.list(VOLUME, "/volumes/detail", VOLUMES, query={"name": name})
-        return next((volume for volume in volumes if marker_of(volume) == run.marker), None)
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        is_state = error.status == 409 or (error.status == 400 and "status must be" in str(error))
+        return is_state and run.object.external_id is not None
 
     def create(self, run: Run) -> Result:
         if run.specification.get("stoker:backup_id"):
@@ -64,37 +58,30 @@ class VolumeDriver(Driver):
             body["OS-SCH-HNT:scheduler_hints"] = run.specification["stoker:scheduler_hints"]
         created = run.client.request(VOLUME, "POST", "/volumes", body).json()["volume"]
         run.record_created(created["id"], created)
-        return Wait(VOLUMES)
+        return self.wait()
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        refuse_broken(observed)
-        if observed["status"] not in _SETTLED:
-            return Wait(VOLUMES, observed=observed)
-        try:
-            is_changing = self._change(run, observed)
-        except CloudRefused as error:
-            if error.status == 409 or self.is_transient(error):
-                await_state(run, error)
-            raise
-        return Wait(VOLUMES) if is_changing else Done(self.read(run))
+        self.refuse_broken(observed)
+        if self.is_changing(observed):
+            return self.wait(observed=observed)
+        return self.wait() if self._change(run, observed) else Done(self.read(run))
 
     def delete(self, run: Run) -> Result:
         observed = self.read(run)
         if observed is None:
             return Done(is_gone=True)
         if observed["status"] == "deleting":
-            return Wait(VOLUMES)
+            return self.wait()
         if run.object.arguments.get("snapshot") and not run.progress.get(volume_backups.STORED):
             return volume_backups.store_before_deletion(run, observed)
-        run.client.request(VOLUME, "DELETE", f"/volumes/{run.external_id}")
-        return Wait(VOLUMES)
+        self.noun.delete(run.client, run.external_id)
+        return self.wait()
 
-    def is_transient(self, error: CloudRefused) -> bool:
-        return error.status == 400 and "status must be" in str(error)
+    def fault_of(self, observed: Mapping[str, Any]) -> str | None:
+        return UNKNOWN_FAULT if str(observed["status"]).startswith("error") else None
 
-    def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        refuse_broken(observed)
-        return Done(observed) if observed["status"] in _SETTLED else Wait(VOLUMES, observed=observed)
+    def is_changing(self, observed: Mapping[str, Any]) -> bool:
+        return observed["status"] not in _SETTLED
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         if action is CloudAction.SNAPSHOT:
@@ -102,6 +89,7 @@ class VolumeDriver(Driver):
         if action is CloudAction.DELETE_SNAPSHOT:
             return volume_backups.delete_backup(run)
         if action is CloudAction.RESTORE:
+            self.refuse_broken(observed)
             return volume_backups.restore(run, observed)
         return Done(observed)  # volumes need no suspension
 
@@ -114,10 +102,7 @@ class VolumeDriver(Driver):
                     f"Volume {item.name} cannot be deleted: its status is error_deleting", "ResourceInError"
                 )
             return DUE if observed is None or observed["status"] != "deleting" else STILL_WAITING
-        if observed is None:
-            return DUE
-        refuse_broken(observed)
-        return DUE if observed["status"] in _SETTLED else STILL_WAITING
+        return super().judge(item, observed, now)
 
     def _change(self, run: Run, observed: Mapping[str, Any]) -> bool:
         """Send the requests that the volume needs. Return whether Cinder now changes it."""
@@ -140,12 +125,6 @@ class VolumeDriver(Driver):
             _send(run, {"os-extend": {"new_size": int(wanted["size"])}}, version)
             return True
         return False
-
-
-def refuse_broken(volume: Mapping[str, Any]) -> None:
-    """Raise CloudFailure with Heat's text for a volume in a state of error."""
-    if str(volume["status"]).startswith("error"):
-        raise CloudFailure(f'Went to status {volume["status"]} due to "Unknown"', "ResourceInError", observed=volume)
 
 
 def _retype(run: Run, observed: Mapping[str, Any]) -> bool:

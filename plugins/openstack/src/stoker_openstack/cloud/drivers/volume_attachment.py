@@ -6,31 +6,24 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from stoker_openstack.cloud.client import COMPUTE, VOLUME
-from stoker_openstack.cloud.drivers.base import (
-    DUE,
-    STILL_WAITING,
-    Done,
-    Driver,
-    Judgement,
-    Result,
-    Run,
-    Wait,
-    await_state,
-)
-from stoker_openstack.cloud.drivers.server_request import MICROVERSION
-from stoker_openstack.cloud.drivers.volume import VOLUMES
+from stoker_openstack.cloud.client import COMPUTE
+from stoker_openstack.cloud.drivers.base import DUE, STILL_WAITING, Done, Driver, Judgement, Result, Run, Wait
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 
 #: States of the volume that pass.
+_VOLUME = NOUNS["volume"]
 _TRANSIENT = ("attaching", "reserved", "detaching", "creating", "downloading", "extending", "backing-up", "retyping")
 
 
 class VolumeAttachmentDriver(Driver):
     """The driver of attachments. The external id is the volume's, as in Nova."""
 
-    kind, service, title = CloudKind.VOLUME_ATTACHMENT, COMPUTE, "VolumeAttachment"
+    kind, noun = CloudKind.VOLUME_ATTACHMENT, Noun("VolumeAttachment", COMPUTE)
+
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        return error.status == 409 or (error.status == 400 and "status" in str(error))
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         present = run.object.observed or self._resolve(run)
@@ -46,12 +39,7 @@ class VolumeAttachmentDriver(Driver):
         if run.specification.get("device"):
             body["device"] = run.specification["device"]
         path = f"/servers/{wanted['serverId']}/os-volume_attachments"
-        try:
-            answer = run.client.request(COMPUTE, "POST", path, {"volumeAttachment": body}, microversion=MICROVERSION)
-        except CloudRefused as error:
-            if error.status == 409 or (error.status == 400 and "status" in str(error)):
-                await_state(run, error)
-            raise
+        answer = run.client.request(COMPUTE, "POST", path, {"volumeAttachment": body})
         created = {**wanted, **answer.json()["volumeAttachment"]}
         run.record_created(str(created["id"]), created)
         return self._wait(run, created)
@@ -66,11 +54,8 @@ class VolumeAttachmentDriver(Driver):
     def delete(self, run: Run) -> Result:
         observed = run.object.observed
         path = f"/servers/{observed['serverId']}/os-volume_attachments/{observed['volumeId']}"
-        run.client.request(COMPUTE, "DELETE", path, microversion=MICROVERSION)
+        run.client.request(COMPUTE, "DELETE", path)
         return self._wait(run, observed)
-
-    def is_transient(self, error: CloudRefused) -> bool:
-        return error.status == 400 and "status" in str(error)
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         return self._settle(run, observed)
@@ -86,7 +71,7 @@ class VolumeAttachmentDriver(Driver):
         return STILL_WAITING if observed["status"] in _TRANSIENT else DUE
 
     def _settle(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        volume = run.client.find(VOLUME, f"/volumes/{observed['volumeId']}", "volume")
+        volume = _VOLUME.find(run.client, observed["volumeId"])
         status = volume["status"] if volume else "missing"
         if status == "in-use":
             return Done({**run.object.observed, **observed})
@@ -95,7 +80,7 @@ class VolumeAttachmentDriver(Driver):
         raise CloudFailure(f"Volume attachment failed - Unknown status {status}", "ResourceUnknownStatus")
 
     def _wait(self, run: Run, observed: Mapping[str, Any]) -> Wait:
-        return Wait(VOLUMES, polled_id=str(observed["volumeId"]))
+        return Wait(_VOLUME.key, polled_id=str(observed["volumeId"]))
 
     def _resolve(self, run: Run) -> dict[str, str]:
         return {
@@ -105,4 +90,4 @@ class VolumeAttachmentDriver(Driver):
 
     def _find(self, run: Run, server: str, volume: str) -> Mapping[str, Any] | None:
         path = f"/servers/{server}/os-volume_attachments/{volume}"
-        return run.client.find(COMPUTE, path, "volumeAttachment", microversion=MICROVERSION)
+        return run.client.find(COMPUTE, path, "volumeAttachment")

@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker_openstack.cloud.client import VOLUME
 from stoker_openstack.cloud.drivers.base import DUE, STILL_WAITING, Done, Judgement, Result, Run, Wait
-from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
+from stoker_openstack.cloud.errors import CloudFailure
 
 BACKUPS = "backups"
 #: Notes: the id of the backup that is being created; the volume is stored before its deletion; a restore was requested.
@@ -45,8 +45,6 @@ def create_volume(run: Run) -> Result:
 
 def restore(run: Run, volume: Mapping[str, Any]) -> Result:
     """RESTORE: restore a backup into the volume."""
-    if str(volume["status"]).startswith("error"):
-        raise CloudFailure(f'Went to status {volume["status"]} due to "Unknown"', "ResourceInError", observed=volume)
     if run.progress.get(_RESTORING):
         return Done(volume) if volume["status"] in ("available", "in-use") else Wait("volumes")
     path = f"/backups/{run.object.arguments['backup_id']}/restore"
@@ -57,11 +55,7 @@ def restore(run: Run, volume: Mapping[str, Any]) -> Result:
 
 def delete_backup(run: Run) -> Result:
     """Delete the backup of an earlier SNAPSHOT."""
-    try:
-        run.client.request(VOLUME, "DELETE", f"/backups/{run.object.arguments['backup_id']}")
-    except CloudRefused as error:
-        if error.status != 404:
-            raise
+    run.client.discard(VOLUME, f"/backups/{run.object.arguments['backup_id']}")
     return Done()
 
 

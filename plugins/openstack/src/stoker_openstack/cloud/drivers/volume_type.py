@@ -7,8 +7,7 @@ from typing import Any
 
 from stoker_openstack.cloud.client import VOLUME
 from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
-from stoker_openstack.cloud.errors import CloudRefused
-from stoker_openstack.cloud.markers import marker_of
+from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
 
 _PUBLIC, _SPECS, _PROJECTS = "os-volume-type-access:is_public", "extra_specs", "stoker:projects"
@@ -18,14 +17,10 @@ _TEXTS = ("name", "description")
 class VolumeTypeDriver(Driver):
     """The driver of volume types. Without a description by the user, the description is the marker."""
 
-    kind, service, title = CloudKind.VOLUME_TYPE, VOLUME, "VolumeType"
-
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        return run.client.find(VOLUME, _path(run), "volume_type")
+    kind, noun = CloudKind.VOLUME_TYPE, NOUNS["volume_type"]
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        types = run.client.list(VOLUME, "/types", "volume_types", query={"is_public": "None"})
-        return next((item for item in types if marker_of(item) == run.marker), None)
+        return self.noun.find_marked(run.client, run.marker, {"is_public": "None"})
 
     def create(self, run: Run) -> Result:
         wanted = run.specification
@@ -51,15 +46,11 @@ class VolumeTypeDriver(Driver):
             _set_projects(run, [str(name) for name in wanted.get(_PROJECTS) or ()])
         return Done(self.read(run))
 
-    def delete(self, run: Run) -> Result:
-        run.client.request(VOLUME, "DELETE", _path(run))
-        return Done(is_gone=True)
-
 
 class VolumeEncryptionDriver(Driver):
     """The driver of the encryption of volume types. The external id is the volume type's, as in Heat."""
 
-    kind, service, title = CloudKind.VOLUME_ENCRYPTION, VOLUME, "EncryptedVolumeType"
+    kind, noun = CloudKind.VOLUME_ENCRYPTION, Noun("EncryptedVolumeType", VOLUME)
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
         return _find_encryption(run, run.external_id)
@@ -111,11 +102,7 @@ def _find_encryption(run: Run, volume_type: str) -> Mapping[str, Any] | None:
 def _set_specs(run: Run, wanted: Mapping[str, str], present: Mapping[str, str]) -> None:
     path = f"{_path(run)}/{_SPECS}"
     for name in present.keys() - wanted.keys():
-        try:
-            run.client.request(VOLUME, "DELETE", f"{path}/{name}")
-        except CloudRefused as error:
-            if error.status != 404:
-                raise
+        run.client.discard(VOLUME, f"{path}/{name}")
     changes = {name: value for name, value in wanted.items() if present.get(name) != value}
     if changes:
         run.client.request(VOLUME, "POST", path, {_SPECS: changes})

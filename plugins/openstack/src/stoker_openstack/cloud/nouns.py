@@ -1,0 +1,106 @@
+"""The kinds of objects that a cloud lists: where they are, and what Heat calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from stoker_openstack.cloud.client import COMPUTE, IDENTITY, IMAGE, NETWORK, VOLUME, CloudClient
+from stoker_openstack.cloud.markers import Marker, marker_of
+
+
+@dataclass(frozen=True, slots=True)
+class Noun:
+    """A kind of objects. ``key`` is that of a list in a response; ``title`` is Heat's name of the kind in errors."""
+
+    title: str
+    service: str
+    path: str = ""
+    key: str = ""
+    #: The end of the path of the list with all members.
+    detail: str = ""
+    #: The service ignores a filter by name.
+    lists_all: bool = False
+    #: Ids of this kind need not be UUIDs.
+    has_plain_ids: bool = False
+    #: The member that serves as the name.
+    name_key: str = "name"
+
+    @property
+    def item_key(self) -> str:
+        """The key of one object in a response; Glance has none."""
+        return "" if self.service == IMAGE else self.key.removesuffix("s").replace("policie", "policy")
+
+    def find(self, client: CloudClient, id: str) -> dict[str, Any] | None:
+        """Return the object with this id, or None."""
+        return client.find(self.service, f"{self.path}/{id}", self.item_key)
+
+    def list(self, client: CloudClient, query: Any = ()) -> list[dict[str, Any]]:
+        """Return all objects that match a query, with all members."""
+        return client.list(self.service, f"{self.path}{self.detail}", self.key, query=query)
+
+    def find_marked(self, client: CloudClient, marker: Marker, *queries: Any) -> dict[str, Any] | None:
+        """Return the object with a marker among the results of the queries, or None."""
+        items = (item for query in queries for item in self.list(client, query))
+        return next((item for item in items if marker_of(item) == marker), None)
+
+    def list_marked(self, client: CloudClient, site: str) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Yield the objects with the marker of a site, each after the id of its resource. Raises CloudRefused."""
+        for item in self.list(client):
+            marker = marker_of(item)
+            if marker is not None and marker.site == site:
+                yield marker.resource_id, item
+
+    def delete(self, client: CloudClient, id: str) -> None:
+        """Delete an object."""
+        client.request(self.service, "DELETE", f"{self.path}/{id}")
+
+    def delete_whole(self, client: CloudClient, id: str) -> None:
+        """Delete an object without its driver: before a router its interfaces, before a floating IP its forwardings."""
+        if self.key == "routers":
+            query = {"device_id": id, "device_owner": "network:router_interface"}
+            for port in NOUNS["port"].list(client, query):
+                path = f"{self.path}/{id}/remove_router_interface"
+                client.request(NETWORK, "PUT", path, {"port_id": port["id"]})
+        if self.key == "floatingips":
+            path = f"{self.path}/{id}/port_forwardings"
+            for forwarding in (client.find(NETWORK, path, "") or {}).get("port_forwardings", ()):
+                client.request(NETWORK, "DELETE", f"{path}/{forwarding['id']}")
+        self.delete(client, id)
+
+
+NOUNS: Mapping[str, Noun] = {
+    "image": Noun("Image", IMAGE, "/images", "images"),
+    "flavor": Noun("Flavor", COMPUTE, "/flavors", "flavors", "/detail", lists_all=True, has_plain_ids=True),
+    "server": Noun("Server", COMPUTE, "/servers", "servers", "/detail"),
+    "server_group": Noun("ServerGroup", COMPUTE, "/os-server-groups", "server_groups", lists_all=True),
+    "keypair": Noun("Key", COMPUTE, "/os-keypairs", "keypairs"),
+    "network": Noun("Network", NETWORK, "/networks", "networks"),
+    "subnet": Noun("Subnet", NETWORK, "/subnets", "subnets"),
+    "subnetpool": Noun("Subnetpool", NETWORK, "/subnetpools", "subnetpools"),
+    "port": Noun("Port", NETWORK, "/ports", "ports"),
+    "router": Noun("Router", NETWORK, "/routers", "routers"),
+    "security_group": Noun("SecurityGroup", NETWORK, "/security-groups", "security_groups"),
+    "security_group_rule": Noun("SecurityGroupRule", NETWORK, "/security-group-rules", "security_group_rules"),
+    "floating_ip": Noun("Floatingip", NETWORK, "/floatingips", "floatingips", name_key="floating_ip_address"),
+    "qos_policy": Noun("QosPolicy", NETWORK, "/qos/policies", "policies"),
+    "volume": Noun("Volume", VOLUME, "/volumes", "volumes", "/detail"),
+    "snapshot": Noun("VolumeSnapshot", VOLUME, "/snapshots", "snapshots"),
+    "backup": Noun("VolumeBackup", VOLUME, "/backups", "backups", "/detail"),
+    "project": Noun("KeystoneProject", IDENTITY, "/projects", "projects"),
+    "volume_type": Noun("VolumeType", VOLUME, "/types", "volume_types", lists_all=True),
+}
+#: The kinds whose objects carry markers and are found without a driver, in the order in which they are deleted.
+SWEPT = (
+    "server",
+    "floating_ip",
+    "port",
+    "router",
+    "subnet",
+    "network",
+    "security_group",
+    "volume",
+    "volume_type",
+    "image",
+)
