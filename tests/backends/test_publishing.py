@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from stoker.backends.object_store import ExternalObjects
-from stoker.backends.remote_object_controller import RemoteObjects
+from stoker.backends.remote_object_controller import ExternalObjects, RemoteObjects
 from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
 from stoker.stacks import operations

@@ -15,9 +15,8 @@ import pytest
 
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
 from stoker_migrate.heat_import import abandonment, agent_configs
-from stoker_migrate.heat_import.adoption_data import adoption_data
+from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import
 from stoker_migrate.heat_import.agent_configs import ServerConfig
-from stoker_migrate.heat_import.earlier_import import find_finished, find_import
 from stoker_migrate.heat_import.source_stack import SourceStack, read_stack
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -40,8 +40,7 @@ class Keys:
         self._center = center
         self._settings = settings
         self._accepted: LruCache[str, bool] = LruCache(_CACHED)
-        #: Refused key → the time until which it is refused (time.monotonic).
-        self._refused: LruCache[str, float] = LruCache(_CACHED)
+        self._refused: LruCache[str, bool] = LruCache(_CACHED)
         #: Address → the start of its minute, and its refused keys since then.
         self._refusals: LruCache[str, tuple[float, int]] = LruCache(_CACHED)
 
@@ -58,7 +57,7 @@ class Keys:
 
     async def _check(self, key: str, address: str) -> None:
         now = time.monotonic()
-        if (self._refused.get(key) or 0.0) > now:
+        if self._refused.get(key):
             raise Unauthorized(_WRONG)
         start, count = self._refusals.get(address) or (now, 0)
         if start + _MINUTE > now and count >= _REFUSALS:
@@ -70,7 +69,7 @@ class Keys:
             return
         if response.status != 401:  # the central Stoker is busy, for example
             raise Unavailable("The central Stoker cannot check the key", 5)
-        self._refused.put(key, now + _REFUSED_SECONDS)
+        self._refused.put(key, True, now + _REFUSED_SECONDS)
         start, count = self._refusals.get(address) or (now, 0)
         self._refusals.put(address, (start, count + 1) if start + _MINUTE > now else (now, 1))
         raise Unauthorized(_WRONG)

@@ -61,8 +61,8 @@ def command(
     # imported here because keystoneauth and rich are slow, and usage errors do not need them
     from stoker_client.cli._stack_wait import emit_result
     from stoker_client.connection import open_wire
-    from stoker_migrate.heat_import import abandonment, agent_configs, earlier_import
-    from stoker_migrate.heat_import.adoption_data import adoption_data, refuse
+    from stoker_migrate.heat_import import abandonment, agent_configs
+    from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import, refuse
     from stoker_migrate.heat_import.source_stack import read_stack
 
     other = open_wire(cloud)
@@ -70,11 +70,11 @@ def command(
     try:
         source = read_stack(other, stack)
     except NotFound:
-        if not (is_abandoned and (finished := earlier_import.find_finished(session.client, name or stack))):
+        if not (is_abandoned and (finished := find_finished(session.client, name or stack))):
             raise
         emit_result(output, finished, outputs=True)  # an earlier command has abandoned the source
         return
-    ref = earlier_import.find_import(session.client, name or source.stack["stack_name"], source)
+    ref = find_import(session.client, name or source.stack["stack_name"], source)
     refusals = abandonment.find_refusals(other) if is_abandoned else []
     if ref is None:
         values = merge(parameters, (), "--parameter")

@@ -151,9 +151,6 @@ def test_routers_have_gateways_and_routes_of_their_own_resources(store):
 
     stack = heat.update(stack, routed(("a", routes[1:2], {}), ("b", routes[2:], {})))
     assert sorted(heat.outputs(stack)["routes"], key=str) == routes[1:]
-    taken = heat.update(stack, routed(("a", routes[1:], {}), ("b", routes[2:], {})))
-    name = f"{ids['router']},10.9.7.0/24=10.7.0.7"
-    assert f"resources.a: The physical resource for ({name}) exists." in taken.reason
 
     del resources["gateway"]
     stack = heat.update(stack, routed(("b", routes[2:], {})))
@@ -164,10 +161,10 @@ def test_routers_have_gateways_and_routes_of_their_own_resources(store):
     assert "routes[0].destination: Error validating value '10.0.0.1/24': Invalid net cidr" in str(invalid.value)
 
 
-def test_a_floating_ip_forwards_each_port_once(store):
+def test_a_floating_ip_forwards_a_port(store):
     heat = world(store)
 
-    def forwarding(number, **more):
+    def forwarding(number):
         wanted = {
             "floating_ip": {"get_attr": ["floating", "floating_ip_address"]},
             "internal_port": {"get_resource": "port"},
@@ -176,7 +173,7 @@ def test_a_floating_ip_forwards_each_port_once(store):
             "external_port": 8080,
             "protocol": "tcp",
         }
-        return {"type": "OS::Neutron::FloatingIPPortForward", "properties": wanted, **more}
+        return {"type": "OS::Neutron::FloatingIPPortForward", "properties": wanted}
 
     resources = {
         "floating": NETWORKS["floating"],
@@ -189,8 +186,6 @@ def test_a_floating_ip_forwards_each_port_once(store):
     before = heat.resources(stack)["web"].physical_id
     stack = heat.update(stack, template({**resources, "web": forwarding(81)}, outputs=outputs))
     assert (heat.outputs(stack), heat.resources(stack)["web"].physical_id) == ({"shown": 81}, before)
-    stack = heat.update(stack, template({**resources, "other": forwarding(82, depends_on="web")}, outputs=outputs))
-    assert "already forwards port 8080 of tcp." in stack.reason
     assert heat.delete(stack).status is Status.COMPLETE
     assert _objects(heat) == []
 
@@ -215,7 +210,7 @@ def test_a_type_of_volumes_and_its_encryption(store):
     stack = heat.update(stack, template(resources, outputs=outputs))
     assert (heat.outputs(stack)["size"], heat.resources(stack)["type"].physical_id) == (256, ids["type"])
     again = heat.create(template({"type": resources["type"]}), name="again")
-    assert "Volume Type LUKS already exists." in again.reason
+    assert "The volume type LUKS already exists." in again.reason
     assert heat.delete(stack).status is Status.COMPLETE
     properties["projects"] = ["p"]
     with pytest.raises(StackValidationFailed) as invalid:
@@ -254,17 +249,6 @@ def test_a_port_passes_its_address_to_its_replacement(store, is_rolled_back):
     assert len(_objects(heat)) == 4
 
 
-def test_an_address_that_is_taken_fails_the_port(store):
-    heat = world(store)
-    port = {"network": {"get_resource": "net"}, "fixed_ips": [{"ip_address": "10.7.0.5"}]}
-    resources = {name: NETWORKS[name] for name in ("net", "subnet")}
-    resources["one"] = {"type": "OS::Neutron::Port", "properties": port}
-    resources["two"] = {"type": "OS::Neutron::Port", "properties": port, "depends_on": ["one"]}
-    stack = heat.create(template(resources))
-    assert stack.status is Status.FAILED
-    assert "resources.two: IP address 10.7.0.5 already allocated in subnet" in stack.reason
-
-
 def test_a_generated_private_key_is_shown_and_stored_encrypted(store):
     heat = world(store)
     key = {"type": "OS::Nova::KeyPair", "properties": {"name": "k", "save_private_key": True}}
@@ -279,7 +263,7 @@ def test_a_generated_private_key_is_shown_and_stored_encrypted(store):
     assert "PRIVATE KEY" not in column
 
     other = heat.create(template({"key": key}), name="other")
-    assert (other.status, "Key pair 'k' already exists." in other.reason) == (Status.FAILED, True)
+    assert (other.status, "The keypair k already exists." in other.reason) == (Status.FAILED, True)
 
 
 def test_a_secret_is_stored_encrypted_and_redacted(store):
@@ -823,7 +807,8 @@ def test_addresses_of_detached_ports_are_left_out():
 
 def _objects(heat: World) -> list[CloudObject]:
     with heat.store.read() as tx:
-        return [item for kind in CloudKind for item in cloud_objects.of_kind(tx, heat.project, kind)]
+        items = [item for kind in CloudKind for item in cloud_objects.of_kind(tx, heat.project, kind)]
+        return [heat.engine.env.provided[Cloud].find(tx, item.id) for item in items]
 
 
 def test_removed_gateway_and_pools_of_a_subnet_are_emptied(store):

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from stoker.backends.disabled import DisabledObjects, DisabledQueues
 from stoker.backends.keystone_users import USER, KeystoneUserController
 from stoker.backends.logins import CloudLogin, StokerLogin, SwiftLogin
-from stoker.backends.object_store import ExternalObjects
 from stoker.backends.reconciler import Controller, Reconciler
-from stoker.backends.remote_object_controller import BackendDriver, RemoteObjectController, RemoteObjects
+from stoker.backends.remote_object_controller import (
+    BackendDriver,
+    ExternalObjects,
+    RemoteObjectController,
+    RemoteObjects,
+)
 from stoker.backends.result_polling import OnSignal, ResultPoller
 from stoker.backends.service_client import ServiceClient
 from stoker.backends.swift import SwiftDriver
@@ -22,6 +26,31 @@ from stoker.store import remote_objects
 from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES, Objects, Queues
 from stoker.work import Work
+
+
+def _ignore(*_: Any, **__: Any) -> None:
+    pass
+
+
+class DisabledObjects:
+    """An object store without effect; see ``transports.base.Objects``."""
+
+    open = put = close = await_result = staticmethod(_ignore)
+
+    def url(self, *_: Any) -> str:
+        return ""
+
+
+class DisabledQueues:
+    """A messaging service without effect; see ``transports.base.Queues``."""
+
+    open = replace = await_result = close = staticmethod(_ignore)
+
+    def sign(self, *_: Any) -> bool:
+        return True
+
+    def signed(self, *_: Any) -> None:
+        return None
 
 
 @dataclass(frozen=True, slots=True)

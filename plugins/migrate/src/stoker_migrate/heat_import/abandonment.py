@@ -13,8 +13,7 @@ from uuid import uuid4
 
 from stoker_client.collection import part
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
-from stoker_migrate.heat_import.polling import poll
-from stoker_migrate.heat_import.source_stack import SourceStack, read_stack
+from stoker_migrate.heat_import.source_stack import SourceStack, poll, read_stack
 
 if TYPE_CHECKING:
     from stoker_client.client import Client

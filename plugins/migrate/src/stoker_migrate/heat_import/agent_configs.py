@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import part, segment
 from stoker_client.errors import BadInput
-from stoker_migrate.heat_import.polling import poll
-from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack
+from stoker_migrate.heat_import.source_stack import SERVER_TYPES, SourceStack, poll
 
 if TYPE_CHECKING:
     from stoker_client.client import Client

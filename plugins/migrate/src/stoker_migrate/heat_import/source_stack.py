@@ -1,16 +1,32 @@
-"""Reads a stack of another Heat with everything that belongs to it. Sends GET requests only."""
+"""Reads a stack of another Heat with everything that belongs to it, with GET requests only, and waits for it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker_client.collection import part, segment
-from stoker_client.errors import NotFound
+from stoker_client.errors import NotFound, TimedOut
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
+
+T = TypeVar("T")
+#: Seconds between two questions, and until no answer is expected any more.
+_PAUSE, _LIMIT = 1.0, 3600.0
+
+
+def poll(ask: Callable[[], T | None], limit: float = _LIMIT, pause: float = _PAUSE) -> T:
+    """Call ``ask`` until it returns a value. ``limit`` and ``pause`` are in seconds. Raises TimedOut."""
+    end = time.monotonic() + limit
+    while (value := ask()) is None:
+        if time.monotonic() >= end:
+            raise TimedOut(f"no result after {limit:.0f} seconds")
+        time.sleep(pause)
+    return value
+
 
 #: Types whose physical objects are configs, or deployments.
 CONFIG_TYPES = (

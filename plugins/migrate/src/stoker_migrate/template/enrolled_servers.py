@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker_migrate.template.boot_scripts import BootScript, BootScriptFinder, needs_group
-from stoker_migrate.template.interface import NewParameter
 from stoker_migrate.template.parameters import AddedParameters
 from stoker_migrate.template.parts import Part, TemplateContext
 from stoker_migrate.template.references import References
-from stoker_migrate.template.report import Change
+from stoker_migrate.template.report import Change, NewParameter
 from stoker_migrate.template.source_text import SourceText
 from stoker_migrate.template.types import DEPLOYMENTS, SERVER, SERVER_PROPERTIES
 

@@ -13,14 +13,12 @@ from stoker_client.errors import BadInput
 from stoker_client.templates import locations
 from stoker_client.templates.documents import parse
 from stoker_client.templates.references import NESTED, NOT_FILES
-from stoker_migrate.template.functions import calls
-from stoker_migrate.template.interface import Interface
 from stoker_migrate.template.parts import TemplateContext
-from stoker_migrate.template.report import Change, Report
+from stoker_migrate.template.references import calls
+from stoker_migrate.template.report import Change, Interface, Report
 from stoker_migrate.template.source_text import SourceText
 from stoker_migrate.template.template import migrate_template
-from stoker_migrate.template.type_registry import TypeRegistry
-from stoker_migrate.template.types import is_infrastructure
+from stoker_migrate.template.types import TypeRegistry, is_infrastructure
 
 
 @dataclass

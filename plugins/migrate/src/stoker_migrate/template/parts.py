@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from stoker_migrate.template.interface import Interface
-from stoker_migrate.template.report import Change, Report
+from stoker_migrate.template.report import Change, Interface, Report
 from stoker_migrate.template.source_text import Path, SourceText
-from stoker_migrate.template.type_registry import NOTHING, is_template
-from stoker_migrate.template.types import SCALING_GROUP, Kind, classify
+from stoker_migrate.template.types import NOTHING, SCALING_GROUP, Kind, classify, is_template
 
 
 @dataclass(frozen=True)

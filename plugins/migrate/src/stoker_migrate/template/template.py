@@ -7,15 +7,12 @@ from typing import Any
 
 from stoker_client.errors import BadInput
 from stoker_migrate.template.enrolled_servers import ServerMigration, server_name
-from stoker_migrate.template.functions import list_parameters
-from stoker_migrate.template.interface import Interface, NewParameter
 from stoker_migrate.template.parameters import AddedParameters, add_parameters, remove_unused
 from stoker_migrate.template.parts import Part, TemplateContext, list_parts
-from stoker_migrate.template.references import References
-from stoker_migrate.template.report import Change
+from stoker_migrate.template.references import References, list_parameters
+from stoker_migrate.template.report import Change, Interface, NewParameter
 from stoker_migrate.template.source_text import SourceText
-from stoker_migrate.template.type_registry import is_template
-from stoker_migrate.template.types import CHAIN, GROUP, SCALING_GROUP, Kind
+from stoker_migrate.template.types import CHAIN, GROUP, SCALING_GROUP, Kind, is_template
 
 #: Properties of an AutoScalingGroup that a ResourceGroup does not have.
 _SCALING = ("min_size", "max_size", "desired_capacity", "cooldown", "rolling_updates")

@@ -17,7 +17,7 @@ from stoker.backoff import backoff
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.model.status import Status
 from stoker.store.tx import Tx
-from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run
+from stoker_openstack.cloud.drivers.base import GIVEN_UP, Result, Run, await_state
 from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.recorder import ERRORS, ERRORS_SINCE, INTERRUPTED, CloudContext, Recorder, without_sent
@@ -91,7 +91,13 @@ class CloudController:
             store=partial(self._store, item),
             now=self._context.store.clock.now,
         )
-        return self._context.registry.drivers[item.kind].act(run)
+        driver = self._context.registry.drivers[item.kind]
+        try:
+            return driver.act(run)
+        except CloudRefused as error:
+            if driver.may_pass(run, error):
+                await_state(run, error)
+            raise
 
     def _store(
         self,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
+from stoker.lru_cache import LruCache
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS, Noun
@@ -15,6 +14,8 @@ from stoker_openstack.cloud.nouns import NOUNS, Noun
 _UUID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
 #: Seconds that a resolved name is remembered.
 _REMEMBERED = 60.0
+#: Limit of the names that are remembered.
+_MOST = 10_000
 
 
 def not_found(title: str, name: str) -> CloudFailure:
@@ -25,11 +26,9 @@ def not_found(title: str, name: str) -> CloudFailure:
 class NameResolver:
     """Resolves names with one client. Found ids are remembered for a minute; missing names are not."""
 
-    def __init__(self, client: CloudClient, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, client: CloudClient) -> None:
         self._client = client
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._known: dict[tuple[str, str], tuple[float, str]] = {}
+        self._known: LruCache[tuple[str, str], str] = LruCache(_MOST)
 
     def resolve(self, kind: str, name: str) -> str:
         """
@@ -37,20 +36,11 @@ class NameResolver:
 
         Raises CloudFailure with Heat's text if there is no object or more than one.
         """
-        key, now = (kind, name), self._clock()
-        with self._lock:
-            current = self._known.get(key)
-        if current is not None and current[0] > now:
-            return current[1]
-        id = self._look_up(NOUNS[kind], name)
-        with self._lock:
-            self._known[key] = (now + _REMEMBERED, id)
+        id = self._known.get((kind, name))
+        if id is None:
+            id = self._look_up(NOUNS[kind], name)
+            self._known.put((kind, name), id, time.monotonic() + _REMEMBERED)
         return id
-
-    def forget(self, kind: str, name: str) -> None:
-        """Look the name up again at the next call."""
-        with self._lock:
-            self._known.pop((kind, name), None)
 
     def require_keypair(self, name: str) -> str:
         """Return the name of a key pair. Raises CloudFailure if there is no such key pair."""

@@ -10,10 +10,9 @@ from uuid import UUID, uuid5
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
-from stoker.model.status import Status
 from stoker.objects import Objects
 from stoker.store.tx import Tx
-from stoker_openstack.model import CloudAction, CloudKind, CloudObject
+from stoker_openstack.model import CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
 
 #: Namespace of the ids of objects that no template creates.
@@ -65,37 +64,9 @@ class Project:
         cloud_objects.save(self.tx, changed)
         return changed
 
-    def replace_entries(
-        self, owner: CloudObject | None, member: str, drop: Callable[[Any], bool], *added: Any, **observed: Any
-    ) -> None:
-        """Drop entries of a list in an object's representation, and add others. Does nothing without an object."""
-        if owner is not None:
-            left = [entry for entry in owner.observed.get(member, ()) if not drop(entry)]
-            self.save(owner, **{member: [*left, *added]}, **observed)
-
     def of_kind(self, kind: CloudKind) -> list[CloudObject]:
         """Return all objects of a kind."""
-        return cloud_objects.of_kind(self.tx, self.id, kind)
-
-    def add_part(self, whole: CloudObject, kind: CloudKind, key: str, specification: Mapping[str, Any]) -> CloudObject:
-        """Return a new object that belongs to ``whole``, such as the port of a server. It is not yet stored."""
-        id = part_id(whole, key)
-        return CloudObject(
-            id=id,
-            kind=kind,
-            project_id=self.id,
-            root_id=whole.root_id,
-            name=str(specification.get("name") or ""),
-            specification=specification,
-            action=CloudAction.ENSURE,
-            arguments={PART_OF: whole.external_id},
-            status=Status.COMPLETE,
-            reason="",
-            desired_generation=1,
-            observed_generation=1,
-            external_id=id,
-            observed={},
-        )
+        return [item for item in cloud_objects.of_kind(self.tx, self.id, kind) if REFERS not in item.arguments]
 
 
 def part_id(whole: CloudObject, key: str) -> str:
@@ -121,9 +92,12 @@ class Kind:
     fixed: Mapping[str, Any] = field(default_factory=dict)
     #: Which of the ids and names that all services have.
     common: Collection[str] = ("id", "name", "tenant_id", "project_id")
-    #: Checks the specification, changes the objects on which it has an effect, and returns the computed members.
-    #: Raises a kind of Invalid for an impossible specification.
+    #: Whether the name identifies an object.
+    has_unique_name: bool = False
+    #: Returns the computed members. Raises a kind of Invalid for an impossible specification.
     derive: Callable[[Project, CloudObject], Mapping[str, Any]] = lambda _project, _wanted: {}
+    #: Returns the members that other objects have changed, whenever an object is read. They are not stored.
+    relate: Callable[[Project, CloudObject], Mapping[str, Any]] = lambda _project, _stored: {}
     #: Removes what depends on an object. The caller removes the object.
     remove: Callable[[Project, CloudObject], None] = lambda _project, _gone: None
     #: Returns the id of an object at the cloud.

@@ -8,17 +8,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.model.errors import EntityNotFound, StokerError
+from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.status import Status
 from stoker.objects import Objects
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
-from stoker_openstack.simulated import machines, networks, routers
+from stoker_openstack.simulated import machines, network
 from stoker_openstack.simulated.project import REFERS, Kind, Project
 from stoker_openstack.store import cloud_objects
 
-_KINDS: Mapping[CloudKind, Kind] = {**networks.KINDS, **routers.KINDS, **machines.KINDS}
+_KINDS: Mapping[CloudKind, Kind] = {**network.KINDS, **machines.KINDS}
 #: States of servers after actions.
 _STATES = {CloudAction.SUSPEND: "SUSPENDED", CloudAction.RESUME: "ACTIVE", CloudAction.RESTORE: "ACTIVE"}
 
@@ -45,19 +45,14 @@ class LocalCloud:
             done = replace(wanted, status=Status.FAILED, reason=error.message)
         if request.action is CloudAction.DELETE and done.status is Status.COMPLETE:
             cloud_objects.delete(tx, request.id)
-        elif before is None:
-            cloud_objects.add(tx, done)
-        else:
-            cloud_objects.save(tx, done)
-        return done
+            return done
+        (cloud_objects.add if before is None else cloud_objects.save)(tx, done)
+        return self._relate(tx, done)
 
     def find(self, tx: Tx, id: str) -> CloudObject | None:
         """Return the object of a resource; None if there is none."""
         stored = cloud_objects.find(tx, id)
-        if stored is not None and stored.kind is CloudKind.CONTAINER:
-            observed = machines.observe_container(Project(tx, stored.project_id, self.objects, self.url), stored)
-            return replace(stored, observed=observed)
-        return stored
+        return None if stored is None else self._relate(tx, stored)
 
     def forget(self, tx: Tx, id: str) -> None:
         """Keep the object: its row is all there is of it. A mere reference to another object is dropped."""
@@ -65,12 +60,23 @@ class LocalCloud:
         if stored is not None and REFERS in stored.arguments:
             cloud_objects.delete(tx, id)
 
+    def _relate(self, tx: Tx, stored: CloudObject) -> CloudObject:
+        """Return an object with the members that other objects have changed; a failed creation has none."""
+        if not stored.observed:
+            return stored
+        project = Project(tx, stored.project_id, self.objects, self.url)
+        return replace(stored, observed={**stored.observed, **_KINDS[stored.kind].relate(project, stored)})
+
     def _apply(self, project: Project, request: CloudRequest, wanted: CloudObject, *, is_new: bool) -> CloudObject:
         kind = _KINDS[request.kind]
         if request.external_id is not None and is_new:
             wanted = _take_over(project, request, wanted)
         match request.action:
             case CloudAction.ENSURE | CloudAction.ADOPT:
+                if kind.has_unique_name and any(
+                    other.name == wanted.name for other in project.of_kind(request.kind) if other.id != wanted.id
+                ):
+                    raise Conflict(f"The {request.kind.replace('_', ' ')} {wanted.name} already exists.")
                 if wanted.external_id is None or request.kind is CloudKind.FLOATING_IP_ASSOCIATION:
                     wanted = replace(wanted, external_id=kind.identify(project, wanted))
                 return replace(wanted, observed=kind.represent(project, wanted))

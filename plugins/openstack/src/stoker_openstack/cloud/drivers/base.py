@@ -133,24 +133,13 @@ class Driver(ABC):
 
     def act(self, run: Run) -> Result:
         """
-        Continue the action in progress. A refusal that may pass lets it wait for two minutes.
+        Continue the action in progress.
 
         Raises CloudFailure if the action failed, RetryLater, ServiceUnavailable, and ServiceRejected for the login.
         """
-        try:
-            return self._act(run, run.object.action)
-        except CloudRefused as error:
-            if self.may_pass(run, error):
-                _await_state(run, error)
-            raise
-
-    def may_pass(self, run: Run, error: CloudRefused) -> bool:
-        """Return whether a service refused a request only for the present state of the object."""
-        return error.status == 409 and run.object.action is CloudAction.DELETE
-
-    def _act(self, run: Run, action: CloudAction) -> Result:
+        action = run.object.action
         if action is CloudAction.ENSURE:
-            return self.ensure(run)
+            return _ensure(self, run)
         if action is CloudAction.DELETE:
             return self.remove(run)
         if action is CloudAction.ADOPT:
@@ -162,6 +151,10 @@ class Driver(ABC):
             return self.check(run, observed)
         return self.carry_out(run, observed, action)
 
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        """Return whether a service refused a request only for the present state of the object."""
+        return error.status == 409 and run.object.action is CloudAction.DELETE
+
     def adopt(self, run: Run) -> Result:
         """Take over the object with the external id. Sends no request that changes the object."""
         observed = self.read(run)
@@ -169,24 +162,9 @@ class Driver(ABC):
             raise not_found(self.noun.title, run.external_id)
         return self.check(run, observed)
 
-    def ensure(self, run: Run) -> Result:
-        """Create the object, or change it to its specification."""
-        observed = None
-        if run.object.external_id is not None:
-            observed = self.read(run)
-            if observed is None and run.object.observed_generation > 0:
-                raise not_found(self.noun.title, run.object.external_id)
-        if observed is None and SENT_AT in run.progress:
-            observed = self._find_sent(run)
-        if observed is None:
-            now = run.now().isoformat()
-            run.note(**{SENT_AT: now, **({GIVEN_UP: now} if SENT_AT in run.progress else {})})
-            return self.create(run)
-        return self.update(run, observed)
-
     def remove(self, run: Run) -> Result:
         """Delete the object; done when the cloud no longer has it."""
-        if SENT_AT in run.progress and self._find_sent(run) is None:
+        if SENT_AT in run.progress and _find_sent(self, run) is None:
             run.note(**{SENT_AT: None, GIVEN_UP: run.now().isoformat()})
         if run.object.external_id is None:
             return Done(is_gone=True)
@@ -197,28 +175,10 @@ class Driver(ABC):
                 return Done(is_gone=True)
             raise
 
-    def _find_sent(self, run: Run) -> Mapping[str, Any] | None:
-        """Find the object of an earlier create request whose answer was lost."""
-        match = self.find_created(run)
-        if match is not None:
-            run.record_created(str(match["id"]), match)
-            return match
-        sent_at = datetime.fromisoformat(run.progress[SENT_AT])
-        if run.now() - sent_at < _SETTLING:
-            raise RetryLater("Waiting for the result of an interrupted request", 2.0)
-        return None
-
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         """Fail if the object is broken; wait while the service changes it."""
-        self.refuse_broken(observed)
-        return self.wait(observed=observed) if self.is_changing(observed) else Done(observed)
-
-    def refuse_broken(self, observed: Mapping[str, Any]) -> None:
-        """Raise CloudFailure with Heat's text if the service says that the object is broken."""
-        fault = self.fault_of(observed)
-        if fault is not None:
-            text = f"Went to status {observed['status']} due to {fault}"
-            raise CloudFailure(text, "ResourceInError", observed=observed)
+        refuse_broken(self, observed)
+        return Wait(self.noun.key, observed=observed) if self.is_changing(observed) else Done(observed)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         """Return what the service says of a broken object, in quotation marks; None if the object is not broken."""
@@ -227,10 +187,6 @@ class Driver(ABC):
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
         """Return whether the service is changing the object."""
         return False
-
-    def wait(self, reason: str = "", *, observed: Mapping[str, Any] | None = None) -> Wait:
-        """Return that the object is polled in the list of its noun."""
-        return Wait(self.noun.key, reason, observed)
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         """Continue an action that only some kinds have."""
@@ -248,7 +204,7 @@ class Driver(ABC):
         """
         if observed is None:
             return DUE
-        self.refuse_broken(observed)
+        refuse_broken(self, observed)
         return STILL_WAITING if self.is_changing(observed) else DUE
 
     def read(self, run: Run) -> Mapping[str, Any] | None:
@@ -273,6 +229,34 @@ class Driver(ABC):
         return Done(is_gone=True)
 
 
+def _ensure(driver: Driver, run: Run) -> Result:
+    """Create the object, or change it to its specification."""
+    observed = None
+    if run.object.external_id is not None:
+        observed = driver.read(run)
+        if observed is None and run.object.observed_generation > 0:
+            raise not_found(driver.noun.title, run.object.external_id)
+    if observed is None and SENT_AT in run.progress:
+        observed = _find_sent(driver, run)
+    if observed is None:
+        now = run.now().isoformat()
+        run.note(**{SENT_AT: now, **({GIVEN_UP: now} if SENT_AT in run.progress else {})})
+        return driver.create(run)
+    return driver.update(run, observed)
+
+
+def _find_sent(driver: Driver, run: Run) -> Mapping[str, Any] | None:
+    """Find the object of an earlier create request whose answer was lost."""
+    match = driver.find_created(run)
+    if match is not None:
+        run.record_created(str(match["id"]), match)
+        return match
+    sent_at = datetime.fromisoformat(run.progress[SENT_AT])
+    if run.now() - sent_at < _SETTLING:
+        raise RetryLater("Waiting for the result of an interrupted request", 2.0)
+    return None
+
+
 @dataclass(frozen=True, slots=True)
 class Registry:
     """All drivers, by kind of objects."""
@@ -294,7 +278,15 @@ def body_of(specification: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in specification.items() if not key.startswith(OWN_PREFIX)}
 
 
-def _await_state(run: Run, error: CloudRefused) -> None:
+def refuse_broken(driver: Driver, observed: Mapping[str, Any]) -> None:
+    """Raise CloudFailure with Heat's text if the service says that the object is broken."""
+    fault = driver.fault_of(observed)
+    if fault is not None:
+        text = f"Went to status {observed['status']} due to {fault}"
+        raise CloudFailure(text, "ResourceInError", observed=observed)
+
+
+def await_state(run: Run, error: CloudRefused) -> None:
     """
     Let the action wait, because the service refused a request only for the present state of the object.
 

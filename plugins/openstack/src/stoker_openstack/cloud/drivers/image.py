@@ -16,8 +16,10 @@ from stoker_openstack.cloud.drivers.base import (
     Judgement,
     Result,
     Run,
+    Wait,
     body_of,
     is_same,
+    refuse_broken,
 )
 from stoker_openstack.cloud.errors import CloudFailure
 from stoker_openstack.cloud.nouns import NOUNS
@@ -44,11 +46,11 @@ class ImageDriver(Driver):
         return self._download(run)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        self.refuse_broken(observed)
+        refuse_broken(self, observed)
         if observed["status"] == "queued" and run.specification.get("stoker:location"):
-            return self.wait(observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
+            return Wait(self.noun.key, observed=observed) if run.progress.get(_IMPORTED) else self._download(run)
         if self.is_changing(observed):
-            return self.wait(observed=observed)
+            return Wait(self.noun.key, observed=observed)
         members = _members(run)
         changes = [
             {"op": "replace" if key in observed else "add", "path": f"/{key}", "value": value}
@@ -71,7 +73,7 @@ class ImageDriver(Driver):
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
         if observed is None:
             return DUE
-        self.refuse_broken(observed)
+        refuse_broken(self, observed)
         failure = observed.get("os_glance_failed_import")
         if observed["status"] == "queued" and failure:
             raise CloudFailure(f"Glance cannot download the image: the store {failure} failed", "ResourceInError")
@@ -84,7 +86,7 @@ class ImageDriver(Driver):
         body = {"method": {"name": "web-download", "uri": location}}
         run.client.request(IMAGE, "POST", f"/images/{run.external_id}/import", body)
         run.note(**{_IMPORTED: True})
-        return self.wait()
+        return Wait(self.noun.key)
 
 
 def _members(run: Run) -> dict[str, Any]:

@@ -9,7 +9,17 @@ from typing import Any
 
 from stoker_openstack.cloud.client import CloudClient
 from stoker_openstack.cloud.drivers import server_changes, server_images
-from stoker_openstack.cloud.drivers.base import DUE, STILL_WAITING, Done, Driver, Judgement, Result, Run
+from stoker_openstack.cloud.drivers.base import (
+    DUE,
+    STILL_WAITING,
+    Done,
+    Driver,
+    Judgement,
+    Result,
+    Run,
+    Wait,
+    refuse_broken,
+)
 from stoker_openstack.cloud.drivers.server_changes import REBUILDS
 from stoker_openstack.cloud.drivers.server_request import (
     ADOPTED_PORTS,
@@ -23,6 +33,8 @@ from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 
+_NOUN = NOUNS["server"]
+_LIST = _NOUN.key
 #: Key of ``observed``: the server's ports by id.
 PORTS = "stoker:ports"
 #: What ``observed`` has of each port.
@@ -48,11 +60,11 @@ _POWER = {CloudAction.SUSPEND: ("suspend", "SUSPENDED"), CloudAction.RESUME: ("r
 class ServerDriver(Driver):
     """The driver of servers."""
 
-    kind, noun = CloudKind.SERVER, NOUNS["server"]
+    kind, noun = CloudKind.SERVER, _NOUN
 
-    def _act(self, run: Run, action: CloudAction) -> Result:
+    def act(self, run: Run) -> Result:
         server_images.delete_abandoned(run)
-        return super()._act(run, action)
+        return super().act(run)
 
     def adopt(self, run: Run) -> Result:
         result = super().adopt(run)
@@ -73,19 +85,20 @@ class ServerDriver(Driver):
         answer = run.client.request(self.noun.service, "POST", self.noun.path, body, microversion=version)
         created = answer.json()["server"]
         run.record_created(created["id"], {**created, "status": "BUILD"}, **{CREATED: True})
-        return self.wait()
+        return Wait(_LIST)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
         if observed["status"] == "ERROR" and run.object.observed_generation == 0 and not run.progress.get(CREATED):
-            return self._recreate(run)
-        self.refuse_broken(observed)
+            self.noun.delete(run.client, run.external_id)  # the next call creates another server
+            return Wait(_LIST, "Deleting the server of the failed attempt")
+        refuse_broken(self, observed)
         if self.is_changing(observed):
-            return self.wait(observed=observed)
+            return Wait(_LIST, observed=observed)
         if not run.progress.get(CREATED):
             if server_changes.apply_next(run, observed):
-                return self.wait(observed=observed)
+                return Wait(_LIST, observed=observed)
             observed = self.read(run) or observed
-        return Done(self._complete(run, observed))
+        return Done(_complete(run, observed))
 
     def delete(self, run: Run) -> Result:
         if run.object.arguments.get("snapshot") and not run.progress.get(server_images.STORED):
@@ -95,7 +108,7 @@ class ServerDriver(Driver):
         self.noun.delete(run.client, run.external_id)
         earlier = int(run.progress.get(_DELETIONS, 0))
         run.note(**{_DELETIONS: earlier + 1, _DELETE_SENT: run.now().isoformat()})
-        return self.wait("Nova could not delete the server; the deletion was requested again" if earlier else "")
+        return Wait(_LIST, "Nova could not delete the server; the deletion was requested again" if earlier else "")
 
     def remove(self, run: Run) -> Result:
         result = super().remove(run)
@@ -107,23 +120,24 @@ class ServerDriver(Driver):
 
     def check(self, run: Run, observed: Mapping[str, Any]) -> Result:
         result = super().check(run, observed)
-        return Done(self._complete(run, observed)) if isinstance(result, Done) else result
+        return Done(_complete(run, observed)) if isinstance(result, Done) else result
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
-        if action in _POWER:
-            return self._set_power(run, observed, *_POWER[action])
         if action is CloudAction.SNAPSHOT:
             return server_images.create(run, observed)
         if action is CloudAction.DELETE_SNAPSHOT:
             return server_images.delete(run)
-        return self._restore(run, observed)
+        refuse_broken(self, observed)
+        if _is_changing(observed):
+            return Wait(_LIST, observed=observed)
+        return _set_power(run, observed, *_POWER[action]) if action in _POWER else _restore(run, observed)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         is_broken = observed["status"] == "ERROR" and observed.get("OS-EXT-STS:task_state") != "deleting"
         return _fault_of(observed) if is_broken else None
 
     def is_changing(self, observed: Mapping[str, Any]) -> bool:
-        return observed["status"] in _TRANSIENT or observed.get("OS-EXT-STS:task_state") is not None
+        return _is_changing(observed)
 
     def represent(self, observed: Mapping[str, Any]) -> Mapping[str, Any]:
         return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
@@ -132,7 +146,7 @@ class ServerDriver(Driver):
         if item.awaits == server_images.IMAGES:  # also before a deletion
             return server_images.judge(observed)
         if item.action is CloudAction.DELETE:
-            return self._judge_deletion(item, observed, now)
+            return _judge_deletion(item, observed, now)
         judgement = super().judge(item, observed, now)
         if observed is None or not judgement.is_due:
             return judgement
@@ -144,65 +158,62 @@ class ServerDriver(Driver):
             return Judgement(Done({**item.observed, **observed, **rebuilds}))
         return DUE
 
-    def _recreate(self, run: Run) -> Result:
-        """Delete the server of a creation that failed; the next call creates another one."""
-        self.noun.delete(run.client, run.external_id)
-        return self.wait("Deleting the server of the failed attempt")
 
-    def _restore(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        """Rebuild the server with the image of a snapshot."""
-        self.refuse_broken(observed)
-        if self.is_changing(observed):
-            return self.wait(observed=observed)
-        if not run.progress.get(REQUESTED):
-            send_action(run, {"rebuild": {"imageRef": run.object.arguments["image"]}})
-            run.note(**{REQUESTED: True})
-            return self.wait(observed=observed)
-        return Done(self._complete(run, observed))
+def _judge_deletion(item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
+    """
+    Decide what the state of a server that is being deleted means.
 
-    def _set_power(self, run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
-        self.refuse_broken(observed)
-        if observed["status"] == state:
-            return Done(observed)
-        if self.is_changing(observed):
-            return self.wait(observed=observed)
-        if run.progress.get(REQUESTED):
-            raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
-        if request == "suspend" and observed["status"] == "SHUTOFF":
-            return Done(observed)
-        send_action(run, {request: None})
+    A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
+    """
+    if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
+        return DUE
+    if server["status"] != "ERROR" or _is_changing(server):
+        is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
+        return DUE if is_stored else STILL_WAITING
+    if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
+        raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(server)}", "ResourceInError")
+    sent = item.progress.get(_DELETE_SENT)
+    is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
+    return STILL_WAITING if is_recent else DUE
+
+
+def _is_changing(server: Mapping[str, Any]) -> bool:
+    return server["status"] in _TRANSIENT or server.get("OS-EXT-STS:task_state") is not None
+
+
+def _set_power(run: Run, observed: Mapping[str, Any], request: str, state: str) -> Result:
+    if observed["status"] == state:
+        return Done(observed)
+    if run.progress.get(REQUESTED):
+        raise CloudFailure(f"{request.capitalize()} of server {run.object.name} failed.", "ResourceUnknownStatus")
+    if request == "suspend" and observed["status"] == "SHUTOFF":
+        return Done(observed)
+    send_action(run, {request: None})
+    run.note(**{REQUESTED: True})
+    return Wait(_LIST, observed=observed)
+
+
+def _restore(run: Run, observed: Mapping[str, Any]) -> Result:
+    """Rebuild the server with the image of a snapshot."""
+    if not run.progress.get(REQUESTED):
+        send_action(run, {"rebuild": {"imageRef": run.object.arguments["image"]}})
         run.note(**{REQUESTED: True})
-        return self.wait(observed=observed)
+        return Wait(_LIST, observed=observed)
+    return Done(_complete(run, observed))
 
-    def _judge_deletion(self, item: CloudObject, server: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        """
-        Decide what the state of a server that is being deleted means.
 
-        A deletion that Nova could not carry out is requested again. Raises CloudFailure after many attempts.
-        """
-        if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
-            return DUE
-        if server["status"] != "ERROR" or self.is_changing(server):
-            is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
-            return DUE if is_stored else STILL_WAITING
-        if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
-            raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(server)}", "ResourceInError")
-        sent = item.progress.get(_DELETE_SENT)
-        is_recent = sent and now - datetime.fromisoformat(sent) < _DELETE_PAUSE
-        return STILL_WAITING if is_recent else DUE
-
-    def _complete(self, run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Apply what follows the start of a server; return its representation with Stoker's own keys."""
-        if run.specification.get("tags") is not None:
-            server_changes.set_tags(run, observed)
-        server_changes.associate_floating_ips(run)
-        extras = list_ports(run.client, [run.external_id])[run.external_id]
-        types = run.specification.get("stoker:console_types") or ()
-        if types:
-            extras["stoker:consoles"] = server_changes.console_urls(run, types)
-        if run.specification.get(REBUILDS):
-            extras[REBUILDS] = run.specification[REBUILDS]
-        return {**run.object.observed, **observed, **extras}
+def _complete(run: Run, observed: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Apply what follows the start of a server; return its representation with Stoker's own keys."""
+    if run.specification.get("tags") is not None:
+        server_changes.set_tags(run, observed)
+    server_changes.associate_floating_ips(run)
+    extras = list_ports(run.client, [run.external_id])[run.external_id]
+    types = run.specification.get("stoker:console_types") or ()
+    if types:
+        extras["stoker:consoles"] = server_changes.console_urls(run, types)
+    if run.specification.get(REBUILDS):
+        extras[REBUILDS] = run.specification[REBUILDS]
+    return {**run.object.observed, **observed, **extras}
 
 
 def _fault_of(server: Mapping[str, Any]) -> str:

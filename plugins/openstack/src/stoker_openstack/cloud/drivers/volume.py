@@ -17,7 +17,9 @@ from stoker_openstack.cloud.drivers.base import (
     Judgement,
     Result,
     Run,
+    Wait,
     body_of,
+    refuse_broken,
 )
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
@@ -58,24 +60,24 @@ class VolumeDriver(Driver):
             body["OS-SCH-HNT:scheduler_hints"] = run.specification["stoker:scheduler_hints"]
         created = run.client.request(VOLUME, "POST", "/volumes", body).json()["volume"]
         run.record_created(created["id"], created)
-        return self.wait()
+        return Wait(self.noun.key)
 
     def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
-        self.refuse_broken(observed)
+        refuse_broken(self, observed)
         if self.is_changing(observed):
-            return self.wait(observed=observed)
-        return self.wait() if self._change(run, observed) else Done(self.read(run))
+            return Wait(self.noun.key, observed=observed)
+        return Wait(self.noun.key) if self._change(run, observed) else Done(self.read(run))
 
     def delete(self, run: Run) -> Result:
         observed = self.read(run)
         if observed is None:
             return Done(is_gone=True)
         if observed["status"] == "deleting":
-            return self.wait()
+            return Wait(self.noun.key)
         if run.object.arguments.get("snapshot") and not run.progress.get(volume_backups.STORED):
             return volume_backups.store_before_deletion(run, observed)
         self.noun.delete(run.client, run.external_id)
-        return self.wait()
+        return Wait(self.noun.key)
 
     def fault_of(self, observed: Mapping[str, Any]) -> str | None:
         return UNKNOWN_FAULT if str(observed["status"]).startswith("error") else None
@@ -89,7 +91,7 @@ class VolumeDriver(Driver):
         if action is CloudAction.DELETE_SNAPSHOT:
             return volume_backups.delete_backup(run)
         if action is CloudAction.RESTORE:
-            self.refuse_broken(observed)
+            refuse_broken(self, observed)
             return volume_backups.restore(run, observed)
         return Done(observed)  # volumes need no suspension
 
