@@ -101,7 +101,7 @@ def test_two_providers_or_a_cloud_without_a_provider_are_refused(monkeypatch, tm
         points = [SimpleNamespace(load=lambda: lambda _site: Provider(), name=name) for name in names]
         monkeypatch.setattr(provider, "entry_points", lambda group: points)
         settings = Settings(state_dir=tmp_path, cloud=cloud)
-        return provider.load(ProviderSite(settings=settings, store=None, work=None, secret=b"", objects=None))
+        return provider.load(ProviderSite(settings=settings, store=None, work=None, secret=b""))
 
     assert load("", "one") == load("") == Provider()
     with pytest.raises(Invalid, match="one provider can serve a site, not all of one, two"):

@@ -1,4 +1,4 @@
-"""The object store as other rooms use it: through a transaction of theirs."""
+"""The object store as the rest of Stoker uses it: inside a transaction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
-from stoker.objects import Objects, object_operations, tempurl
+from stoker.objects import tempurl
+from stoker.objects.container_operations import create_container, delete_container_and_all
+from stoker.objects.object_operations import NO_CALLBACKS, New, WriteCallbacks, delete, put, read
 from stoker.store import containers
 from support import query
 
@@ -16,19 +18,19 @@ P = "a" * 32
 
 
 @pytest.fixture
-def objects():
-    return Objects()
-
-
-@pytest.fixture
-def container(store, objects):
-    store.write(lambda tx: objects.create_container(tx, P, "c"))
+def container(store):
+    store.write(lambda tx: create_container(tx, P, "c"))
     return "c"
 
 
-def contents(store, objects, *names):
+def write(store, name, data, callbacks=NO_CALLBACKS, container="c", **more):
+    new = New(account=P, container=container, name=name, data=data, **more)
+    return store.write(lambda tx: put(tx, new, callbacks))
+
+
+def contents(store, *names):
     with store.read() as tx:
-        return [objects.get(tx, P, "c", name) for name in names]
+        return [read(tx, P, "c", name)[1] for name in names]
 
 
 def totals(store, name="c"):
@@ -37,32 +39,25 @@ def totals(store, name="c"):
     return (found.objects, found.bytes)
 
 
-def test_objects_are_put_read_and_deleted(store, objects, container):
-    stored = store.write(lambda tx: objects.put(tx, P, "c", "o", b"data", content_type="a/b"))
+def test_objects_are_put_read_and_deleted(store, container):
+    stored = write(store, "o", b"data", content_type="a/b")
     assert (stored.size, stored.content_type) == (4, "a/b")
-    assert contents(store, objects, "o") == [b"data"]
-    assert store.write(lambda tx: objects.delete(tx, P, "c", "o")) is True
-    assert store.write(lambda tx: objects.delete(tx, P, "c", "o")) is False
+    assert contents(store, "o") == [b"data"]
+    assert store.write(lambda tx: delete(tx, P, "c", "o")) is True
+    assert store.write(lambda tx: delete(tx, P, "c", "o")) is False
     with store.read() as tx, pytest.raises(EntityNotFound):
-        objects.get(tx, P, "c", "o")
+        read(tx, P, "c", "o")
 
 
-def test_invalid_objects_are_refused(store, objects, container):
+def test_invalid_objects_are_refused(store, container):
     cases = (("o", "none", EntityNotFound), ("", "c", Invalid), ("x" * 1025, "c", Invalid), ("\0", "c", Invalid))
     for name, container_name, error in cases:
         with pytest.raises(error):
-            store.write(lambda tx, n=name, c=container_name: objects.put(tx, P, c, n, b""))
+            write(store, name, b"", container=container_name)
     for name in ("", "a/b", "x" * 257, "\ud800"):
         with pytest.raises(Invalid):
-            store.write(lambda tx, n=name: objects.create_container(tx, P, n))
+            store.write(lambda tx, n=name: create_container(tx, P, n))
     assert totals(store) == (0, 0)
-
-
-def put(tx, objects, name, data):
-    """As a client's request does."""
-    return object_operations.put(
-        tx, objects.port, object_operations.New(account=P, container="c", name=name, data=data)
-    )
 
 
 def test_callbacks_run_in_the_transaction_of_the_write(store, container):
@@ -72,54 +67,52 @@ def test_callbacks_run_in_the_transaction_of_the_write(store, container):
         heard.append((account, container, name, data))
         query.insert(tx, "projects", id=name, name=data.decode(), domain_id="d", description="", enabled=True)
 
-    objects = Objects(lambda tx, *args: heard.append(args), written)
-    store.write(lambda tx: objects.put(tx, P, "c", "quiet", b"Stoker's own, which nobody hears"))
+    write(store, "quiet", b"Stoker's own, which nobody hears")
     assert heard == []
-    store.write(lambda tx: put(tx, objects, "o", b"data"))
+    write(store, "o", b"data", WriteCallbacks(lambda tx, *args: heard.append(args), written))
     assert heard == [(P, "c", "o"), (P, "c", "o", b"data")]
     with store.read() as tx:
         assert query.column(tx, "SELECT name FROM projects") == ["data"]
 
 
-def test_a_write_that_a_callback_refuses_is_rolled_back(store, objects, container):
-    store.write(lambda tx: objects.put(tx, P, "c", "o", b"old"))
+def test_a_write_that_a_callback_refuses_is_rolled_back(store, container):
+    write(store, "o", b"old")
 
     def refuse(*_):
         raise Conflict("not now")
 
-    objects = Objects(on_written=refuse)
     with pytest.raises(Conflict, match="not now"):
-        store.write(lambda tx: put(tx, objects, "o", b"new"))
-    assert contents(store, objects, "o") == [b"old"]
+        write(store, "o", b"new", WriteCallbacks(on_written=refuse))
+    assert contents(store, "o") == [b"old"]
     assert totals(store) == (1, 3)
 
 
-def test_a_callback_may_write_objects(store, objects, container):
+def test_a_callback_may_write_objects(store, container):
     def copy(tx, account, container, name, data):
         if name == "o":
-            objects.put(tx, account, container, "copy", data)
+            put(tx, New(account=account, container=container, name="copy", data=data))
 
-    store.write(lambda tx: put(tx, Objects(on_written=copy), "o", b"x"))
-    assert contents(store, objects, "o", "copy") == [b"x", b"x"]
+    write(store, "o", b"x", WriteCallbacks(on_written=copy))
+    assert contents(store, "o", "copy") == [b"x", b"x"]
 
 
-def test_containers_know_their_owner(store, objects):
-    assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="one")) is True
-    assert store.write(lambda tx: objects.create_container(tx, P, "a", owner="two")) is False
-    store.write(lambda tx: objects.create_container(tx, P, "b", {"x-container-meta-a": "1"}, owner="one"))
-    store.write(lambda tx: objects.create_container(tx, P, "nobodys"))
+def test_containers_know_their_owner(store):
+    assert store.write(lambda tx: create_container(tx, P, "a", owner="one")) is True
+    assert store.write(lambda tx: create_container(tx, P, "a", owner="two")) is False
+    store.write(lambda tx: create_container(tx, P, "b", {"x-container-meta-a": "1"}, owner="one"))
+    store.write(lambda tx: create_container(tx, P, "nobodys"))
     with store.read() as tx:
         owners = {name: containers.find(tx, P, name).owner for name in ("a", "b", "nobodys")}
     assert owners == {"a": "one", "b": "one", "nobodys": None}
 
 
-def test_a_container_is_deleted_with_its_objects(store, objects):
+def test_a_container_is_deleted_with_its_objects(store):
     for name in ("c", "other"):
-        store.write(lambda tx, n=name: objects.create_container(tx, P, n))
+        store.write(lambda tx, n=name: create_container(tx, P, n))
         for data in (b"1", b"2"):
-            store.write(lambda tx, n=name, d=data: objects.put(tx, P, n, "o", d))
+            write(store, "o", data, container=name)
     for _ in range(2):
-        store.write(lambda tx: objects.delete_container_and_all(tx, P, "c"))
+        store.write(lambda tx: delete_container_and_all(tx, P, "c"))
     with store.read() as tx:
         assert query.column(tx, "SELECT DISTINCT container FROM objects") == ["other"]
         assert containers.totals(tx, P).containers == 1
@@ -146,15 +139,15 @@ def test_signatures_equal_swifts():
     )
 
 
-def test_totals_match_the_contents(store, objects, container):
+def test_totals_match_the_contents(store, container):
     """Whatever is done, the columns say what counting would."""
     for round in range(3):
-        store.write(lambda tx: objects.put(tx, P, "c", "a", b"1" * 10))
-        store.write(lambda tx, r=round: objects.put(tx, P, "c", f"b{r}", b"12"))
-        store.write(lambda tx: objects.put(tx, P, "c", "a", b"123"))
+        write(store, "a", b"1" * 10)
+        write(store, f"b{round}", b"12")
+        write(store, "a", b"123")
         assert totals(store) == counted(store)
         for name in ("a", "none", "b0"):
-            store.write(lambda tx, n=name: objects.delete(tx, P, "c", n))
+            store.write(lambda tx, n=name: delete(tx, P, "c", n))
         assert totals(store) == counted(store)
     assert totals(store) == (2, 4)
 

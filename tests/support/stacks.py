@@ -24,7 +24,6 @@ from stoker.model.deployment import Deployment
 from stoker.model.server import Owner
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
-from stoker.objects import Objects
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.env import OwnedObject, ResourceEnv
@@ -38,7 +37,7 @@ from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.transports.base import Objects as ObjectsPort
+from stoker.transports.base import Objects
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs as type_jobs
 from stoker.work import Work
@@ -52,13 +51,13 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     signals.deliver(tx, engine, target, said)
 
 
-def site(store: Store, work: Work, objects: Callable[[Work], ObjectsPort] | None = None) -> LocalPlatform:
+def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> LocalPlatform:
     """Return a platform with embedded services."""
     urls = SignedUrls(b"secret")
     messaging = Messaging(
         work, SubscriptionService(work, urls, "http://stoker.test", Targets.of("127.0.0.0/8"), confirming=False)
     )
-    embedded = EmbeddedObjects(Objects(), SiteKey(b"secret"), "http://stoker.test")
+    embedded = EmbeddedObjects(SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
     return LocalPlatform(
@@ -247,7 +246,7 @@ def _provided(cloud: Any) -> Mapping[type[Any], Any]:
     from stoker_openstack.interface import Cloud
     from stoker_openstack.simulated import LocalCloud
 
-    return {Cloud: LocalCloud(Objects(), "http://stoker.test") if cloud == "local" else cloud}
+    return {Cloud: LocalCloud("http://stoker.test") if cloud == "local" else cloud}
 
 
 def _find_owned(tx: Tx, ids: Collection[str]) -> Iterable[OwnedObject]:
@@ -264,7 +263,7 @@ def world(
     steps: int = 500,
     limits: Mapping[str, int] | None = None,
     deployment_policy: str = PROJECT,
-    objects: Callable[[Work], ObjectsPort] | None = None,
+    objects: Callable[[Work], Objects] | None = None,
     cloud: Any = "local",
 ) -> World:
     """

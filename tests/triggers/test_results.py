@@ -15,8 +15,8 @@ from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind
-from stoker.objects import Objects, object_operations
-from stoker.objects.object_operations import New
+from stoker.objects import object_operations
+from stoker.objects.object_operations import New, WriteCallbacks
 from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, containers, deployments, logs, orphans, queues
@@ -52,11 +52,11 @@ def now(fleet, found):
 def stores(fleet):
     """The embedded ones, which tell who comes."""
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
-    objects = Objects(arrivals.before_object, arrivals.object)
+    callbacks = WriteCallbacks(arrivals.before_object, arrivals.object)
     urls = SignedUrls(b"secret")
     subscriptions = SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False)
     messaging = Messaging(work, subscriptions, arrivals.message)
-    return objects, messaging
+    return callbacks, messaging
 
 
 def post(messaging, tx, queue, body):
@@ -70,12 +70,12 @@ def new_object(inputs, data):
 
 def arrive(fleet, transport, deployment, said):
     """As the transport brings it."""
-    objects, messaging = stores(fleet)
+    callbacks, messaging = stores(fleet)
     write, inputs = fleet.world.store.write, inputs_of(fleet, deployment)
     match transport:
         case "TEMP_URL_SIGNAL":
             new = new_object(inputs, json.dumps(said).encode())
-            write(lambda tx: object_operations.put(tx, objects.port, new, as_owner=True))
+            write(lambda tx: object_operations.put(tx, new, callbacks, as_owner=True))
         case "ZAQAR_SIGNAL":
             write(lambda tx: post(messaging, tx, inputs["deploy_queue_id"], said))
         case "STOKER_SIGNAL":
@@ -152,11 +152,11 @@ def test_auto_selects_a_transport_for_the_server(fleet):
 @pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "elsewhere"])
 def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport, data):
     trigger, made = one("TEMP_URL_SIGNAL" if transport == "elsewhere" else transport)
-    objects, messaging = stores(fleet)
+    callbacks, messaging = stores(fleet)
     arrivals, name = InboundSignals(fleet.world.engine), f"{made.id}-1"
     new = New(account="p", container=made.id, name=name, data=data)
     send = {
-        "TEMP_URL_SIGNAL": lambda tx: object_operations.put(tx, objects.port, new, as_owner=True),
+        "TEMP_URL_SIGNAL": lambda tx: object_operations.put(tx, new, callbacks, as_owner=True),
         "ZAQAR_SIGNAL": lambda tx: post(messaging, tx, name, data.decode(errors="replace")),
         "elsewhere": lambda tx: arrivals.remote_result(tx, name, data),
     }

@@ -16,7 +16,8 @@ from stoker.messaging.metadata import KEEP_NEWEST
 from stoker.model.errors import Conflict, WriteRefused
 from stoker.model.messaging import Queue
 from stoker.model.ownership import belongs_to_agents
-from stoker.objects import Objects, tempurl
+from stoker.objects import container_operations, object_operations, tempurl
+from stoker.objects.object_operations import New
 from stoker.store import queues, subscriptions
 from stoker.store.tx import Tx
 from stoker.transports.base import ObjectRef, Signed, TransportTarget
@@ -42,21 +43,27 @@ class SiteKey:
 class EmbeddedObjects:
     """The embedded object store; see ``transports.base.Objects``."""
 
-    store: Objects
     key: SiteKey
     public_url: str
 
     def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
-        self.store.create_container(tx, target.project_id, ref.container, owner=owner)
-        self.store.put(tx, target.project_id, ref.container, ref.name, b"")
+        container_operations.create_container(tx, target.project_id, ref.container, owner=owner)
+        new = New(account=target.project_id, container=ref.container, name=ref.name, data=b"")
+        object_operations.put(tx, new, as_owner=True)
 
     def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
-        self.store.put(
-            tx, target.project_id, ref.container, ref.name, data, content_type="application/json", secret=True
+        new = New(
+            account=target.project_id,
+            container=ref.container,
+            name=ref.name,
+            data=data,
+            content_type="application/json",
+            secret=True,
         )
+        object_operations.put(tx, new, as_owner=True)
 
     def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
-        self.store.discard(tx, target.project_id, ref.container, ref.name)
+        container_operations.discard(tx, target.project_id, ref.container, ref.name)
 
     def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
         """No effect, because every write to an object is reported at once."""

@@ -26,7 +26,7 @@ def create(site: ProviderSite) -> Provider | None:
     """
     settings = site.settings
     if settings.local_servers_unsafe:
-        return Provider(offered={Cloud: LocalCloud(site.objects, settings.public_url)}, find_owned=find_owned)
+        return Provider(offered={Cloud: LocalCloud(settings.public_url)}, find_owned=find_owned)
     openstack = create_openstack(settings, site.store, site.work, site.secret)
     return None if openstack is None else _offer(site, openstack)
 

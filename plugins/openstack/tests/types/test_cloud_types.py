@@ -14,6 +14,8 @@ from stoker.model import wake
 from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
+from stoker.objects import object_operations
+from stoker.objects.object_operations import New
 from stoker.resources import implicit_dependencies
 from stoker.resources.base import ADOPTED_NAME
 from stoker.resources.implicit_dependencies import PlannedResource
@@ -316,8 +318,8 @@ def test_a_container_belongs_to_the_object_store(store):
     names = ("ObjectCount", "BytesUsed", "RootURL", "WebsiteURL", "DomainName", "HeadContainer")
     outputs = {name: {"value": {"get_attr": ["c", name]}} for name in names}
     stack = heat.create(template({"c": container}, outputs=outputs))
-    objects = heat.engine.env.provided[Cloud].objects
-    store.write(lambda tx: objects.put(tx, heat.project, "files", "a.txt", b"12345"))
+    new = New(account=heat.project, container="files", name="a.txt", data=b"12345")
+    store.write(lambda tx: object_operations.put(tx, new))
     shown = heat.outputs(stack)
     assert (shown["ObjectCount"], shown["BytesUsed"], shown["DomainName"]) == ("1", "5", "stoker.test")
     assert shown["WebsiteURL"] == f"{shown['RootURL']}/files"
@@ -611,14 +613,11 @@ def test_a_published_document_is_signed_for_the_id_in_the_user_data(store):
     assert key in cloud.requests[0].specification["user_data"]
     _end(heat, resource.id, external_id=NOVA_ID, status="ACTIVE")
     assert heat.work.run("document.publish") == 1
-    objects = heat.engine.env.platform.objects.store
     with store.read() as tx:
-        from stoker.store import objects as stored_objects
-
         names = tx.fetch_all(sql("SELECT container, name, data FROM objects"), {})
-    assert stored_objects is not None and len(names) == 1
+    assert len(names) == 1
     with store.read() as tx:
-        document = objects.get(tx, heat.project, names[0][0], names[0][1])
+        document = object_operations.read(tx, heat.project, names[0][0], names[0][1])[1]
     assert f'"server_id": "{resource.id}"'.replace(" ", "") in document.decode().replace(" ", "")
 
 

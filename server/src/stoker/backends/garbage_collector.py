@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stoker.backends.remote_object_controller import BackendDriver, apply
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
-from stoker.objects import Objects
+from stoker.objects import container_operations
 from stoker.store import orphans, queues, remote_objects
 from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject
@@ -28,17 +28,15 @@ class CollectedObject:
     problem: str | None = None
 
 
-def collect(
-    store: Store, objects: Objects, drivers: Mapping[str, BackendDriver], *, dry_run: bool
-) -> Iterator[CollectedObject]:
+def collect(store: Store, drivers: Mapping[str, BackendDriver], *, dry_run: bool) -> Iterator[CollectedObject]:
     """Remove the orphans, and yield each orphan after its removal. ``dry_run``: remove nothing."""
-    yield from _collect_embedded(store, objects, dry_run)
+    yield from _collect_embedded(store, dry_run)
     yield from _collect_remote(store, drivers, dry_run)
     for kind, driver in drivers.items():
         yield from _strays(store, kind, driver, dry_run)
 
 
-def _collect_embedded(store: Store, objects: Objects, dry_run: bool) -> Iterator[CollectedObject]:
+def _collect_embedded(store: Store, dry_run: bool) -> Iterator[CollectedObject]:
     def do(tx: Tx) -> list[CollectedObject]:
         orphaned = []
         for queue in orphans.of_queues(tx):
@@ -48,11 +46,11 @@ def _collect_embedded(store: Store, objects: Objects, dry_run: bool) -> Iterator
         for account, name in orphans.of_containers(tx):
             orphaned.append(CollectedObject(f"container {name} of project {account}"))
             if not dry_run:
-                objects.delete_container_and_all(tx, account, name)
+                container_operations.delete_container_and_all(tx, account, name)
         for account, container, name in orphans.of_objects(tx):
             orphaned.append(CollectedObject(f"object {container}/{name} of project {account}"))
             if not dry_run:
-                objects.discard(tx, account, container, name)
+                container_operations.discard(tx, account, container, name)
         return orphaned
 
     yield from store.write(do)

@@ -23,7 +23,6 @@ from typing import Any
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.service_client import Login
 from stoker.model.errors import Invalid
-from stoker.objects import Objects
 from stoker.resources.constraints import Constraints
 from stoker.resources.env import Delegations, OwnedObject
 from stoker.settings import Settings
@@ -41,7 +40,6 @@ class ProviderSite:
     work: Work
     #: The site secret, from which the provider may derive keys.
     secret: bytes
-    objects: Objects
 
 
 def _nothing() -> None:

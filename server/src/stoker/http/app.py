@@ -22,7 +22,7 @@ from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.messaging import Messaging, SignedUrls
 from stoker.metrics import Metrics
-from stoker.objects import Objects
+from stoker.objects.object_operations import WriteCallbacks
 from stoker.servers import Servers
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine
@@ -52,7 +52,7 @@ class App:
     signed_urls: SignedUrls
     #: For the queues of resources.
     agents_urls: SignedUrls
-    objects: Objects
+    object_callbacks: WriteCallbacks
     site_key: SiteKey
     call_tokens: CallTokens
     health: HealthReport

@@ -8,7 +8,7 @@ from stoker.model.errors import Conflict, EntityNotFound
 from stoker.model.objects import Account, Container
 from stoker.model.ownership import check_write
 from stoker.objects import limits, metadata
-from stoker.objects.object_operations import lock
+from stoker.objects.object_operations import delete, lock
 from stoker.objects.tempurl import KEY_HEADERS
 from stoker.store import containers, objects, rows
 from stoker.store.tx import Tx
@@ -40,9 +40,9 @@ def create_container(
     """
     Create a container. Returns False if it exists already.
 
-    For an existing container, ``headers`` are merged into its metadata and the owner stays. With ``owner``, a container
-    of that name that a user created is replaced. Raises Invalid, and WriteRefused if the container belongs to a server
-    or deployment and no ``owner`` is given.
+    For an existing container, ``headers`` are merged into its metadata and the owner stays. ``owner`` is the id of the
+    resource or server that needs the container; it replaces a container of that name that a user created. Raises
+    Invalid, and WriteRefused if the container belongs to a server or deployment and no ``owner`` is given.
     """
     limits.container_name(name)
     changes = headers or {}
@@ -86,6 +86,16 @@ def delete_container(tx: Tx, account: str, name: str) -> None:
     if count:
         raise Conflict(f"the container {name} is not empty: {count} objects")
     containers.delete(tx, account, name)
+
+
+def discard(tx: Tx, account: str, container: str, name: str) -> None:
+    """Delete an object of Stoker's own, and also its container if the container has an owner and is now empty."""
+    if containers.find(tx, account, container) is None:
+        return
+    delete(tx, account, container, name, as_owner=True)
+    left = containers.find(tx, account, container)
+    if left is not None and left.objects == 0 and left.owner is not None:
+        delete_container_and_all(tx, account, container)
 
 
 def delete_container_and_all(tx: Tx, account: str, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Operations on objects, used by the HTTP API and by ``Objects``."""
+"""Operations on objects."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ DEFAULT_TYPE = "application/octet-stream"
 
 
 @dataclass(frozen=True, slots=True)
-class Port:
-    """The callbacks of the rest of Stoker in a write."""
+class WriteCallbacks:
+    """What the rest of Stoker does in a transaction in which a client writes an object."""
 
     #: Takes the locks that the callback needs: a stack must be locked before the container in which its signals arrive.
     on_writing: OnWriting | None = None
@@ -47,11 +47,22 @@ class New:
     secret: bool = False
 
 
-def put(tx: Tx, port: Port, new: New, check: Check | None = None, *, as_owner: bool = False) -> Stored:
+#: Of objects that Stoker itself writes.
+NO_CALLBACKS = WriteCallbacks()
+
+
+def put(
+    tx: Tx,
+    new: New,
+    callbacks: WriteCallbacks = NO_CALLBACKS,
+    check: Check | None = None,
+    *,
+    as_owner: bool = False,
+) -> Stored:
     """Write an object. Raises EntityNotFound for the container, Invalid for the name, WriteRefused like ``lock``."""
     limits.object_name(new.name)
-    if port.on_writing is not None:
-        port.on_writing(tx, new.account, new.container, new.name)
+    if callbacks.on_writing is not None:
+        callbacks.on_writing(tx, new.account, new.container, new.name)
     container = lock(tx, new.account, new.container, as_owner=as_owner)
     old = objects.find(tx, new.account, new.container, new.name)
     if check is not None:
@@ -71,8 +82,8 @@ def put(tx: Tx, port: Port, new: New, check: Check | None = None, *, as_owner: b
         _delete(tx, old)
     objects.add(tx, stored, new.data)
     containers.count(tx, new.account, new.container, objects=1, size=stored.size)
-    if port.on_written is not None:
-        port.on_written(tx, new.account, new.container, new.name, new.data)
+    if callbacks.on_written is not None:
+        callbacks.on_written(tx, new.account, new.container, new.name, new.data)
     return stored
 
 

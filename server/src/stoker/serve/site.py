@@ -36,7 +36,7 @@ from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
-from stoker.objects import Objects
+from stoker.objects.object_operations import WriteCallbacks
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import SiteDefaults
 from stoker.resources.env import ResourceEnv
@@ -91,7 +91,7 @@ class _Site:
     def __init__(self, settings: Settings, store: Store, secret: bytes, ca_file: Path | None) -> None:
         self._settings, self._store, self._secret, self._ca_file = settings, store, secret, ca_file
         self._work = Work(store)
-        self._objects = Objects(
+        self._object_callbacks = WriteCallbacks(
             lambda tx, account, container, name: self._signals().before_object(tx, account, container, name),
             lambda tx, account, container, name, data: self._signals().object(tx, account, container, name, data),
         )
@@ -113,7 +113,7 @@ class _Site:
 
             self._keystone = open_keystone(settings, store, self._directory.ec2)
         self._accounts = self._keystone.accounts if self._keystone else None
-        self._provider = _load_provider(settings, store, self._work, secret, self._objects)
+        self._provider = _load_provider(settings, store, self._work, secret)
         self._external = factory.create_backends(
             settings,
             self._work,
@@ -135,7 +135,7 @@ class _Site:
         return LocalPlatform(
             url,
             self._users,
-            self._external.objects or EmbeddedObjects(self._objects, self._site_key, url),
+            self._external.objects or EmbeddedObjects(self._site_key, url),
             self._external.queues or EmbeddedQueues(messaging, self._agents_urls, url),
             EmbeddedMessaging(messaging, self._signed_urls, url) if settings.embeds_queues else None,
             identity_url=settings.identity_url,
@@ -227,7 +227,7 @@ class _Site:
             messaging=self._messaging,
             signed_urls=self._signed_urls,
             agents_urls=self._agents_urls,
-            objects=self._objects,
+            object_callbacks=self._object_callbacks,
             site_key=self._site_key,
             call_tokens=self._call_tokens,
             health=_create_health(store, disk_space, certificate),
@@ -240,8 +240,8 @@ class _Site:
         )
 
 
-def _load_provider(settings: Settings, store: Store, work: Work, secret: bytes, objects: Objects) -> Provider:
-    return provider.load(ProviderSite(settings=settings, store=store, work=work, secret=secret, objects=objects))
+def _load_provider(settings: Settings, store: Store, work: Work, secret: bytes) -> Provider:
+    return provider.load(ProviderSite(settings=settings, store=store, work=work, secret=secret))
 
 
 def _create_servers(settings: Settings, store: Store, work: Work, secret: bytes, ca_file: Path | None) -> Servers:
@@ -302,8 +302,8 @@ def collect_garbage(settings: Settings, store: Store, secret: bytes, *, dry_run:
     work, tokens = Work(store), Tokens(store, settings.token_hours)
     external = factory.create_backends(settings, work, secret, store.clock.now, token_of=tokens.of_project)
     try:
-        yield from garbage_collector.collect(store, Objects(), external.drivers, dry_run=dry_run)
-        yield from _load_provider(settings, store, work, secret, Objects()).collect_garbage(dry_run)
+        yield from garbage_collector.collect(store, external.drivers, dry_run=dry_run)
+        yield from _load_provider(settings, store, work, secret).collect_garbage(dry_run)
     finally:
         for driver in external.drivers.values():
             driver.close()

@@ -123,7 +123,7 @@ def _image(project: Project, wanted: CloudObject) -> dict[str, Any]:
 
 def _container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
     headers = {name.lower(): value for name, value in wanted.specification["headers"].items()}
-    project.objects.create_container(project.tx, project.id, wanted.name, headers)
+    container_operations.create_container(project.tx, project.id, wanted.name, headers)
     account = {name.lower(): value for name, value in wanted.specification["stoker:account_headers"].items()}
     if account:
         container_operations.change_account(project.tx, project.id, account)
@@ -146,7 +146,7 @@ def _observe_container(project: Project, wanted: CloudObject) -> Mapping[str, An
 
 def _delete_container(project: Project, gone: CloudObject) -> None:
     if gone.specification.get("stoker:purge_on_delete"):
-        project.objects.delete_container_and_all(project.tx, project.id, gone.name)
+        container_operations.delete_container_and_all(project.tx, project.id, gone.name)
     elif _observe_container(project, gone):
         container_operations.delete_container(project.tx, project.id, gone.name)
 

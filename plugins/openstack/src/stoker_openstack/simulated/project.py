@@ -10,7 +10,6 @@ from uuid import UUID, uuid5
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
-from stoker.objects import Objects
 from stoker.store.tx import Tx
 from stoker_openstack.model import CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
@@ -29,7 +28,6 @@ class Project:
 
     tx: Tx
     id: str
-    objects: Objects
     url: str
 
     def find(self, kind: CloudKind, ref: str | None) -> CloudObject | None:

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from stoker.model.errors import Conflict, EntityNotFound, StokerError
 from stoker.model.status import Status
-from stoker.objects import Objects
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
@@ -28,16 +27,15 @@ class LocalCloud:
     """
     A cloud of rows; implements ``interface.Cloud``. Every action ends in the transaction of its request.
 
-    ``objects`` stores the containers. ``url`` is the public URL of this site.
+    ``url`` is the public URL of this site, whose object store has the containers.
     """
 
-    objects: Objects
     url: str
 
     def request(self, tx: Tx, request: CloudRequest) -> CloudObject:
         """Apply the request. The returned object is COMPLETE, or FAILED with a reason."""
         before = cloud_objects.find(tx, request.id, for_update=True)
-        project = Project(tx, request.project_id, self.objects, self.url)
+        project = Project(tx, request.project_id, self.url)
         wanted = _record(tx, request, before)
         try:
             done = self._apply(project, request, wanted, is_new=before is None)
@@ -64,7 +62,7 @@ class LocalCloud:
         """Return an object with the members that other objects have changed; a failed creation has none."""
         if not stored.observed:
             return stored
-        project = Project(tx, stored.project_id, self.objects, self.url)
+        project = Project(tx, stored.project_id, self.url)
         return replace(stored, observed={**stored.observed, **_KINDS[stored.kind].relate(project, stored)})
 
     def _apply(self, project: Project, request: CloudRequest, wanted: CloudObject, *, is_new: bool) -> CloudObject:

@@ -43,10 +43,10 @@ def put(request: RequestContext) -> Response:
         content_type=_content_type(fields, name),
         headers=headers.object_headers(fields),
     )
-    port = request.app.objects.port
+    callbacks = request.app.object_callbacks
     stored = request.write(
         lambda tx: object_operations.put(
-            tx, port, new, lambda old: conditions.for_put(fields, old), as_owner=request.caller.as_owner
+            tx, new, callbacks, lambda old: conditions.for_put(fields, old), as_owner=request.caller.as_owner
         )
     )
     reply_headers = {
