@@ -74,6 +74,7 @@ from enum import StrEnum
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stoker.model.status import Status
 
@@ -183,3 +184,41 @@ class CloudRequest(Struct, frozen=True, kw_only=True):
     specification: Mapping[str, Any]
     arguments: Mapping[str, Any] = field(default_factory=dict)
     external_id: str | None = None
+
+    def apply_to(self, current: CloudObject | None, root_id: str) -> CloudObject:
+        """
+        Return the object with this request in progress. ``current``: the object before, or None; ``root_id``: the root
+        of the stack's tree.
+        """
+        if current is None:
+            current = CloudObject(
+                id=self.id,
+                kind=self.kind,
+                project_id=self.project_id,
+                root_id=root_id,
+                name=self.name,
+                specification={},
+                action=self.action,
+                arguments={},
+                status=Status.IN_PROGRESS,
+                reason="",
+                desired_generation=0,
+                observed_generation=0,
+                external_id=None,
+                observed={},
+            )
+        return replace(
+            current,
+            name=self.name,
+            specification=self.specification,
+            action=self.action,
+            arguments=self.arguments,
+            status=Status.IN_PROGRESS,
+            reason="",
+            error_type="Error",
+            desired_generation=current.desired_generation + 1,
+            external_id=self.external_id or current.external_id,
+            progress={},
+            awaits=None,
+            awaited_since=None,
+        )

@@ -11,8 +11,8 @@ from stoker.resources.env import OwnedObject
 from stoker.store.tx import Tx
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints
+from stoker_openstack.cloud.delegated_credentials import OwnerLogin
 from stoker_openstack.cloud.factory import OpenStack, create_openstack, start_openstack
-from stoker_openstack.cloud.owner_login import OwnerLogin
 from stoker_openstack.interface import Cloud
 from stoker_openstack.simulated import LocalCloud
 from stoker_openstack.store import cloud_objects

@@ -57,30 +57,18 @@ class SignedUrls:
         signature = self._signature(project_id, ordered, verbs, until)
         return SignedUrl(paths=ordered, methods=verbs, project=project_id, expires=until, signature=signature)
 
-    def allows(
-        self,
-        verb: str,
-        path: str,
-        *,
-        project: str,
-        paths: Iterable[str],
-        methods: Iterable[str],
-        expires: str,
-        signature: str,
-        now: datetime,
-    ) -> bool:
-        """Whether the signature is valid, has not expired, and permits ``verb`` on ``path``."""
-        opened, verbs = tuple(sorted(paths)), tuple(sorted(methods))
+    def allows(self, url: SignedUrl, verb: str, path: str, now: datetime) -> bool:
+        """Whether the signature of ``url`` is valid, has not expired, and permits ``verb`` on ``path``."""
         try:
-            until = moment(expires)
+            until = moment(url.expires)
         except Invalid:
             return False
-        expected = self._signature(project, opened, verbs, until.strftime(_FORM))
+        expected = self._signature(url.project, sorted(url.paths), sorted(url.methods), until.strftime(_FORM))
         return (
-            hmac.compare_digest(expected.encode(), signature.encode("utf-8", "replace"))
+            hmac.compare_digest(expected.encode(), url.signature.encode("utf-8", "replace"))
             and now < until
-            and verb in verbs
-            and any(path == root or path.startswith(f"{root}/") for root in opened)
+            and verb in url.methods
+            and any(path == root or path.startswith(f"{root}/") for root in url.paths)
         )
 
     def _signature(self, project: str, paths: Iterable[str], methods: Iterable[str], expires: str) -> str:

@@ -15,8 +15,7 @@ from stoker_openstack.cloud.drivers.base import Driver, Registry
 from stoker_openstack.cloud.drivers.container import ContainerDriver
 from stoker_openstack.cloud.drivers.image import ImageDriver
 from stoker_openstack.cloud.drivers.keypair import KeypairDriver
-from stoker_openstack.cloud.drivers.network import NeutronDriver
-from stoker_openstack.cloud.drivers.port import PortDriver
+from stoker_openstack.cloud.drivers.network import NeutronDriver, PortDriver
 from stoker_openstack.cloud.drivers.port_forward import PortForwardDriver
 from stoker_openstack.cloud.drivers.relations import FloatingIpAssociationDriver, RouterInterfaceDriver
 from stoker_openstack.cloud.drivers.router_settings import ExtraRouteSetDriver, RouterGatewayDriver

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from stoker.backends.reconciler import request
@@ -27,13 +29,13 @@ class OpenStackCloud:
         """Record the desired state of an object and defer the job that applies it."""
         current = cloud_objects.find(tx, request.id, for_update=True)
         if current is None:
-            current = _new(tx, request)
-            cloud_objects.add(tx, current)
+            requested = request.apply_to(None, _root_of(tx, request.stack_id))
+            cloud_objects.add(tx, requested)
         else:
-            current = _changed(current, request)
-            cloud_objects.save(tx, current)
-        self._defer(tx, current)
-        return current
+            requested = replace(request.apply_to(current, current.root_id), progress=_kept_progress(current))
+            cloud_objects.save(tx, requested)
+        self._defer(tx, requested)
+        return requested
 
     def find(self, tx: Tx, id: str) -> CloudObject | None:
         """Return the object of a resource; None if there is none, or if it was deleted."""
@@ -47,46 +49,21 @@ class OpenStackCloud:
         request(self._work, tx, self._registry.drivers[item.kind].noun.service, item.id, JOBS)
 
 
-def _new(tx: Tx, request: CloudRequest) -> CloudObject:
-    stack = stacks.find(tx, request.stack_id)
+def _root_of(tx: Tx, stack_id: str) -> str:
+    stack = stacks.find(tx, stack_id)
     if stack is None:
-        raise EntityNotFound.of("Stack", request.stack_id)
-    return CloudObject(
-        id=request.id,
-        kind=request.kind,
-        project_id=request.project_id,
-        root_id=stack.root_id,
-        name=request.name,
-        specification=request.specification,
-        action=request.action,
-        arguments=request.arguments,
-        status=Status.IN_PROGRESS,
-        reason="",
-        desired_generation=1,
-        observed_generation=0,
-        external_id=request.external_id,
-        observed={},
-    )
+        raise EntityNotFound.of("Stack", stack_id)
+    return stack.root_id
 
 
-def _changed(current: CloudObject, request: CloudRequest) -> CloudObject:
-    # An interrupted create request remains known until its object is found or given up, as does an unfinished snapshot
-    # until it is deleted.
+def _kept_progress(current: CloudObject) -> dict[str, Any]:
+    """
+    Return the notes that a newer request keeps.
+
+    An interrupted create request remains known until its object is found or given up, as does an unfinished snapshot
+    until it is deleted.
+    """
     progress = {key: current.progress[key] for key in (SENT_AT, GIVEN_UP, ABANDONED) if key in current.progress}
     if current.action is CloudAction.SNAPSHOT and current.status is Status.IN_PROGRESS:
         progress[ABANDONED] = [*progress.get(ABANDONED, ()), current.desired_generation]
-    return replace(
-        current,
-        name=request.name,
-        specification=request.specification,
-        action=request.action,
-        arguments=request.arguments,
-        status=Status.IN_PROGRESS,
-        reason="",
-        error_type="Error",
-        desired_generation=current.desired_generation + 1,
-        external_id=request.external_id or current.external_id,
-        progress=progress,
-        awaits=None,
-        awaited_since=None,
-    )
+    return progress

@@ -88,24 +88,14 @@ class LocalCloud:
 
 
 def _record(tx: Tx, request: CloudRequest, before: CloudObject | None) -> CloudObject:
-    """Return the object with the request's values, and the former representation."""
+    """Return the object with the request's values, and the former id and representation."""
     stack = stacks.find(tx, request.stack_id)
-    generation = (before.desired_generation if before else 0) + 1
-    return CloudObject(
-        id=request.id,
-        kind=request.kind,
-        project_id=request.project_id,
-        root_id=stack.root_id if stack is not None else request.stack_id,
-        name=request.name,
-        specification=request.specification,
-        action=request.action,
-        arguments=request.arguments,
+    requested = request.apply_to(before, stack.root_id if stack is not None else request.stack_id)
+    return replace(
+        requested,
         status=Status.COMPLETE,
-        reason="",
-        desired_generation=generation,
-        observed_generation=generation,
+        observed_generation=requested.desired_generation,
         external_id=before.external_id if before else None,
-        observed=before.observed if before else {},
     )
 
 

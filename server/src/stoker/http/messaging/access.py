@@ -8,6 +8,7 @@ from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InPro
 from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import stack_users
+from stoker.messaging.signed_urls import SignedUrl
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid
 from stoker.model.ids import split_remote_name
 from stoker.store import identity
@@ -46,21 +47,17 @@ async def _by_signature(attempt: Attempt) -> Caller | None:
     headers = request.headers
     if "url-signature" not in headers:
         return None
-    project = headers.get("x-project-id") or ""
-    signed = request.scope["path"].removeprefix(MOUNTED_AT)
+    path, now = request.scope["path"].removeprefix(MOUNTED_AT), app.store.clock.now()
+    url = SignedUrl(
+        project=headers.get("x-project-id") or "",
+        paths=tuple(headers.get("url-paths", "").split(",")),
+        methods=tuple(headers.get("url-methods", "").split(",")),
+        expires=headers.get("url-expires", ""),
+        signature=headers["url-signature"],
+    )
     for urls, lives in ((app.signed_urls, _lives), (app.agents_urls, _stands_for_one)):
-        allowed = urls.allows(
-            request.method,
-            signed,
-            project=project,
-            paths=headers.get("url-paths", "").split(","),
-            methods=headers.get("url-methods", "").split(","),
-            expires=headers.get("url-expires", ""),
-            signature=headers["url-signature"],
-            now=app.store.clock.now(),
-        )
-        if allowed and await in_thread(lives, app, project, signed):
-            return Caller(project=project, as_owner=urls is app.agents_urls)
+        if urls.allows(url, request.method, path, now) and await in_thread(lives, app, url.project, path):
+            return Caller(project=url.project, as_owner=urls is app.agents_urls)
     raise EntityNotFound(_REFUSED)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from stoker_openstack.cloud.client import NETWORK
-from stoker_openstack.cloud.drivers.agents import assign_agents
+from stoker_openstack.cloud.client import NETWORK, suppressing
 from stoker_openstack.cloud.drivers.base import UNKNOWN_FAULT, Driver, Result, Run, is_same
 from stoker_openstack.cloud.drivers.references import resolve_body
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.markers import Marker
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
@@ -97,3 +98,75 @@ def desired_tags(run: Run) -> list[str]:
 def find_marked(noun: Noun, run: Run, marker: Marker) -> Mapping[str, Any] | None:
     """Return the object with the marker in its description or tags."""
     return noun.find_marked(run.client, marker, {"description": marker.text}, {"tags": marker.text})
+
+
+@dataclass(frozen=True, slots=True)
+class _Assignment:
+    #: The key of the specification is ``stoker:`` and the name of the property.
+    name: str
+    list_path: str
+    agent_path: str
+    id_key: str
+
+
+_ASSIGNMENTS: Mapping[CloudKind, _Assignment] = {
+    CloudKind.NETWORK: _Assignment("dhcp_agent_ids", "/networks/{id}/dhcp-agents", "dhcp-networks", "network_id"),
+    CloudKind.ROUTER: _Assignment("l3_agent_ids", "/routers/{id}/l3-agents", "l3-routers", "router_id"),
+}
+_FORBIDDEN, _NOT_FOUND, _CONFLICT = 403, 404, 409
+
+
+def assign_agents(run: Run) -> None:
+    """
+    Assign the object to exactly the agents of the specification, if it names any.
+
+    Neutron permits this to administrators only. Raises CloudFailure with the property for other users.
+    """
+    assignment = _ASSIGNMENTS.get(run.object.kind)
+    desired = run.specification.get(f"stoker:{assignment.name}") if assignment is not None else None
+    if assignment is None or desired is None:
+        return
+    try:
+        body = run.client.get(NETWORK, assignment.list_path.format(id=run.external_id))
+        present = {str(agent["id"]) for agent in body["agents"]}
+        # Neutron refuses a second agent for most routers, so the first one goes before.
+        for agent in sorted(present - set(desired)):
+            with suppressing(_CONFLICT, _NOT_FOUND):
+                run.client.request(NETWORK, "DELETE", f"/agents/{agent}/{assignment.agent_path}/{run.external_id}")
+        for agent in (agent for agent in desired if agent not in present):
+            with suppressing(_CONFLICT):
+                path = f"/agents/{agent}/{assignment.agent_path}"
+                run.client.request(NETWORK, "POST", path, {assignment.id_key: run.external_id})
+    except CloudRefused as error:
+        if error.status in (_FORBIDDEN, _NOT_FOUND):
+            text = f"Property {assignment.name} needs existing agents, and the role of an administrator at the cloud"
+            raise CloudFailure(f"{text}: {error}", error.kind) from None
+        raise
+
+
+_OTHERS = "stoker:takes_over_from"
+
+
+class PortDriver(NeutronDriver):
+    """The driver of ports."""
+
+    def __init__(self) -> None:
+        super().__init__(CloudKind.PORT)
+
+    def may_pass(self, run: Run, error: CloudRefused) -> bool:
+        # The port that this one replaces is just being created.
+        is_taking_over = run.specification.get(_OTHERS) and run.object.external_id is not None
+        return super().may_pass(run, error) or bool(error.status == 409 and is_taking_over)
+
+    def prepare(self, run: Run) -> None:
+        """Take the addresses from the ports that this one replaces: Neutron assigns an address once."""
+        for id in run.specification.get(_OTHERS) or ():
+            marker = Marker(run.marker.site, str(id))
+            other = find_marked(self.noun, run, marker)
+            if other is not None and other.get("fixed_ips"):
+                with suppressing(404):
+                    self._send(run, "PUT", f"{self.noun.path}/{other['id']}", {"fixed_ips": []})
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        self.prepare(run)
+        return super().update(run, observed)
