@@ -122,7 +122,7 @@ def look(site, cloud) -> bool:
     if not count():
         return False
     before = cloud.count("GET", f"{SERVERS}/detail")
-    site.store.write(lambda tx: site.work.defer_by(tx, LATE_OBJECTS, site.stack_id, {}, tx.now))
+    site.store.write(lambda tx: is_waiting(tx) and site.work.defer_by(tx, LATE_OBJECTS, site.stack_id, {}, tx.now))
     until(lambda: cloud.count("GET", f"{SERVERS}/detail") > before)
     until(lambda: site.store.write(is_waiting) or count() == 0)
     return count() > 0
