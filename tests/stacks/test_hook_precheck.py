@@ -13,14 +13,14 @@ from stoker.model.errors import Conflict, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import TargetStatus
 from stoker.servers.facts import store_facts
-from stoker.stacks.prechecks import PlannedDeployment, list_missing_programs
+from stoker.stacks.prechecks import PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import PROGRAMS as REPORTED
 from support.templates import deployment, server, template
 
 HOOKS = ("ansible", "script")
-NO_ANSIBLE = "here: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
+NO_ANSIBLE = "app.properties.server: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
 
 
 def enroll(heat, name="web1", hooks=HOOKS, project="p", policy=None):
@@ -199,10 +199,12 @@ def test_a_missing_program_is_a_warning(heat, tools, warnings):
     id = enroll(heat)
     facts = {"hooks": list(HOOKS)} if tools is None else {"tools": tools}
     heat.store.write(lambda tx: store_facts(tx, id, facts))
-    planned = [PlannedDeployment("app", "here", id, "ansible", actions=("CREATE",))] * 2
+    planned = PlannedDeployment(
+        top="app", resource_place="app", key="server", server_id=id, group="ansible", actions=("CREATE",)
+    )
     with heat.store.read() as tx:
-        assert list_missing_programs(tx, planned, "p") == warnings
-        assert list_missing_programs(tx, planned, "q") == []
+        assert Prechecks.of(tx, "p", [planned] * 2).list_missing_programs() == warnings
+        assert Prechecks.of(tx, "q", [planned] * 2).list_missing_programs() == []
 
 
 def test_every_program_of_a_hook_is_among_the_facts():

@@ -4,7 +4,7 @@ Operations of users on stacks. Each runs in one transaction, which leaves the st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -15,12 +15,12 @@ from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.rules import Tree
-from stoker.stacks import adoption, prechecks
+from stoker.stacks import adoption
 from stoker.stacks.adoption import ImportedObjects, add_objects, placeholders
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.progress import advance, commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.prechecks import PlannedDeployment
+from stoker.stacks.prechecks import Prechecks, may_represent_servers, plan_deployments
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
 from stoker.store import limits, resources, stacks
 from stoker.store.tx import Tx
@@ -72,43 +72,35 @@ def create(
         action=Action.CREATE if adopt is None else Action.ADOPT,
     )
     if adopt is None:
-        refuse_deployments(tx, engine, stack, resolved, resolved.planned_deployments)
+        refuse_deployments(tx, engine, stack, resolved)
     return begin(tx, engine, stack, resolved, adopt=adopt)
 
 
 def refuse_deployments(
-    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, planned: Sequence[PlannedDeployment]
-) -> None:
+    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, present: Collection[str] = ()
+) -> Prechecks:
     """
     Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook.
 
-    Raises DeploymentRefused, StackValidationFailed.
+    Existing deployments, inside the resources ``present``, may stay unchanged, so only hooks that their new configs
+    need in addition are checked. If one runs again, its server's policy applies at that time. Return the checks of the
+    new deployments. Raises DeploymentRefused, StackValidationFailed.
     """
-    prechecks.precheck(
-        tx,
-        engine.env.authorizer,
-        planned,
-        stack=Tree(stack.id, stack.name),
-        project_id=stack.project_id,
-        actor=stack.username,
-        stands_for=resolved.stands_for,
-    )
-    prechecks.refuse_missing_hooks(tx, planned, stack.project_id)
-
-
-def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> list[PlannedDeployment]:
-    """
-    Refuse deployments of an update as ``refuse_deployments`` does. Return the planned deployments of new resources.
-
-    Existing deployments may stay unchanged, so only hooks that their new configs need in addition are checked. If one
-    runs again, its server's policy applies at that time.
-    """
-    present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
-    new = [deployment for deployment in resolved.planned_deployments if deployment.top not in present]
-    refuse_deployments(tx, engine, stack, resolved, new)
-    existing = [deployment for deployment in resolved.planned_deployments if deployment.top in present]
-    prechecks.refuse_changed_hooks(tx, existing, stack)
+    planned = list(plan_deployments(resolved.outline))
+    new = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top not in present))
+    standing = may_represent_servers(resolved.outline.values())
+    new.refuse_denied(engine.env.authorizer, Tree(stack.id, stack.name), stack.username, standing=standing)
+    new.refuse_missing_hooks()
+    if present:
+        existing = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top in present))
+        existing.refuse_changed_hooks(stack)
     return new
+
+
+def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> Prechecks:
+    """Refuse deployments of an update as ``refuse_deployments`` does."""
+    present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
+    return refuse_deployments(tx, engine, stack, resolved, present)
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
@@ -191,7 +183,7 @@ def update(
         refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside
     session = StackSession(tx, engine, stack, facade=facade)
     session.parameters.check_update(resolved.parameters)
-    if resolved.planned_deployments and stack.parent_id is None:
+    if stack.parent_id is None and any(plan_deployments(resolved.outline)):
         refuse_update_deployments(tx, engine, stack, resolved)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:

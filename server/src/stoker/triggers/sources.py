@@ -23,7 +23,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
-from stoker.stacks import prechecks
+from stoker.resources.deploys import ProvidesConfig, RunsConfig
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
@@ -168,22 +168,22 @@ def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
 
 
 def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> Source:
-    kind = engine.type(resource.type).name
-    if kind not in prechecks.DEPLOYMENTS | prechecks.GROUPS | prechecks.CONFIGS | prechecks.COMPONENTS:
+    kind = engine.type(resource.type)
+    if not isinstance(kind, RunsConfig | ProvidesConfig):
         raise Invalid(
             f"The resource {resource.name} is of type {resource.type}: only deployments, groups of them, components "
             "and configs can be triggered. What is in a nested stack is named by that stack's id."
         )
     if resource.action in (Action.INIT, Action.DELETE) or not resource.properties:
         raise Invalid(f"The resource {resource.name} is not there yet, or is going: there is nothing to trigger.")
-    if kind in prechecks.CONFIGS | prechecks.COMPONENTS:
+    if isinstance(kind, ProvidesConfig):
         if not resource.physical_id:
             raise Invalid(f"The resource {resource.name} has no config.")
         members = _list_users(tx, engine, stack, resource)
         present: Mapping[str, Any] = {"config": resource.physical_id}
         defaults: Mapping[str, Any] = {}
     else:
-        members = _list_members(tx, stack, resource, grouped=kind in prechecks.GROUPS)
+        members = _list_members(tx, stack, resource, grouped=kind.is_group)
         present = resource.properties
         defaults = {**present, **(members[0].applied if members else {})}
     _refuse_difference(resource, members, present.get("config"))
@@ -235,7 +235,7 @@ def _list_users(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> lis
     members = (
         _member(tx, by_id[user.stack_id], user, path)
         for path, user in list_in_order(tree[0], tree[1:], resources.prefetch(tx, list(by_id)))
-        if engine.type(user.type).name in prechecks.DEPLOYMENTS and _is_there(user)
+        if isinstance(kind := engine.type(user.type), RunsConfig) and not kind.is_group and _is_there(user)
     )
     return [member for member in members if member.applied.get("config") in ids]
 

@@ -14,8 +14,8 @@ from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content, Mode, Options, Target, Trigger
+from stoker.resources.deploys import RunsConfig
 from stoker.servers import enrollment
-from stoker.stacks import prechecks
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import OutlinedResource
 from stoker.stacks.templates.prepare import ResolvedStack
@@ -93,7 +93,7 @@ class _Previews:
         outlined = self.level.outline.get(change.name)
         return (
             change.kind in (Kind.ADDED, Kind.UPDATED, Kind.REPLACED)
-            and self.planner.engine.type(change.type).name not in prechecks.DEPLOYMENTS | prechecks.GROUPS
+            and not isinstance(self.planner.engine.type(change.type), RunsConfig)
             and not change.is_certain
             and outlined is not None
             and _has_deployments(outlined)
@@ -162,6 +162,6 @@ class _Previews:
 
 
 def _has_deployments(resource: OutlinedResource) -> bool:
-    if resource.type.name in prechecks.DEPLOYMENTS | prechecks.GROUPS:
+    if isinstance(resource.type, RunsConfig):
         return True
     return resource.inside is not None and any(map(_has_deployments, resource.inside.resources.values()))

@@ -18,6 +18,7 @@ from stoker.types.user_data import SOFTWARE_CONFIG
 class DeployedServer(ServerType):
     name = "OS::Heat::DeployedServer"
     description = "A server that exists already."
+    may_be_enrolled = True
     properties = {
         "name": Property(kind="string", longest=255, update_allowed=True, description="Name of the machine."),
         "metadata": Property(kind="map", update_allowed=True, description="Ignored, as in Heat."),

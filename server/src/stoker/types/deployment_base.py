@@ -32,6 +32,7 @@ from stoker.resources.base import (
     TakesSignals,
     is_created,
 )
+from stoker.resources.deploys import RunsConfig
 from stoker.resources.properties import Property
 from stoker.stacks.engine import Engine
 from stoker.store import configs, deployments, resources, servers
@@ -148,7 +149,7 @@ def _declared(context: Context, deployment: Deployment) -> list[str]:
     return [output["name"] for output in config.outputs] if config else []
 
 
-class DeploymentType(TakesSignals, KnowsAgent, ResourceType):
+class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
     """The type of a deployment of one config on one server."""
 
     properties: Mapping[str, Property] = PROPERTIES

@@ -9,6 +9,7 @@ from typing import Any
 from stoker.hot import UNKNOWN, Definition, select
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
+from stoker.resources.deploys import RunsConfig
 from stoker.resources.properties import Property, PropertyError
 from stoker.store import resources, servers
 from stoker.types import deployment_runs, label_groups, nested_base, nested_stacks, rollout
@@ -61,12 +62,17 @@ def _shared(one: type[DeploymentType]) -> Mapping[str, Property]:
     return {key: schema for key, schema in one.properties.items() if key != "server"}
 
 
-class DeploymentGroupType(GroupType):
+class DeploymentGroupType(RunsConfig, GroupType):
     """A group of deployments: of named servers, or of the servers that have the group's labels."""
 
     policies = rollout.schema(CAREFUL, CAREFUL)
+    is_group = True
     #: The type of the members.
     one: type[DeploymentType]
+
+    def servers(self, properties: Properties) -> Mapping[str, Any]:
+        named = properties.get("servers")
+        return {f"servers.{name}": id for name, id in named.items()} if isinstance(named, Mapping) else {}
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
         member_properties = self._member_properties(properties)

@@ -16,18 +16,17 @@ from msgspec.structs import replace
 
 from stoker.deployments.configs import content_of, expand_known, resolve_hook
 from stoker.hot import UNKNOWN, weigh
-from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.config import UNGROUPED
 from stoker.model.deployment import UNDO
 from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, ResourceFailure
-from stoker.stacks import prechecks
+from stoker.resources.deploys import ProvidesConfig, ProvidesServer, RunsConfig
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.prechecks import STANDS_FOR
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.stacks.templates.preview import Change, Kind, StackChanges, list_tree_changes
 from stoker.store import configs, servers
@@ -67,12 +66,13 @@ class Planner:
 
         Any other reference is UNKNOWN. ``changes`` are those of the stack before ``change``, by name.
         """
-        kind, name = self.engine.type(change.type).name, change.properties.get("name")
-        if kind in prechecks.CONFIGS | prechecks.COMPONENTS:
+        kind, name = self.engine.type(change.type), change.properties.get("name")
+        if isinstance(kind, ProvidesConfig):
             id = f"{self.mark}{len(self.configs):012x}"
             self.configs[id] = (changes, change)
             return id
-        if kind != STANDS_FOR or change.kind is not Kind.ADDED or not isinstance(name, str):
+        may_be_enrolled = isinstance(kind, ProvidesServer) and kind.may_be_enrolled
+        if not may_be_enrolled or change.kind is not Kind.ADDED or not isinstance(name, str):
             return UNKNOWN
         enrolled = servers.find_enrolled(self.tx, name, self.project_id)
         return enrolled.id if enrolled else UNKNOWN
@@ -97,19 +97,25 @@ class Planner:
             content = self._find_new_content(*self.configs[id])
         else:
             config = configs.get(self.tx, id, self.project_id) if id else None
-            content = content_of(config) if config else _content(change.name, UNGROUPED, "", {})
+            content = content_of(config) if config else replace(deployment_runs.EMPTY, name=change.name)
         deployment_runs.check_content(content)
         return as_structured(content, change.properties)
 
     def _find_new_content(self, changes: Mapping[str, Change], source: Change) -> Content:
         for name in source.properties:
             require(changes, source, name)
-        properties = expand_known(source.properties)
-        options = resolve_hook(self.tx, self.project_id, properties.get("options") or {})
-        properties = {**properties, "options": options}
-        if self.engine.type(source.type).name in prechecks.COMPONENTS:
-            return _content(source.name, COMPONENT, {"configs": properties["configs"]}, properties)
-        return _content(source.name, properties["group"] or UNGROUPED, properties["config"], properties)
+        kind = self.engine.type(source.type)
+        assert isinstance(kind, ProvidesConfig)
+        config = expand_known(kind.declare(source.properties))
+        return Content(
+            name=source.name,
+            group=config["group"] or UNGROUPED,
+            config=config["config"],
+            inputs=tuple(config["inputs"] or ()),
+            outputs=tuple(config["outputs"] or ()),
+            options=resolve_hook(self.tx, self.project_id, config["options"] or {}),
+            facts={},
+        )
 
     def list_runs(self, levels: Iterable[StackChanges]) -> list[PlannedRun]:
         """Return the runs of the stacks of a tree, with the names of servers."""
@@ -124,7 +130,7 @@ class Planner:
         starts: list[PlannedRun] = []
         removals: list[PlannedRun] = []
         for change in level.changes:
-            if self.engine.type(change.type).name not in prechecks.DEPLOYMENTS | prechecks.GROUPS:
+            if not isinstance(self.engine.type(change.type), RunsConfig):
                 continue
             path = (*level.path, change.name)
             for member in self._members(context, change, path, by_name):
@@ -155,7 +161,8 @@ class Planner:
             resource=change.resource,
             is_replaced=change.kind is Kind.REPLACED,
         )
-        if self.engine.type(change.type).name in prechecks.DEPLOYMENTS:
+        kind = self.engine.type(change.type)
+        if isinstance(kind, RunsConfig) and not kind.is_group:
             yield replace(shared, server=change.properties.get("server"))
             return
         yield from self._group_members(context, shared, by_name)
@@ -200,18 +207,6 @@ def require(changes: Mapping[str, Change], change: Change, name: str) -> None:
     unapplied = {place for place, source in places if source is not None and source.kind is not Kind.UNCHANGED}
     what = ", ".join(sorted(unapplied)) or "results of the operation"
     raise UnknownValue(f"{name} depends on {what}, unknown until applied")
-
-
-def _content(name: str, group: str, config: Any, properties: Mapping[str, Any]) -> Content:
-    return Content(
-        name=name,
-        group=group,
-        config=config,
-        inputs=tuple(properties.get("inputs") or ()),
-        outputs=tuple(properties.get("outputs") or ()),
-        options=properties.get("options") or {},
-        facts={},
-    )
 
 
 def _references(written: Any) -> Iterator[str]:

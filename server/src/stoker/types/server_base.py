@@ -21,6 +21,7 @@ from stoker.resources.base import (
     ResourceType,
     target_of,
 )
+from stoker.resources.deploys import ProvidesServer
 from stoker.resources.properties import Property
 from stoker.store import configs, deployments, documents, rows, servers
 from stoker.transports import selection
@@ -290,7 +291,7 @@ def _first_collectors(resource: Resource) -> list[str]:
     return ["ec2"] if resource.type == "OS::Nova::Server" else []
 
 
-class ServerType(KnowsAgent, ResourceType):
+class ServerType(ProvidesServer, KnowsAgent, ResourceType):
     """A resource type whose resources are servers."""
 
     has_live_metadata = True

@@ -10,6 +10,7 @@ from stoker.model.config import COMPONENT
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Properties
+from stoker.resources.deploys import ProvidesConfig
 from stoker.resources.properties import Property
 from stoker.store import configs
 from stoker.types.software_config import COMMON, ConfigType, validate
@@ -24,7 +25,7 @@ _CONFIG = Property(
 )
 
 
-class SoftwareComponent(ConfigType):
+class SoftwareComponent(ProvidesConfig, ConfigType):
     name = "OS::Heat::SoftwareComponent"
     description = "A software component with a config for every action of its life."
     properties = {
@@ -35,9 +36,12 @@ class SoftwareComponent(ConfigType):
     }
     attributes = {"configs": "The configs of the component."}
 
-    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+    def declare(self, properties: Properties) -> Mapping[str, Any]:
         common = {name: properties[name] for name in ("options", "inputs", "outputs")}
         return {"group": COMPONENT, "config": {"configs": properties["configs"]}, **common}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        return self.declare(properties)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name != "configs":

@@ -21,6 +21,7 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
+from stoker.resources.deploys import ProvidesConfig
 from stoker.resources.properties import Property
 from stoker.store import configs
 
@@ -120,13 +121,16 @@ class ConfigType(ResourceType):
         return representation.config(context.tx, resource.physical_id or "", context.project_id)
 
 
-class SoftwareConfig(ConfigType):
+class SoftwareConfig(ProvidesConfig, ConfigType):
     name = "OS::Heat::SoftwareConfig"
     description = "Describes and stores a software configuration."
     properties = {**COMMON, "config": Property(kind="string", description="The script, manifest, playbook …")}
 
-    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+    def declare(self, properties: Properties) -> Mapping[str, Any]:
         return {name: properties[name] for name in ("group", "config", "options", "inputs", "outputs")}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        return self.declare(properties)
 
     def validate(self, properties: Properties) -> None:
         validate(properties)

@@ -23,9 +23,9 @@ from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request_context import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
-from stoker.stacks import operations, prechecks
+from stoker.stacks import operations
 from stoker.stacks.outputs import names as output_names
-from stoker.stacks.prechecks import OutlinedResource
+from stoker.stacks.prechecks import OutlinedResource, Prechecks
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.stacks.templates.preview import Change, Kind
 from stoker.store import stacks
@@ -83,8 +83,8 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
     name, resolved = _prepare_new(request, body, every_member=True)
     with request.app.store.read() as tx:
-        stack = _plan_new(tx, request, body, name, resolved)
-        missing = prechecks.list_missing_programs(tx, resolved.planned_deployments, request.project)
+        stack, prechecks = _plan_new(tx, request, body, name, resolved)
+        missing = prechecks.list_missing_programs()
         planner = Planner(tx, request.app.engine, stack.project_id)
         runs = planner.list_runs(planner.list_levels(stack, resolved, exists=False))
     values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outputs.items()}
@@ -110,7 +110,7 @@ def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
     name, resolved = _prepare_new(request, body)
 
     def do(tx: Tx) -> list[ServerPreview]:
-        stack = _plan_new(tx, request, body, name, resolved)
+        stack, _ = _plan_new(tx, request, body, name, resolved)
         return _start_previews(tx, request, stack, resolved, exists=False)
 
     answer = ServerPreviewsAnswer(server_previews=request.app.store.write(do))
@@ -126,8 +126,14 @@ def _prepare_new(
     return name, prepare(request.app.engine, new, identity, every_member=every_member, constraints=constraints)
 
 
-def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, name: str, resolved: ResolvedStack) -> Stack:
-    """Return the row of the stack that a create request would write. Raises what would refuse its deployments."""
+def _plan_new(
+    tx: Tx, request: RequestContext, body: PreviewBody, name: str, resolved: ResolvedStack
+) -> tuple[Stack, Prechecks]:
+    """
+    Return the row of the stack that a create request would write, and the checks of its deployments.
+
+    Raises what would refuse its deployments.
+    """
     stack = operations.new_stack(
         tx,
         resolved,
@@ -137,9 +143,9 @@ def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, name: str, res
         project_id=request.project,
         username=request.user.user_name,
     )
-    operations.refuse_deployments(tx, request.app.engine, stack, resolved, resolved.planned_deployments)
+    prechecks = operations.refuse_deployments(tx, request.app.engine, stack, resolved)
     stacks.learn_hidden(tx, stack)
-    return stack
+    return stack, prechecks
 
 
 def _serialize_outline(
@@ -194,8 +200,7 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
     with request.app.store.read() as tx:
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
-        new = operations.refuse_update_deployments(tx, engine, current, resolved)
-        missing = prechecks.list_missing_programs(tx, new, current.project_id)
+        missing = operations.refuse_update_deployments(tx, engine, current, resolved).list_missing_programs()
         planner = Planner(tx, engine, current.project_id)
         levels = list(planner.list_levels(current, resolved, exists=True))
         runs = planner.list_runs(levels)

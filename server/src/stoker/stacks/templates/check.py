@@ -33,7 +33,7 @@ from stoker.resources.constraints import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested import HasNestedStack, RunsRemoteStack, is_template_name
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import STANDS_FOR, InnerOutline, OutlinedResource, PlannedDeployment, plan_deployments
+from stoker.stacks.prechecks import InnerOutline, OutlinedResource, list_denied_by_template
 from stoker.stacks.templates.lookup import TemplateTypes
 from stoker.stacks.templates.report import FlawReport, PropertyChecker
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
@@ -158,10 +158,6 @@ class Checker:
         self.output_errors: dict[str, str] = {}
         #: Number of checked resources, including nested templates. A group counts as one of its members.
         self._count = 0
-        #: Planned deployments to servers with known ids.
-        self.planned_deployments: list[PlannedDeployment] = []
-        #: True if a resource may come to represent an enrolled server.
-        self.stands_for = False
 
     def check(self, template: Template, parameters: Values, environment: Environment) -> dict[str, dict[str, Any]]:
         """
@@ -174,6 +170,9 @@ class Checker:
             if problem := self._custom_problem(schema, parameters[schema.name]):
                 self._report.add(Flaw(clip(f"Parameter '{schema.name}' is invalid: {problem}"), path))
         self.outline = self._check(template, parameters, environment, depth=1)
+        with self._report.collect((), named_already=True):
+            for flaw in list_denied_by_template(self.outline):
+                self._report.add(flaw)
         self._types.report_unknown()
         return {name: resource.definition.to_json() for name, resource in self.outline.items()}
 
@@ -221,10 +220,6 @@ class Checker:
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
         outline = _with_implicit_dependencies(outline)
-        self.stands_for |= any(resource.type.name == STANDS_FOR for resource in outline.values())
-        with self._report.collect((), named_already=True):
-            # Outer before inner, so that an error is reported at the group rather than at its sample member.
-            self.planned_deployments[:0] = plan_deployments(self._report.place, self._report.top, outline)
         self._outputs(template, scope, depth)
         return outline
 
@@ -296,7 +291,7 @@ class Checker:
         for member, type_name, member_properties in list_members(properties):
             definition = Definition(name=member, type=type_name, properties=hot.literal(member_properties))
             members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(definition), {}, below, depth)
-        return InnerOutline(resources=members) if members else None
+        return InnerOutline(file=_GROUPS_TEMPLATE, resources=members) if members else None
 
     def _inside_file(
         self, name: str, file: str, properties: Properties, below: Environment, depth: int
@@ -304,7 +299,7 @@ class Checker:
         template = self._types.parse(file)
         bound = self._bind(name, template, properties, below)
         inner = self._deeper(name, file, template, bound, below, depth)
-        return InnerOutline(resources=inner, template=template)
+        return InnerOutline(file=file, resources=inner, template=template)
 
     def _deeper(
         self, name: str, file: str, template: Template, parameters: Values, environment: Environment, depth: int

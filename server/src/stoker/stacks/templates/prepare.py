@@ -24,7 +24,7 @@ from stoker.model.stack import Source
 from stoker.resources.constraints import Constraints
 from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import OutlinedResource, PlannedDeployment
+from stoker.stacks.prechecks import OutlinedResource
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.lookup import parse_once
 
@@ -52,9 +52,6 @@ class ResolvedStack(Struct, frozen=True):
     definitions: Mapping[str, Mapping[str, Any]]
     needs: Mapping[str, Collection[str]]
     event_sinks: tuple[Mapping[str, Any], ...] = ()
-    #: Planned deployments to known servers, and whether a resource may come to represent one of these servers.
-    planned_deployments: tuple[PlannedDeployment, ...] = ()
-    stands_for: bool = False
     outline: Mapping[str, OutlinedResource] = field(default_factory=dict)
     #: Values of outputs, as far as known before any resource exists.
     outputs: Mapping[str, Any] = field(default_factory=dict)
@@ -232,8 +229,6 @@ def _resolve(
         definitions,
         needs,
         sinks,
-        tuple(checker.planned_deployments),
-        checker.stands_for,
         checker.outline,
         checker.outputs,
         redact(checker.output_errors, hidden),
