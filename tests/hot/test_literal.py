@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import Budget, Environment
+from stoker.hot.calls import LITERAL
 from stoker.hot.functions import call_names
-from stoker.hot.literal import LITERAL
 from stoker.hot.versions import VERSIONS
 
 names = st.sampled_from(["a", "if", LITERAL, *sorted(call_names())])

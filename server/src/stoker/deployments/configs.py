@@ -20,8 +20,8 @@ from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.deployments.hook_check import DELIVERED
 from stoker.hot import weigh
 from stoker.hot.bounds import MAX_TEMPLATE
+from stoker.hot.environment import list_sinks
 from stoker.hot.flaw import Flaw
-from stoker.hot.sinks import list_sinks
 from stoker.hot.text import read
 from stoker.hot.words import clip
 from stoker.model.artifact import Artifact, ArtifactKind

@@ -25,7 +25,7 @@ from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.configs import EVENT_SINKS
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.signals import CHANGES, read_changes
-from stoker.hot.sinks import list_sinks
+from stoker.hot.environment import list_sinks
 from stoker.model.check import Check, CheckState
 from stoker.model.config import Config
 from stoker.model.deployment import Deployment

@@ -8,21 +8,19 @@ if the template is text.
 from __future__ import annotations
 
 from stoker.hot.budget import Budget, BudgetLimits
-from stoker.hot.calls import calls, references
+from stoker.hot.calls import calls, literal, references
 from stoker.hot.definition import Definition, inline_files, settings_of, with_setting
 from stoker.hot.environment import Environment
 from stoker.hot.evaluate import evaluate, is_call
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
-from stoker.hot.literal import literal
 from stoker.hot.parameters.bind import Parameters, bind, check_names
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.paths import select
-from stoker.hot.pseudo import names_of as pseudo_parameters
 from stoker.hot.registry import Registry
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope, Values
 from stoker.hot.template import OutputDefinition, Template, decide, order, parse
-from stoker.hot.versions import VERSIONS
+from stoker.hot.versions import VERSIONS, pseudo_parameters
 from stoker.hot.weight import weigh
 
 __all__ = [

@@ -1,4 +1,9 @@
-"""Finds the function calls in unevaluated values, and so the dependencies of a part of a template."""
+"""
+Finds the function calls in unevaluated values, and so the dependencies of a part of a template.
+
+Literals are data in templates that Stoker generates, such as those of groups. Their values were evaluated in the
+template of the group, so they must stay data even if they look like calls.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +11,30 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from stoker.hot.functions import all_functions, call_names
-from stoker.hot.literal import LITERAL, is_literal
 from stoker.hot.paths import Path
+
+#: The single key of a map whose value is data: no code evaluates it.
+LITERAL = "Stoker::Data"
+
+
+def literal(value: Any) -> Any:
+    """Wrap ``value`` as a literal if any part of it looks like a call."""
+    misleading = call_names() | {"if", LITERAL}
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            if len(part) == 1 and not misleading.isdisjoint(part):
+                return {LITERAL: value}
+            pending += part.values()
+        elif isinstance(part, list):
+            pending += part
+    return value
+
+
+def is_literal(value: dict[str, Any]) -> bool:
+    """Whether the map is a literal."""
+    return len(value) == 1 and LITERAL in value
 
 
 class Call(NamedTuple):

@@ -12,7 +12,7 @@ from stoker.hot.conditions import check_if
 from stoker.hot.flaw import Flaw, Flaws, flaw
 from stoker.hot.functions import Function, known_in, lookup
 from stoker.hot.paths import Path, dotted_path
-from stoker.hot.pseudo import names_of
+from stoker.hot.versions import pseudo_parameters
 from stoker.hot.words import clip, did_you_mean, quote_word
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
 
@@ -50,7 +50,7 @@ def _check_call(call: Call, names: Names, flaws: Flaws) -> None:
         if resource not in names.resources:
             flaws.add(_no_resource(resource, _format_path(call.path), (*call.path, call.name), names))
     for parameter in function.parameters(call.argument):
-        if parameter not in names.parameters and parameter not in names_of(names.version):
+        if parameter not in names.parameters and parameter not in pseudo_parameters(names.version):
             hint = _sentence(parameter, names.parameters, names)
             sentence = f"The Parameter ({clip(parameter)}) was not provided.{hint}"
             flaws.add(_of_property(sentence, call, UserParameterMissing))

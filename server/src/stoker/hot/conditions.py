@@ -12,10 +12,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from stoker.hot import functions
+from stoker.hot.calls import is_literal
 from stoker.hot.definition import SETTINGS, Definition, with_setting
 from stoker.hot.evaluate import evaluate
 from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.literal import is_literal
 from stoker.hot.paths import Path, dotted_path
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.versions import has_conditions

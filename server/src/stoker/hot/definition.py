@@ -11,9 +11,8 @@ from msgspec.structs import asdict, replace
 
 from stoker.hot.calls import inline, references
 from stoker.hot.evaluate import is_call
-from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.flaw import Flaw, flaw, map_at, optional_map, scalar_text
 from stoker.hot.paths import Path
-from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.versions import has_conditions
 from stoker.hot.weight import weigh
 from stoker.hot.words import did_you_mean, quote_word

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.hot import functions
+from stoker.hot.calls import LITERAL
 from stoker.hot.functions import Evaluate
-from stoker.hot.literal import LITERAL
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.weight import MAX_WEIGHT, weigh
 

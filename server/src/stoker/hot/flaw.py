@@ -1,5 +1,5 @@
 """
-Problems at a place of a template, and their collection.
+Problems at a place of a template, their collection, and the checks of types that all sections share.
 
 A flaw becomes the user's error when the template's text is available, which gives the line.
 """
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from stoker.hot.paths import Path, dotted_path
-from stoker.hot.words import clip
+from stoker.hot.words import clip, kind_of
 from stoker.hot.yaml_text import lines
 from stoker.model.errors import StackValidationFailed, StokerError
 
@@ -134,3 +134,32 @@ def _messages(flaws: list[Flaw], source: Any, joint: str, to_source_path: Callab
     by_line = sorted(zip(flaws, paths, strict=True), key=lambda flaw: line_of.get(flaw[1], 0))
     messages = [flaw.message(joint) + (f" (line {line_of[path]})" if path in line_of else "") for flaw, path in by_line]
     return list(dict.fromkeys(messages))
+
+
+def map_at(value: Any, path: Path) -> dict[str, Any]:
+    """Return ``value`` if it is a map."""
+    if not isinstance(value, dict):
+        raise flaw(path, f"a map is needed, not {kind_of(value)}")
+    return value
+
+
+def optional_map(data: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    """The map under ``key``; an empty map if the value is missing or null."""
+    value = data.get(key)
+    return {} if value is None else map_at(value, (*path, key))
+
+
+def list_at(value: Any, path: Path) -> list[Any]:
+    """Return ``value`` if it is a list."""
+    if not isinstance(value, list):
+        raise flaw(path, f"a list is needed, not {kind_of(value)}")
+    return value
+
+
+def scalar_text(value: Any, path: Path, default: str = "") -> str:
+    """Descriptive text: numbers and booleans are converted, and null becomes the default."""
+    if value is None:
+        return default
+    if isinstance(value, (dict, list)):
+        raise flaw(path, f"text is needed, not {kind_of(value)}")
+    return str(value)

@@ -17,12 +17,10 @@ from stoker.hot.budget import Budget
 from stoker.hot.check import Names, check_calls, check_depends_on
 from stoker.hot.conditions import CONDITIONAL, Conditions, apply_conditions, choose_branches, has_if
 from stoker.hot.definition import Definition, define
-from stoker.hot.flaw import Flaw, Flaws, flaw
-from stoker.hot.parameters.groups import parse_groups
-from stoker.hot.parameters.schema import ParameterSchema, parse_schema
+from stoker.hot.flaw import Flaw, Flaws, flaw, map_at, optional_map, scalar_text
+from stoker.hot.parameters.schema import ParameterSchema, parse_groups, parse_schema
 from stoker.hot.paths import Path, dotted_path
 from stoker.hot.scope import UNKNOWN, Values
-from stoker.hot.shapes import map_at, optional_map, scalar_text
 from stoker.hot.text import read
 from stoker.hot.versions import VERSION_KEY, has_conditions, version_of
 from stoker.hot.words import clip, did_you_mean

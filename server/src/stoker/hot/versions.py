@@ -1,5 +1,7 @@
 """
-Versions of the template language. They are dates, so comparing texts compares ages.
+Versions of the template language, and the pseudo parameters, which every template has without declaring them.
+
+Versions are dates, so comparing texts compares ages.
 
 Templates of other syntaxes (``syntaxes``) have versions before all of HOT's.
 """
@@ -63,3 +65,22 @@ def _foreign_version(key: str, version: str, document: dict[str, Any]) -> str:
             f'The template version is invalid: "{key}: {document[key]}". "{key}" should be: {version}'
         )
     return version
+
+
+STACK_ID = "OS::stack_id"
+STACK_NAME = "OS::stack_name"
+PROJECT_ID = "OS::project_id"
+
+AWS_STACK_ID = "AWS::StackId"
+AWS_STACK_NAME = "AWS::StackName"
+AWS_REGION = "AWS::Region"
+
+_HOT = frozenset((STACK_ID, STACK_NAME, PROJECT_ID))
+_CFN = frozenset((AWS_STACK_ID, AWS_STACK_NAME, AWS_REGION))
+#: Names that no parameter may have, in any syntax.
+RESERVED = _HOT | _CFN
+
+
+def pseudo_parameters(version: str) -> frozenset[str]:
+    """The pseudo parameters of a version."""
+    return _CFN if version in syntaxes.versions() else _HOT

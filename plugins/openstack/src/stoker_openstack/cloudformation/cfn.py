@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.flaw import Flaw, flaw, map_at, optional_map
 from stoker.hot.paths import Path
-from stoker.hot.shapes import map_at, optional_map
 from stoker.model.errors import InvalidSchemaError, InvalidTemplateSection, StackValidationFailed
 from stoker_openstack.cloudformation.foreign import rewrite
 

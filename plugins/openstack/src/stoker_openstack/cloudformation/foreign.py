@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from stoker.hot.literal import LITERAL
+from stoker.hot.calls import LITERAL
 from stoker.model.errors import StackValidationFailed
 from stoker_openstack.cloudformation.replaced import REPLACED
 

@@ -10,9 +10,9 @@ from stoker.hot.environment import Environment
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.parameters import values
 from stoker.hot.parameters.schema import ParameterSchema
-from stoker.hot.pseudo import names_of
 from stoker.hot.scope import UNKNOWN
 from stoker.hot.template import Template
+from stoker.hot.versions import pseudo_parameters
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     ImmutableParameterModified,
@@ -90,7 +90,7 @@ def bind(
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
     check_names(values, template, collector)
-    pseudo = {name: value for name, value in pseudo.items() if name in names_of(template.version)}
+    pseudo = {name: value for name, value in pseudo.items() if name in pseudo_parameters(template.version)}
     schemas = template.parameters.values()
     bound = {
         schema.name: _value(schema, values.get(schema.name), environment.parameter_defaults.get(schema.name), collector)

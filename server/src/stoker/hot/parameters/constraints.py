@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, TypeAlias
 
-from stoker.hot.flaw import flaw
+from stoker.hot.flaw import flaw, list_at, map_at, scalar_text
 from stoker.hot.parameters import values
 from stoker.hot.parameters.custom import CHECKS
 from stoker.hot.paths import Path
 from stoker.hot.regex import BadPattern, compile_pattern
-from stoker.hot.shapes import list_at, map_at, scalar_text
 from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import InvalidSchemaError
 

@@ -1,17 +1,16 @@
-"""The schema of one parameter."""
+"""The schema of one parameter, and the groups of parameters, the layout of a form."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.hot.flaw import Flaw, flaw
+from stoker.hot.flaw import Flaw, flaw, list_at, map_at, scalar_text
 from stoker.hot.parameters import values
 from stoker.hot.parameters.constraints import AllowedPattern, Custom, Rule, parse_rule
 from stoker.hot.paths import Path
-from stoker.hot.pseudo import RESERVED
-from stoker.hot.shapes import list_at, map_at, scalar_text
+from stoker.hot.versions import RESERVED
 from stoker.model.errors import InvalidSchemaError
 
 _KEYS = frozenset(("type", "label", "description", "default", "hidden", "constraints", "immutable", "tags", "schema"))
@@ -137,3 +136,33 @@ def _tags(raw: Any, path: Path) -> tuple[str, ...]:
 def _rules(raw: Any, type_name: str, version: str, path: Path) -> tuple[Rule, ...]:
     entries = [] if raw is None else list_at(raw, path)
     return tuple(parse_rule(entry, type_name, version, (*path, index)) for index, entry in enumerate(entries))
+
+
+_GROUP_KEYS = ("label", "description", "parameters")
+
+
+def parse_groups(raw: Any, parameters: Collection[str]) -> tuple[Mapping[str, Any], ...]:
+    """The groups of a template; each parameter belongs to at most one. Raises a flaw."""
+    path: Path = ("parameter_groups",)
+    seen: set[str] = set()
+    groups = [] if raw is None else list_at(raw, path)
+    return tuple(_group(group, (*path, index), parameters, seen) for index, group in enumerate(groups))
+
+
+def _group(raw: Any, path: Path, parameters: Collection[str], seen: set[str]) -> Mapping[str, Any]:
+    data = map_at(raw, path)
+    for key in data:
+        if key not in _GROUP_KEYS:
+            raise flaw((*path, key), f"Invalid key '{key}' for a parameter group")
+    if "parameters" not in data:
+        raise flaw(path, 'a parameter group needs a list of "parameters"')
+    for key in ("label", "description"):
+        scalar_text(data.get(key), (*path, key))
+    for index, name in enumerate(list_at(data["parameters"], (*path, "parameters"))):
+        place = (*path, "parameters", index)
+        if not isinstance(name, str) or name not in parameters:
+            raise flaw(place, f"The grouped parameter {name} does not reference a valid parameter.")
+        if name in seen:
+            raise flaw(place, f"The {name} parameter must be assigned to one parameter group only.")
+        seen.add(name)
+    return data
