@@ -15,8 +15,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stoker.model.errors import Invalid
+from stoker.typed_values import parse_boolean
 
-_TRUE = frozenset(("1", "true", "yes", "on"))
 #: Prefix of the environment variables of settings.
 PREFIX = "STOKER_"
 #: Minimum similarity of two names, from 0 to 1, for a spelling suggestion.
@@ -26,7 +26,6 @@ _LIKENESS = 0.75
 _OTHERS = frozenset(
     ("CONFIG", "TOKEN", "ROOT", "AGENT", "API_VERSION", "COMPLETE", "LOCAL_SERVER", "PROGRESS", "RUN", "RUN_DIR")
 )
-_FALSE = frozenset(("0", "false", "no", "off", ""))
 
 #: Setting → its unconverted value, and its source for error messages.
 _Source = dict[str, tuple[Any, str]]
@@ -147,10 +146,10 @@ def _load_toml(file: Path | None) -> Mapping[str, Any]:
 
 def _typed(kind: type, value: Any, where: str) -> Any:
     if kind is bool and not isinstance(value, bool):
-        word = str(value).lower()
-        if word not in _TRUE | _FALSE:
+        meaning = parse_boolean(str(value) or "no")
+        if meaning is None:
             raise Invalid(f"{where} must be true or false, not {value!r}")
-        return word in _TRUE
+        return meaning
     if kind is int and (isinstance(value, bool) or not re.fullmatch(r"-?[0-9]+", str(value))):
         raise Invalid(f"{where} must be a whole number, not {value!r}")
     return kind(value)

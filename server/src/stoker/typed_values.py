@@ -1,4 +1,4 @@
-"""Converts decoded JSON to declared types, and words msgspec's errors for users."""
+"""Converts decoded JSON to declared types, words msgspec's errors for users, and reads booleans that are words."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from msgspec import Meta
 from stoker.model.errors import Invalid
 
 T = TypeVar("T")
+#: The words for booleans of OpenStack's services, in lower case.
+TRUE_WORDS = ("1", "t", "true", "on", "y", "yes")
+FALSE_WORDS = ("0", "f", "false", "off", "n", "no")
 
 NO_NUL = r"^[^\u0000]*$"
 #: Strings of requests. The database stores no NUL.
@@ -44,6 +47,12 @@ def convert(value: Any, kind: type[T], whole: str, decode: Callable[[type, Any],
         return msgspec.convert(value, kind, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise explain(error, kind, whole) from None
+
+
+def parse_boolean(word: str) -> bool | None:
+    """Return the boolean that a word of any case means; None if it means none."""
+    folded = word.strip().lower()
+    return True if folded in TRUE_WORDS else False if folded in FALSE_WORDS else None
 
 
 def explain(error: msgspec.ValidationError, kind: Any, whole: str) -> Invalid:

@@ -14,7 +14,7 @@ from stoker.hot.environment import Environment
 from stoker.hot.evaluate import evaluate, is_call
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
-from stoker.hot.parameters.bind import Parameters, bind, check_names
+from stoker.hot.parameters.bind import Parameters, bind
 from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.paths import select
 from stoker.hot.registry import Registry
@@ -42,7 +42,6 @@ __all__ = [
     "Values",
     "bind",
     "calls",
-    "check_names",
     "decide",
     "evaluate",
     "functions_of",

@@ -13,6 +13,7 @@ from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.scope import UNKNOWN
 from stoker.hot.template import Template
 from stoker.hot.versions import pseudo_parameters
+from stoker.hot.weight import weigh
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     ImmutableParameterModified,
@@ -79,21 +80,25 @@ def bind(
     supplied: Mapping[str, Any] | None = None,
     pseudo: Mapping[str, str],
     flaws: Flaws | None = None,
+    may_miss: bool = False,
 ) -> Parameters:
     """
     Choose a value for each parameter.
 
     The first non-null value applies, in this order: ``supplied`` (from the request), the environment's ``parameters``,
     its ``parameter_defaults``, the template's default. From ``pseudo``, the template gets the parameters of its
-    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error.
+    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error. Values
+    that are not known completely are UNKNOWN, and so are missing ones with ``may_miss``.
     """
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
-    check_names(values, template, collector)
+    _check_names(values, template, collector)
     pseudo = {name: value for name, value in pseudo.items() if name in pseudo_parameters(template.version)}
     schemas = template.parameters.values()
     bound = {
-        schema.name: _value(schema, values.get(schema.name), environment.parameter_defaults.get(schema.name), collector)
+        schema.name: _value(
+            schema, values.get(schema.name), environment.parameter_defaults.get(schema.name), collector, may_miss
+        )
         for schema in schemas
     }
     if flaws is None:
@@ -106,7 +111,7 @@ def bind(
     )
 
 
-def check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> None:
+def _check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> None:
     """Add a problem for each supplied parameter that the template does not declare."""
     refused = {flaw.path[1] for flaw in flaws if flaw.path[:1] == ("parameters",) and len(flaw.path) > 1}
     for name in supplied:
@@ -116,13 +121,16 @@ def check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> No
             flaws.add(Flaw(sentence, (), UnknownUserParameter))
 
 
-def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws) -> Any:
+def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws, may_miss: bool) -> Any:
     chosen = site_default if value is None else value
     if chosen is None:
         chosen = schema.default
     path = ("parameters", schema.name)
     if chosen is None:
-        flaws.add(Flaw(f"The Parameter ({schema.name}) was not provided.", path, UserParameterMissing))
+        if not may_miss:
+            flaws.add(Flaw(f"The Parameter ({schema.name}) was not provided.", path, UserParameterMissing))
+        return UNKNOWN
+    if weigh(chosen)[1]:
         return UNKNOWN
     try:
         return schema.accept(chosen)

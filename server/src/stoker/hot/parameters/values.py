@@ -11,13 +11,12 @@ from typing import Any
 from stoker.hot.flaw import Flaw
 from stoker.hot.text import check_plain, read_json
 from stoker.hot.words import kind_of, quote_word
+from stoker.typed_values import FALSE_WORDS, TRUE_WORDS, parse_boolean
 
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
 _INTEGER = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
 #: Longer numbers exceed the range and precision of floats.
 _LONGEST_NUMBER = 300
-_TRUE = ("1", "t", "true", "on", "y", "yes")
-_FALSE = ("0", "f", "false", "off", "n", "no")
 
 
 def convert(type_name: str, value: Any) -> Any:
@@ -50,10 +49,11 @@ def number(value: Any) -> int | float:
 
 def boolean(value: Any) -> bool:
     """Convert the value of a parameter of type ``boolean``. Raises ValueError."""
-    word = str(value).strip().lower()
-    if isinstance(value, (dict, list)) or word not in _TRUE + _FALSE:
-        raise ValueError(f"{_describe(value)} is not a boolean; acceptable values are {', '.join(_TRUE + _FALSE)}")
-    return word in _TRUE
+    meaning = None if isinstance(value, (dict, list)) else parse_boolean(str(value))
+    if meaning is None:
+        words = ", ".join(TRUE_WORDS + FALSE_WORDS)
+        raise ValueError(f"{_describe(value)} is not a boolean; acceptable values are {words}")
+    return meaning
 
 
 def comma_delimited_list(value: Any) -> list[str]:

@@ -18,9 +18,7 @@ from stoker.model.messaging import Message, Queue
 from stoker.model.ownership import check_read, check_write
 from stoker.store import queues
 from stoker.store.tx import Tx
-
-_TRUE = frozenset(("true", "yes", "on", "y", "t", "1"))
-_FALSE = frozenset(("", "false", "no", "off", "n", "f", "0"))
+from stoker.typed_values import parse_boolean
 
 
 def queue_name(request: RequestContext) -> str:
@@ -71,10 +69,11 @@ def client_id(request: RequestContext) -> str:
 
 def flag(request: RequestContext, name: str) -> bool:
     """Return a boolean of the query, in the words that Zaqar accepts. Raises Invalid."""
-    word = request.query.get(name, "").lower()
-    if word not in _TRUE | _FALSE:
+    word = request.query.get(name, "")
+    meaning = parse_boolean(word or "no")
+    if meaning is None:
         raise Invalid(f"{name} must be true or false, not {word!r:.100}")
-    return word in _TRUE
+    return meaning
 
 
 def page_size(request: RequestContext, name: str = "limit", default: int = limits.PAGE) -> int:

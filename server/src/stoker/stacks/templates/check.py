@@ -97,16 +97,8 @@ def _check(around: Around, text: str, parameters: Any) -> None:
     environment = replace(around.environment, parameters={})
     template = hot.parse(text, around.files, flaws)
     supplied = parameters if isinstance(parameters, Mapping) else {}
-    resolved = {name: value for name, value in supplied.items() if not hot.weigh(value)[1]}
-    own = Flaws()
-    bound = hot.bind(template, environment, supplied=resolved, pseudo={}, flaws=own)
-    for flaw in own:
-        # A value that is not yet known counts as missing in ``bind``.
-        is_unknown = parameters is UNKNOWN or (
-            flaw.path and flaw.path[-1] in supplied and flaw.path[-1] not in resolved
-        )
-        if not is_unknown:
-            flaws.add(flaw)
+    is_unknown = parameters is UNKNOWN
+    bound = hot.bind(template, environment, supplied=supplied, pseudo={}, flaws=flaws, may_miss=is_unknown)
     values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}
     decided = hot.decide(template, values, around.files, around.budget, flaws)
     checker = Checker(around.engine, around.files, around.budget, flaws, remote_depth=around.remote_depth + 1)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker import hot
-from stoker.hot import UNKNOWN, Environment, Flaw, Flaws, ParameterSchema, Template
+from stoker.hot import UNKNOWN, Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
 from stoker.resources.constraints import Constraints
@@ -35,10 +35,9 @@ def describe_template(
     """
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
-    parameters = {**environment.parameters, **mapping(request.parameters, "parameters")}
-    hot.check_names(parameters, template, flaws)
-    defaults = environment.parameter_defaults
-    values = {schema.name: _value(schema, parameters, defaults, flaws) for schema in template.parameters.values()}
+    supplied = mapping(request.parameters, "parameters")
+    values = hot.bind(template, environment, supplied=supplied, pseudo={}, flaws=flaws, may_miss=True).values
+    parameters, defaults = {**environment.parameters, **supplied}, environment.parameter_defaults
     bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
     budget = engine.budget()
     checker = Checker(engine, files, budget, flaws, constraints=constraints)
@@ -51,19 +50,6 @@ def describe_template(
     if warnings := checker.warnings():
         shown["Warnings"] = warnings
     return shown
-
-
-def _value(schema: ParameterSchema, parameters: Mapping[str, Any], defaults: Mapping[str, Any], flaws: Flaws) -> Any:
-    chosen = parameters.get(schema.name)
-    if chosen is None:
-        chosen = defaults.get(schema.name)
-    if chosen is None:
-        return UNKNOWN if schema.default is None else schema.default
-    try:
-        return schema.accept(chosen)
-    except ValueError as error:
-        flaws.add(Flaw(f"Parameter '{schema.name}' is invalid: {error}", ("parameters", schema.name)))
-        return UNKNOWN
 
 
 def _describe(template: Template, parameters: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
