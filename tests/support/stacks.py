@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 
 from stoker import transports, types
+from stoker.backends.provider import OwnedObject
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
 from stoker.identity.signal_tokens import SignalTokens
@@ -26,7 +27,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
-from stoker.resources.env import OwnedObject, ResourceEnv
+from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.site import LocalPlatform
 from stoker.stacks import jobs, operations, outputs, signals

@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 from stoker.backends.garbage_collector import CollectedObject
-from stoker.backends.provider import Provider, ProviderSite
-from stoker.resources.env import OwnedObject
+from stoker.backends.provider import OwnedObject, Provider, ProviderSite
 from stoker.store.tx import Tx
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.constraints import CloudConstraints

@@ -43,7 +43,7 @@ def project_name(project_id: str, root_id: str) -> str:
 
 
 class KeystoneUsers:
-    """Records the desired state of users; implements ``resources.env.StackUsers``."""
+    """The users at Keystone for the agents of resources: records their desired state."""
 
     def __init__(self, work: Work) -> None:
         self._work = work

@@ -18,13 +18,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import entry_points
-from typing import Any
+from typing import Any, Protocol
 
 from stoker.backends.garbage_collector import CollectedObject
 from stoker.backends.service_client import Login
 from stoker.model.errors import Invalid
-from stoker.resources.constraints import Constraints
-from stoker.resources.env import Delegations, OwnedObject
+from stoker.model.stack import Stack
 from stoker.settings import Settings
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -42,11 +41,58 @@ class ProviderSite:
     secret: bytes
 
 
+class Constraints(Protocol):
+    """Checks of values that name objects of a cloud, for one request. Must not be used in a transaction."""
+
+    def find_problem(self, constraint: str, value: str) -> str | None:
+        """Return why the value violates a custom constraint such as ``glance.image``; None if it does not."""
+        ...
+
+    def warnings(self) -> list[str]:
+        """Return warnings about values that could not be checked."""
+        ...
+
+
+class Delegations(Protocol):
+    """The permissions by which Stoker acts for the owners of stacks at a cloud. A delegation is opaque to callers."""
+
+    def delegate(self, token: str, project_id: str, root_id: str) -> Any:
+        """
+        Create a delegation for a stack with the token of its owner; None if the stack has one.
+
+        Must not be called in a transaction. ``confirm`` makes the result active. Raises Forbidden, Unauthorized and
+        Unavailable.
+        """
+
+    def confirm(self, tx: Tx, new: Any) -> None:
+        """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
+
+    def discard(self, new: Any) -> None:
+        """Revoke a delegation that was not confirmed."""
+
+    def is_needed(self, tx: Tx, root_id: str) -> bool:
+        """Return whether a tree of stacks has objects at the cloud."""
+        ...
+
+    def drop_stack(self, tx: Tx, stack: Stack) -> None:
+        """Request that the delegation of a deleted root stack is revoked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedObject:
+    """An object of a cloud that belongs to a resource."""
+
+    external_id: str
+    resource_id: str
+    project_id: str
+
+
 def _nothing() -> None:
     return None
 
 
-def _no_owners(_tx: Tx, _ids: Collection[str]) -> Iterable[OwnedObject]:
+def no_owners(_tx: Tx, _ids: Collection[str]) -> Iterable[OwnedObject]:
+    """Return nothing: no object of a cloud belongs to a resource."""
     return ()
 
 
@@ -67,7 +113,7 @@ class Provider:
     #: (token, project id): returns the checks of one request, which may look up values as the token's user.
     open_constraints: Callable[[str, str], Constraints] | None = None
     #: Returns the objects with these external ids that belong to resources already.
-    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = _no_owners
+    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = no_owners
     #: (dry run): deletes what belongs to no resource any more, and yields it; see ``backends.garbage_collector``.
     collect_garbage: Callable[[bool], Iterator[CollectedObject]] = _no_garbage
     #: Starts the work in the background, once the site is complete.

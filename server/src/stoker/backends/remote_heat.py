@@ -7,13 +7,22 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from stoker.backends.logins import CloudLogin, StokerLogin
 from stoker.backends.service_client import Login, ServiceClient
 from stoker.model.errors import Invalid
-from stoker.resources.env import Answer
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response of a Heat API: the HTTP status and the decoded body."""
+
+    status: int
+    #: None if the response has no JSON body.
+    body: Any
 
 
 class RemoteHeatClient:

@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from msgspec.structs import replace
 
+from stoker.backends.provider import Constraints
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.model.deployment import Deployment
@@ -25,8 +26,8 @@ from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import ResourceType
-from stoker.resources.constraints import Constraints
 from stoker.resources.env import ResourceEnv
+from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
@@ -212,10 +213,6 @@ def read_adoption_data(data: Any) -> Mapping[str, Any]:
     return resources
 
 
-#: Key in a placeholder's data: the object to take over.
-_TAKES = "takes"
-
-
 def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mapping[str, Any]) -> list[Resource]:
     """Return placeholder rows for resources of a new stack that take over existing objects."""
     new = []
@@ -236,33 +233,8 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
                 type=definition["type"],
                 action=Action.INIT,
                 status=Status.COMPLETE,
-                data={_TAKES: {"physical_id": abandoned["resource_id"], "data": data, "metadata": metadata}},
+                data={TAKES: {"physical_id": abandoned["resource_id"], "data": data, "metadata": metadata}},
                 created_at=tx.now,
             )
         )
     return new
-
-
-def is_unfinished(resource: Resource, *, is_external: bool) -> bool:
-    """
-    Return whether the next action on the resource is its adoption, because it is a placeholder or the adoption failed.
-
-    ``is_external``: whether the object exists outside of Stoker. For others, a later update creates another object.
-    """
-    if resource.action is Action.ADOPT:
-        return is_external and resource.status is Status.FAILED
-    return resource.action is Action.INIT and _TAKES in resource.data
-
-
-def with_what_it_takes(resource: Resource, *, with_metadata: bool) -> Resource:
-    """
-    Return the resource with the data to take over, for its type to check. Store it only after the type has agreed.
-
-    A resource whose type agreed before has the data already. ``with_metadata``: whether the resource takes the metadata
-    over, which has the signals of a handle.
-    """
-    if _TAKES not in resource.data:
-        return resource
-    takes = resource.data[_TAKES]
-    metadata = {**takes["metadata"], **resource.metadata} if with_metadata else resource.metadata
-    return replace(resource, physical_id=takes["physical_id"], data=takes["data"], metadata=metadata)

@@ -18,7 +18,7 @@ from stoker.policy.rules import Tree
 from stoker.stacks import adoption
 from stoker.stacks.adoption import ImportedObjects, add_objects, placeholders
 from stoker.stacks.engine import Engine, operation
-from stoker.stacks.engine.progress import advance, commit
+from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.prechecks import Prechecks, may_represent_servers, plan_deployments
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
@@ -178,10 +178,10 @@ def update(
 
     ``facade``: see ``begin``. Raises NotSupported if the stack is suspended or being deleted.
     """
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id, facade=facade)
+    stack = session.stack
     if facade is None:
         refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside
-    session = StackSession(tx, engine, stack, facade=facade)
     session.parameters.check_update(resolved.parameters)
     if stack.parent_id is None and any(plan_deployments(resolved.outline)):
         refuse_update_deployments(tx, engine, stack, resolved)
@@ -208,12 +208,12 @@ def delete(tx: Tx, engine: Engine, stack_id: str, *, notify_parent: bool = True)
 
     If the stack's adoption is not complete, the adopted objects of a cloud stay.
     """
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id)
+    stack = session.stack
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
     if stack.action is Action.ADOPT and stack.status is not Status.COMPLETE:
         operation.keep_adopted(tx, stack)
-    session = StackSession(tx, engine, stack)
     operation.begin_delete(session)
     return _run(session, notify_parent=notify_parent)
 
@@ -232,7 +232,8 @@ def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_
 
     Suspending a suspended stack does nothing. Raises NotSupported, ActionInProgress.
     """
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id)
+    stack = session.stack
     if stack.action in _NOT_AFTER[action]:
         raise NotSupported(f"{action.capitalize()} of a stack in {stack.action}_{stack.status} is not supported.")
     if action is Action.RESUME and stack.action not in (Action.SUSPEND, Action.RESUME):
@@ -241,19 +242,18 @@ def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_
         return stack
     operation.refuse_busy(stack)
     operation.refuse_refresh(tx, stack)
-    session = StackSession(tx, engine, stack)
     operation.begin_action(session, action)
     return _run(session, notify_parent=notify_parent)
 
 
 def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
     """Stop a create or update in progress. With ``rollback``, an update is rolled back. Raises NotSupported."""
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id)
+    stack = session.stack
     allowed = (Action.UPDATE,) if rollback else (Action.UPDATE, Action.CREATE)
     if stack.status is not Status.IN_PROGRESS or stack.action not in allowed:
         states = " or ".join(f"{action}_IN_PROGRESS" for action in allowed)
         raise NotSupported(f"Cancelling a stack in {stack.action}_{stack.status} is not supported, only in {states}.")
-    session = StackSession(tx, engine, stack)
     if rollback:
         operation.begin_rollback(session)
     else:
@@ -287,9 +287,9 @@ def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, r
 
     The next update replaces an unhealthy resource.
     """
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id)
+    stack = session.stack
     operation.refuse_busy(stack)
-    session = StackSession(tx, engine, stack)
     resource = session.resources.find(name) or resources.with_physical_id(tx, stack_id, name)
     if resource is None or resource.action is Action.INIT:
         raise no_resource(name, stack)

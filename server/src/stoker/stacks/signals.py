@@ -22,8 +22,7 @@ from stoker.model.status import Action
 from stoker.objects import object_operations
 from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.progress import clear_hook, commit, wake
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack, wake
 from stoker.stacks.operations import no_resource
 from stoker.store import containers, deployments, queues, resources, stacks
 from stoker.store.tx import Tx
@@ -89,17 +88,16 @@ def reject(tx: Tx, target: Resource | Deployment, run: str | None) -> None:
 def _signal_resource(
     tx: Tx, engine: Engine, target: Resource, payload: Mapping[str, Any], number: str | None = None
 ) -> None:
-    stack = stacks.get(tx, target.stack_id, for_update=True)
-    resource = resources.find(tx, target.id)
-    if resource is None or resource.action is Action.INIT:
-        raise no_resource(target.name, stack)
+    locked = lock_resource(tx, engine, target.id, target.stack_id)
+    if locked is None or locked[1].action is Action.INIT:
+        raise no_resource(target.name, stacks.get(tx, target.stack_id))
+    session, resource = locked
     resource_type = engine.type(resource.type)
     if not isinstance(resource_type, TakesSignals):
         raise NotSupported(f"Signals to {resource.type} resources are not supported.")
     if not is_current(resource, number):
         reject(tx, resource, number)
         return
-    session = StackSession(tx, engine, stack)
     signalled = resource_type.signal(session.context, resource, payload)
     if signalled.resource is not None:
         session.resources.change(signalled.resource)
@@ -132,13 +130,12 @@ def find_target(tx: Tx, stack: Stack, name: str, only: str | None = None) -> Res
 
 def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> None:
     """Clear a breakpoint of a resource and continue its step. Raises EntityNotFound, InvalidBreakPointHook."""
-    locked = stacks.get(tx, stack.id, for_update=True)
+    session = lock_stack(tx, engine, stack.id)
     # Resources of a stack being deleted are no longer current.
-    paused = (resource for resource in resources.of_stack(tx, locked.id) if resource.name == name and resource.hook)
-    resource = next(paused, None) or resources.find_by_name(tx, locked.id, name)
+    paused = (resource for resource in resources.of_stack(tx, stack.id) if resource.name == name and resource.hook)
+    resource = next(paused, None) or session.resources.find(name)
     if resource is None:
-        raise no_resource(name, locked)
-    session = StackSession(tx, engine, locked)
+        raise no_resource(name, session.stack)
     clear_hook(session, resource, hook)
     commit(session)
 

@@ -16,8 +16,7 @@ from stoker.stacks import export, operations
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.actions import begin_action, finish_action
 from stoker.stacks.engine.operation import SAVED
-from stoker.stacks.engine.progress import advance, commit
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
 from stoker.store import resources, snapshots, stacks
@@ -36,14 +35,14 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
 
     Raises ActionInProgress, NotSupported if the stack is being deleted, Invalid if there are too many snapshots.
     """
-    stack = stacks.get(tx, stack_id, for_update=True)
+    session = lock_stack(tx, engine, stack_id)
+    stack = session.stack
     operation.refuse_busy(stack)
     if stack.action is Action.DELETE:
         raise NotSupported(f"A snapshot of a stack in {stack.action}_{stack.status} is not supported.")
     if snapshots.count(tx, stack_id) >= MOST:
         raise Invalid(f"a stack may have {MOST} snapshots, and this one has them: delete some")
     source = stacks.source(tx, stack_id)
-    session = StackSession(tx, engine, stack)
     present = [resource for resource in resources.of_stack(tx, stack_id) if _is_touched(resource)]
     at_cloud = {resource.id for resource in present if Action.SNAPSHOT in session.type_of(resource).actions}
     operation.begin_snapshot(session, at_cloud)
@@ -77,9 +76,8 @@ def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
     """
     saved = snapshot.data.get(SAVED) or {}
     if saved:
-        stack = stacks.get(tx, snapshot.stack_id, for_update=True)
-        operation.refuse_busy(stack)
-        session = StackSession(tx, engine, stack)
+        session = lock_stack(tx, engine, snapshot.stack_id)
+        operation.refuse_busy(session.stack)
         for name, ids in saved.items():
             resource = session.resources.find(name)
             if resource is not None and isinstance(kind := session.type_of(resource), SavesState):

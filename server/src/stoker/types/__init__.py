@@ -10,20 +10,24 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from stoker.resources.base import ResourceType
+from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
+from stoker.model.errors import StackValidationFailed
+from stoker.resources.base import Properties, ResourceType, specialize
 from stoker.resources.env import ResourceEnv
 from stoker.stacks.engine import Engine, Limits
+from stoker.transports import Transports
 from stoker.types.nested_base import TemplateType
-from stoker.types.transport_checks import with_transports
+from stoker.types.server_base import UPSTREAM_AGENT, describe_unsigned
 
 
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
     """Return an engine with these types, which check the transports of this site."""
-    return Engine(with_transports(types, env.transports), env, TemplateType(), limits or Limits())
+    return Engine(_with_transports(types, env.transports), env, TemplateType(), limits or Limits())
 
 
 def load() -> Mapping[str, ResourceType]:
@@ -43,3 +47,44 @@ def types_of(package: ModuleType) -> Iterator[ResourceType]:
             is_own = isinstance(kind, type) and kind.__module__ == module.__name__
             if is_own and issubclass(kind, ResourceType) and vars(kind).get("name"):
                 yield kind()
+
+
+_SIGNAL, _METADATA = "signal_transport", "software_config_transport"
+
+
+def _with_transports(types: Mapping[str, ResourceType], transports: Transports) -> Mapping[str, ResourceType]:
+    """
+    Return types whose ``validate`` refuses templates that name a transport which this site does not offer.
+
+    On a site that requires signed documents, the types also refuse transports whose documents the upstream agent
+    cannot verify. If the template does not name the agent, the creation of the server makes this check.
+    """
+
+    def specialized(kind: ResourceType) -> ResourceType:
+        for property in (_SIGNAL, _METADATA):
+            # A property with fixed values, such as that of a wait condition handle, checks itself.
+            if kind.properties and property in kind.properties and not kind.properties[property].allowed:
+                offered = transports.signal_names if property == _SIGNAL else transports.metadata_names
+                return specialize(kind, _ChecksTransport, property=property, offered=offered, transports=transports)
+        return kind
+
+    return {name: specialized(kind) for name, kind in types.items()}
+
+
+class _ChecksTransport(ResourceType):
+    #: The property that names a transport.
+    property: str
+    #: Names of the transports that the site offers for it.
+    offered: Sequence[str]
+    transports: Transports
+
+    def validate(self, properties: Properties) -> None:
+        super().validate(properties)
+        name, transports = properties[self.property], self.transports
+        if name not in (UNKNOWN, None, *self.offered):
+            allowed = ", ".join(self.offered)
+            raise StackValidationFailed(f"{self.property}: {clip(repr(name))} is not an allowed value [{allowed}]")
+        if self.property == _METADATA and properties["agent"] == UPSTREAM_AGENT:
+            name = name or transports.default_metadata
+            if isinstance(name, str) and transports.is_rejected(name, own_agent=False):
+                raise StackValidationFailed(describe_unsigned(name))

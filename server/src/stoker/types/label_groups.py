@@ -28,9 +28,9 @@ from stoker.policy import holds
 from stoker.resources.base import Context, Properties, Replace, ResourceFailure
 from stoker.stacks.engine import REFRESH, Engine
 from stoker.stacks.engine.actions import fail, finish_action
-from stoker.stacks.engine.progress import commit
+from stoker.stacks.engine.progress import commit, lock_resource
 from stoker.stacks.engine.session import StackSession
-from stoker.store import resources, selectors, server_lists, servers, stacks
+from stoker.store import selectors, server_lists, servers, stacks
 from stoker.store.tx import ServerChange, Tx
 from stoker.types.rollout import is_of_health
 from stoker.work import Work
@@ -144,15 +144,15 @@ def servers_changed(tx: Tx, work: Work, changed: Sequence[ServerChange]) -> None
 def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """Job: update a group to the servers that have its labels."""
     id = args["resource_id"]
-    stack, resource = _locked(tx, id)
-    if stack is None or resource is None or not resource.current:
+    locked = lock_resource(tx, engine, id)
+    if locked is None or not locked[1].current:
         selectors.remove(tx, id)
         return
-    busy = _busy(tx, stack)
+    session, resource = locked
+    busy = _busy(tx, session.stack)
     if busy is not None:
         selectors.wait(tx, id, busy)
         return
-    session = StackSession(tx, engine, stack)
     # A group in progress refreshes itself at its end. A failed group is retried only by the next update.
     if resource.status is Status.COMPLETE and is_outdated(session.context, resource):
         _update(session, resource)
@@ -161,25 +161,18 @@ def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
 
 def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     """Job: fail a refresh whose deadline has passed, unless its runs wait for a maintenance window."""
-    stack, resource = _locked(tx, args["resource_id"])
-    if stack is None or resource is None or resource.status is not Status.IN_PROGRESS:
+    locked = lock_resource(tx, engine, args["resource_id"])
+    if locked is None or locked[1].status is not Status.IN_PROGRESS:
         return
-    if resource.data.get("round") == args["round"] and stack.status is not Status.IN_PROGRESS:
-        opening = holds.first_opening(tx, stack.root_id)
+    session, resource = locked
+    if resource.data.get("round") == args["round"] and session.stack.status is not Status.IN_PROGRESS:
+        opening = holds.first_opening(tx, session.stack.root_id)
         if opening is not None:
             at = opening + timedelta(seconds=engine.limits.action_timeout)
             engine.env.work.defer(tx, REFRESH_DEADLINE, resource.id, args, at=at)
             return
-        session = StackSession(tx, engine, stack)
         session.type_of(resource).cancel(session.context, resource)
         tx.wake(Owner.resource(resource.id), Settled("Timed out"))
-
-
-def _locked(tx: Tx, resource_id: str) -> tuple[Stack | None, Resource | None]:
-    """Lock the stack of a resource. Return the stack and the resource as read after the lock."""
-    unlocked = resources.find(tx, resource_id)
-    stack = stacks.find(tx, unlocked.stack_id, for_update=True) if unlocked else None
-    return stack, resources.find(tx, resource_id)
 
 
 def _busy(tx: Tx, stack: Stack) -> str | None:

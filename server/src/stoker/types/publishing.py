@@ -17,8 +17,8 @@ from stoker.model.status import Action
 from stoker.resources.base import Context, target_of
 from stoker.servers import signatures
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.session import StackSession
-from stoker.store import deployments, documents, resources, rows, servers, stacks
+from stoker.stacks.engine.progress import lock_resource
+from stoker.store import deployments, documents, rows, servers
 from stoker.store.tx import Tx
 from stoker.transports.base import PublishingTransport
 from stoker.types import server_base
@@ -42,13 +42,11 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     receives it.
     """
     server_id = args["server_id"]
-    unlocked = resources.find(tx, args["resource_id"])
-    # Read again after the lock: a concurrent deletion removes objects and queues, which this job must not recreate.
-    stack = stacks.find(tx, unlocked.stack_id, for_update=True) if unlocked else None
-    resource = resources.find(tx, args["resource_id"])
-    if resource is None or stack is None or resource.action is Action.DELETE:
+    # Under the lock: a concurrent deletion removes objects and queues, which this job must not recreate.
+    locked = lock_resource(tx, engine, args["resource_id"])
+    if locked is None or locked[1].action is Action.DELETE:
         return
-    session = StackSession(tx, engine, stack)
+    session, resource = locked
     kind, context = session.type_of(resource), session.context
     transports = _pushing(context, resource)
     if not transports:
@@ -70,7 +68,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         for transport in transports:
             transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
         documents.set_published(tx, server_id, documents.Published(digest, now))
-        _record_sent(tx, server_id, stack.project_id, transports[0].metadata_name)
+        _record_sent(tx, server_id, session.stack.project_id, transports[0].metadata_name)
     if any(transport.expires for transport in transports):
         engine.env.work.defer_once(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 

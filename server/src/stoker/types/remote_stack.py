@@ -14,6 +14,7 @@ from uuid import uuid4
 import structlog
 from msgspec.structs import replace
 
+from stoker.backends.remote_heat import Answer
 from stoker.backoff import backoff
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.hot import UNKNOWN, Environment, select
@@ -31,12 +32,10 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.env import Answer
 from stoker.resources.nested import RunsRemoteStack
 from stoker.resources.properties import Property
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.progress import commit, wake
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.progress import commit, lock_resource, wake
 from stoker.store import resources, stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -222,13 +221,12 @@ class RemoteStacks:
         self, resource: Resource, wanted: Mapping[str, Any], kept: Mapping[str, Any], failure: str | None
     ) -> None:
         def do(tx: Tx) -> None:
-            stack = stacks.find(tx, resource.stack_id, for_update=True)
-            now = resources.find(tx, resource.id)
-            if stack is None or now is None or (now.data.get("wanted") or {}).get("task") != wanted["task"]:
+            locked = lock_resource(tx, self._engine, resource.id, resource.stack_id)
+            if locked is None or (locked[1].data.get("wanted") or {}).get("task") != wanted["task"]:
                 return
+            session, now = locked
             data = {**now.data, "ended": wanted["task"], "outputs": kept.get("outputs", now.data.get("outputs"))}
             changed = replace(now, data=data, physical_id=kept.get("physical_id", now.physical_id))
-            session = StackSession(tx, self._engine, stack)
             session.resources.change(changed)
             wake(session, changed, failure)
             commit(session)

@@ -1,15 +1,26 @@
-"""OS::Heat::SoftwareConfig: a config with text content; and what all types of configs have in common."""
+"""Resource types whose resources are configs: text, structured data, a component, and data for cloud-init."""
 
 from __future__ import annotations
 
+import email
+import re
 from collections.abc import Mapping
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from pathlib import PurePosixPath
 from typing import Any
+from uuid import UUID
+
+import yaml
 
 from stoker.deployments import representation, schema
 from stoker.deployments.configs import check_option, check_options, expand_known, new_config
 from stoker.deployments.hook_check import DELIVERED
 from stoker.hot import UNKNOWN, weigh
-from stoker.model.config import UNGROUPED
+from stoker.hot.words import clip
+from stoker.model.config import COMPONENT, UNGROUPED
+from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
@@ -23,7 +34,7 @@ from stoker.resources.base import (
 )
 from stoker.resources.deploys import ProvidesConfig
 from stoker.resources.properties import Property
-from stoker.store import configs
+from stoker.store import configs, rows
 
 _FIELD: Mapping[str, Property] = {
     "name": Property(kind="string", required=True),
@@ -134,3 +145,158 @@ class SoftwareConfig(ProvidesConfig, ConfigType):
 
     def validate(self, properties: Properties) -> None:
         validate(properties)
+
+
+class StructuredConfig(SoftwareConfig):
+    name = "OS::Heat::StructuredConfig"
+    description = "Describes and stores a software configuration that is structured data."
+    properties = {**COMMON, "config": Property(kind="map", description="The content, as data.")}
+
+
+_CONFIG = Property(
+    kind="map",
+    schema={
+        "actions": Property(kind="list", each=Property(kind="string"), default=["CREATE", "UPDATE"]),
+        "config": Property(kind="string"),
+        "tool": Property(kind="string", required=True),
+    },
+)
+
+
+class SoftwareComponent(ProvidesConfig, ConfigType):
+    name = "OS::Heat::SoftwareComponent"
+    description = "A software component with a config for every action of its life."
+    properties = {
+        **{name: schema for name, schema in COMMON.items() if name != "group"},
+        "configs": Property(
+            kind="list", each=_CONFIG, required=True, description="What is run for which actions, and by which hook."
+        ),
+    }
+    attributes = {"configs": "The configs of the component."}
+
+    def declare(self, properties: Properties) -> Mapping[str, Any]:
+        common = {name: properties[name] for name in ("options", "inputs", "outputs")}
+        return {"group": COMPONENT, "config": {"configs": properties["configs"]}, **common}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        return self.declare(properties)
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "configs":
+            raise NoSuchAttribute(name)
+        config = configs.find(context.tx, resource.physical_id or "")
+        # ``external_id`` may name a config of any other group.
+        return config.config.get("configs") if config and isinstance(config.config, dict) else None
+
+    def validate(self, properties: Properties) -> None:
+        validate(properties)
+        entries = properties["configs"]
+        if entries is UNKNOWN:
+            return
+        if not entries:
+            raise StackValidationFailed("configs: at least one config is needed")
+        seen: set[str] = set()
+        for entry in entries:
+            actions = UNKNOWN if entry is UNKNOWN else entry["actions"]
+            if actions is UNKNOWN:
+                continue
+            if not actions:
+                raise StackValidationFailed("configs: every config needs at least one of actions")
+            for action in actions:
+                if action in seen:
+                    raise StackValidationFailed(f"Defining more than one configuration for the same action ({action})")
+                if action is not UNKNOWN:
+                    seen.add(action)
+
+
+class CloudConfig(ConfigType):
+    name = "OS::Heat::CloudConfig"
+    description = "A configuration for cloud-init."
+    properties = {"cloud_config": Property(kind="map", description="The configuration, as data.")}
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        try:
+            text = yaml.safe_dump(properties["cloud_config"] or {}, allow_unicode=True)
+        except RecursionError:
+            raise ResourceFailure("cloud_config: the value is nested too deeply to be written as YAML") from None
+        return {"group": UNGROUPED, "config": f"#cloud-config\n{text}"}
+
+
+#: Valid MIME subtypes of ``text/``.
+_SUBTYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9!#$&^_.+-]{0,126}", re.ASCII)
+
+_PART = Property(
+    kind="map",
+    schema={
+        "config": Property(kind="string", required=True),
+        "filename": Property(kind="string"),
+        "type": Property(kind="string", default="text", allowed=("text", "multipart")),
+        "subtype": Property(kind="string"),
+    },
+)
+
+
+def _content(context: Context, text: str) -> str:
+    """Return the content of the config whose id is ``text``; if there is none, return ``text``."""
+    try:
+        id = str(UUID(text))
+    except ValueError:
+        return text
+    config = configs.find(context.tx, id)
+    if config is None or config.project_id != context.project_id:
+        return text
+    content = "" if config.config is None else config.config
+    return content if isinstance(content, str) else rows.dump(content)
+
+
+def _append_parts(whole: MIMEMultipart, text: str, part: Properties) -> None:
+    for inner in email.message_from_string(text).walk():
+        if not inner.is_multipart():
+            raw = inner.get_payload(decode=True)
+            content = raw.decode(errors="replace") if isinstance(raw, bytes) else str(inner.get_payload())
+            subtype = part["subtype"] or inner.get_content_subtype()
+            whole.attach(_part(content, subtype, part["filename"] or inner.get_filename()))
+
+
+def _part(text: str, subtype: str, filename: str | None) -> Message:
+    part = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
+    if filename:
+        part.add_header("Content-Disposition", "attachment", filename=filename)
+    return part
+
+
+def _subtype(filename: str | None) -> str:
+    stem = PurePosixPath(filename or "").stem
+    return stem if _SUBTYPE.fullmatch(stem) else "plain"
+
+
+class MultipartMime(ConfigType):
+    name = "OS::Heat::MultipartMime"
+    description = "Several configs put together as multipart MIME."
+    properties = {
+        "group": Property(
+            kind="string", longest=255, default=UNGROUPED, description="Names the hook that runs the config."
+        ),
+        "parts": Property(kind="list", each=_PART, default=[], description="The parts, in their order."),
+    }
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        # A random boundary would change the text each time, so the boundary derives from the resource's id.
+        whole = MIMEMultipart(boundary=f"part-{resource.id}")
+        for part in properties["parts"] or ():
+            text = _content(context, part["config"])
+            if part["type"] == "multipart":
+                _append_parts(whole, text, part)
+            else:
+                whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
+        return {"group": properties["group"], "config": whole.as_string()}
+
+    def validate(self, properties: Properties) -> None:
+        """Reject subtypes and filenames that could inject headers, for example by a line break."""
+        parts = properties["parts"]
+        for part in () if parts is UNKNOWN else parts or ():
+            subtype, filename = (None, None) if part is UNKNOWN else (part["subtype"], part["filename"])
+            if isinstance(subtype, str) and subtype and not _SUBTYPE.fullmatch(subtype):
+                raise StackValidationFailed(f"parts: the subtype {clip(repr(subtype))} is none")
+            if isinstance(filename, str) and not filename.isprintable():
+                raise StackValidationFailed(f"parts: the filename {clip(repr(filename))} cannot be printed")

@@ -2,9 +2,165 @@
 
 from __future__ import annotations
 
-from stoker.resources.properties import Property
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from stoker.hot import UNKNOWN, Definition, select
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Outcome, Properties
+from stoker.resources.deploys import RunsConfig
+from stoker.resources.properties import Property, PropertyError
+from stoker.store import resources, servers
+from stoker.types import deployment_runs, label_groups, nested_base, nested_stacks, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
-from stoker.types.deployment_group_base import DeploymentGroupType, group_properties
+from stoker.types.group_base import GroupType
+from stoker.types.rollout import CAREFUL, Members, clash
+
+_WHICH: Mapping[str, Property] = {
+    "servers": Property(
+        kind="map", update_allowed=True, description="Ids of servers by names, which name the deployments."
+    ),
+    "labels": Property(
+        kind="map",
+        update_allowed=True,
+        description="Instead of servers: it is of whatever servers have all these labels (Stoker's own).",
+    ),
+    "selector": Property(
+        kind="string",
+        update_allowed=True,
+        description="Instead of servers: a condition over labels and facts (Stoker's own), docs/servers.md.",
+    ),
+}
+#: The attribute that maps failed members to the reasons.
+_FAILED = "failed_members"
+#: Attribute names of the group and of its members.
+_ALL = {
+    "deploy_stdouts": "deploy_stdout",
+    "deploy_stderrs": "deploy_stderr",
+    "deploy_status_codes": "deploy_status_code",
+}
+
+
+def _may_share_servers(context: Context, resource: Resource, properties: Properties) -> bool:
+    """Return whether a group with these properties may have a server of ``resource``. A selector finds any server."""
+    if label_groups.selector_of(properties) is not None or label_groups.selector_of(resource.properties) is not None:
+        return True
+    ids = [
+        {servers.resolve_id(context.tx, context.project_id, str(id)) for id in (group["servers"] or {}).values()}
+        for group in (properties, resource.properties)
+    ]
+    return bool(ids[0] & ids[1])
+
+
+def group_properties(one: type[DeploymentType]) -> Mapping[str, Property]:
+    """Return the properties of a group of deployments of the type ``one``."""
+    return {**_shared(one), **_WHICH}
+
+
+def _shared(one: type[DeploymentType]) -> Mapping[str, Property]:
+    return {key: schema for key, schema in one.properties.items() if key != "server"}
+
+
+class DeploymentGroupType(RunsConfig, GroupType):
+    """A group of deployments: of named servers, or of the servers that have the group's labels."""
+
+    policies = rollout.schema(CAREFUL, CAREFUL)
+    is_group = True
+    #: The type of the members.
+    one: type[DeploymentType]
+
+    def servers(self, properties: Properties) -> Mapping[str, Any]:
+        named = properties.get("servers")
+        return {f"servers.{name}": id for name, id in named.items()} if isinstance(named, Mapping) else {}
+
+    def definitions(self, resource: Resource, properties: Properties) -> Members:
+        member_properties = self._member_properties(properties)
+        return {
+            server: {"type": self.one.name, "properties": {**member_properties, "server": id}}
+            for server, id in label_groups.members(resource, properties).items()
+        }
+
+    def _member_properties(self, properties: Properties) -> Properties:
+        return {key: properties[key] for key in _shared(self.one) if properties[key] is not None}
+
+    def select(self, context: Context, resource: Resource, properties: Properties) -> Resource:
+        return label_groups.choose(context, resource, properties)
+
+    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        return super().adopt(context, self.select(context, resource, properties), properties)
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        label_groups.forget(context, resource)
+        return super().delete(context, resource)
+
+    def check(self, context: Context, resource: Resource) -> Outcome:
+        outcome = super().check(context, resource)
+        if outcome.done:
+            label_groups.reselect(context, resource)
+        return outcome
+
+    def validate(self, properties: Properties) -> None:
+        label_groups.validate(properties)
+
+    def check_policy(self, policy: Any, properties: Properties) -> None:
+        """
+        Validate the ``update_policy``.
+
+        Raises PropertyError, also if a server has the name of another server's health check member.
+        """
+        super().check_policy(policy, properties)
+        servers = properties["servers"]
+        if servers in (None, UNKNOWN) or not isinstance(policy, Mapping):
+            return
+        for name, entry in policy.items():
+            if isinstance(entry, Mapping) and entry.get("health_check") is not None and (taken := clash(servers)):
+                problem = f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
+                raise PropertyError((name, "health_check"), problem)
+
+    def may_return(self, resource: Resource, replacement: Resource) -> bool:
+        return False  # the replacement may have run on the same servers
+
+    def predecessors(self, context: Context, definition: Definition, properties: Properties) -> Iterator[str]:
+        """
+        Yield the ids of the stack's groups that run something on the same servers at their removal, if they have the
+        same name or the same config.
+        """
+        content = deployment_runs.content_for(context, properties)
+        for resource in resources.of_stack(context.tx, context.stack_id):
+            if (
+                _WHICH.keys() <= resource.properties.keys()
+                and deployment_runs.acts_at_removal(context, resource)
+                and (
+                    resource.name == definition.name
+                    or deployment_runs.runs_same_config(context, resource.properties, content)
+                )
+                and _may_share_servers(context, resource, properties)
+            ):
+                yield resource.id
+
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        if name.startswith("resource."):
+            return nested_base.inside(context, resource, name, path)
+        look = nested_stacks.view(context, resource)
+        if look is None:
+            return None
+        if name == _FAILED:
+            return select(dict(resource.data.get("failed") or {}), path)
+        wanted = _ALL.get(name, name)
+        asked = label_groups.members(resource, resource.properties)
+        return {server: look.attribute(server, wanted, path) for server in look.names if server in asked}
+
+    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        return tuple(islice(self.every_member(properties), 1))
+
+    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+        servers = properties["servers"]
+        if servers is UNKNOWN:
+            return ()
+        some = {"any": UNKNOWN} if servers is None else servers
+        member_properties = self._member_properties(properties)
+        return ((name, self.one.name, {**member_properties, "server": id}) for name, id in some.items())
 
 
 class SoftwareDeployment(DeploymentType):

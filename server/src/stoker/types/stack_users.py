@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from stoker.backends.keystone_users import KeystoneUsers
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action
@@ -30,7 +31,6 @@ from stoker.resources.base import (
     specialize,
     target_of,
 )
-from stoker.resources.env import StackUsers
 from stoker.transports import Transports
 from stoker.transports.base import NeedsUser, Queues, has_presigned_queue
 
@@ -53,7 +53,7 @@ class AgentAccess:
     signed_methods: Mapping[str, str]
     queues: Queues
     #: None if Stoker cannot create users.
-    stack_users: StackUsers | None
+    stack_users: KeystoneUsers | None
     #: Whether Keystone stores the users. Stoker's own users need no provisioning.
     users_in_keystone: bool
 
@@ -125,7 +125,12 @@ _AWAITS = "awaits_user"
 
 
 def with_stack_users(
-    types: Mapping[str, ResourceType], transports: Transports, queues: Queues, logins: StackUsers | None, *, users: bool
+    types: Mapping[str, ResourceType],
+    transports: Transports,
+    queues: Queues,
+    logins: KeystoneUsers | None,
+    *,
+    users: bool,
 ) -> Mapping[str, ResourceType]:
     """
     Specialize the types whose agents may need a user.

@@ -38,7 +38,7 @@ _PROBLEMS = ("EntityNotFound", "PhysicalResourceNameAmbiguity")
 
 class CloudConstraints:
     """
-    Implements ``stoker.resources.constraints.Constraints`` for one request.
+    Implements ``stoker.backends.provider.Constraints`` for one request.
 
     ``open_login`` is called at the first value. Each value is looked up once. After an error of a constraint's service,
     further values of the constraint are not checked.

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from stoker.backends.provider import Constraints
 from stoker.http.request_context import RequestContext
-from stoker.resources.constraints import Constraints
 
 
 def open_constraints(request: RequestContext) -> Constraints | None:

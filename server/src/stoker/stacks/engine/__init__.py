@@ -67,6 +67,6 @@ class Engine:
 
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""
-        resource_type = self.find_type(name)
-        assert resource_type is not None, name
+        resource_type = self.types.get(name, self.template)
+        assert resource_type is not self.template or is_template_name(name), name
         return resource_type

@@ -243,3 +243,32 @@ def _goes(session: StackSession, resource: Resource) -> bool:
         return False  # the replacement takes the same place, so its own step removes the resource
     session.resources.retire(resource)
     return True
+
+
+#: Key in the data of a placeholder, which is a resource before its adoption: the object to take over.
+TAKES = "takes"
+
+
+def must_adopt(resource: Resource, kind: ResourceType) -> bool:
+    """
+    Return whether the next action on the resource is its adoption, because it is a placeholder or the adoption failed.
+
+    If the object exists in Stoker only, an update after the failure creates another object.
+    """
+    if resource.action is Action.ADOPT:
+        return bool(kind.needs_provider) and resource.status is Status.FAILED
+    return resource.action is Action.INIT and TAKES in resource.data
+
+
+def take_adopted(resource: Resource, kind: ResourceType) -> Resource:
+    """
+    Return the resource with the data to take over, for its type to check. Store it only after the type has agreed.
+
+    A resource whose type agreed before has the data already. Metadata is taken over, which has the signals of a handle,
+    unless the type computes it.
+    """
+    if TAKES not in resource.data:
+        return resource
+    takes = resource.data[TAKES]
+    metadata = resource.metadata if kind.has_live_metadata else {**takes["metadata"], **resource.metadata}
+    return replace(resource, physical_id=takes["physical_id"], data=takes["data"], metadata=metadata)

@@ -6,8 +6,7 @@ module; nothing polls. The cost of a step depends only on its resource and the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import structlog
@@ -170,10 +169,16 @@ def _outlived_its_beginning(session: StackSession) -> bool:
     )
 
 
-@contextmanager
-def locked(tx: Tx, engine: Engine, resource_id: str, stack_id: str | None = None) -> Iterator[StackSession | None]:
+def lock_stack(tx: Tx, engine: Engine, stack_id: str, *, facade: Resource | None = None) -> StackSession:
+    """Lock a stack, and with it the root of its tree. Return its session. Raises EntityNotFound."""
+    return StackSession(tx, engine, stacks.get(tx, stack_id, for_update=True), facade=facade)
+
+
+def lock_resource(
+    tx: Tx, engine: Engine, resource_id: str, stack_id: str | None = None
+) -> tuple[StackSession, Resource] | None:
     """
-    Lock the stack of a resource. Yield its session, which is committed at the end; None if there is no such resource.
+    Lock the stack of a resource. Return its session, and the resource as read after the lock; None if one is gone.
 
     ``stack_id``: the resource's stack, if it is known.
     """
@@ -181,21 +186,24 @@ def locked(tx: Tx, engine: Engine, resource_id: str, stack_id: str | None = None
     stack_id = unlocked.stack_id if unlocked is not None else stack_id
     stack = stacks.find(tx, stack_id, for_update=True) if stack_id is not None else None
     if stack is None:
-        yield None
-        return
+        return None
     session = StackSession(tx, engine, stack)
-    yield session
-    commit(session)
+    resource = session.resources.find_by_id(resource_id)
+    return (session, resource) if resource is not None else None
 
 
 def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[Wake]) -> None:
     """Check a resource after what it waits for has changed, and continue its stack. See ``Tx.wake``."""
     stack_ids = [cause.deployment.stack_id for cause, _ in wakes if isinstance(cause, RunEnded)]
-    with locked(tx, engine, resource_id, next(iter(stack_ids), None)) as session:
-        for cause, tx.secrets in wakes if session is not None else ():
-            resource = session.resources.find_by_id(resource_id) if session is not None else None
-            if session is not None and resource is not None:
-                _apply(session, resource, cause)
+    locked = lock_resource(tx, engine, resource_id, stack_ids[0] if stack_ids else None)
+    if locked is None:
+        return
+    session, _ = locked
+    for cause, tx.secrets in wakes:
+        resource = session.resources.find_by_id(resource_id)
+        if resource is not None:
+            _apply(session, resource, cause)
+    commit(session)
 
 
 def _apply(session: StackSession, resource: Resource, cause: Cause) -> None:

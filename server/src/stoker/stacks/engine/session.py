@@ -119,7 +119,8 @@ class ResourceSet:
 
     def save(self) -> None:
         """Write all changes."""
-        resources.delete_all(self._tx, self._dropped)
+        if self._dropped:
+            resources.delete_all(self._tx, self._dropped)
         resources.save_all(self._tx, self.unsaved())
         self._dropped, self._new, self._changed = [], {}, {}
 

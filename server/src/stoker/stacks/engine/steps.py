@@ -19,7 +19,6 @@ from stoker.model.errors import (
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, ResourceType, TakesBack, is_created
-from stoker.stacks import adoption
 from stoker.stacks.engine import actions, decisions, operation
 from stoker.stacks.engine.actions import (
     begin,
@@ -167,7 +166,8 @@ def _bring(session: StackSession, definition: Definition, *, past_hook: bool) ->
         scope = LiveScope(session)
         properties = evaluate_properties(session, kind, definition, scope)
         metadata = _evaluate_map(definition, "metadata", scope)
-        definition = replace(definition, update_policy=_evaluate_map(definition, "update_policy", scope))
+        if definition.update_policy:
+            definition = replace(definition, update_policy=_evaluate_map(definition, "update_policy", scope))
     except StokerError as error:
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
@@ -219,7 +219,8 @@ def _has_prior(kind: ResourceType, resource: Resource, change: ResourceChange) -
 
 
 def _evaluate_map(definition: Definition, part: str, scope: hot.Scope) -> dict[str, Any]:
-    value = hot.evaluate(getattr(definition, part), scope)
+    source = getattr(definition, part)
+    value = hot.evaluate(source, scope) if source else None
     if value is not None and not isinstance(value, dict):
         raise StackValidationFailed(f"{part}: Value must be a map, not {kind_of(value)}")
     return value or {}
@@ -285,9 +286,9 @@ def _choose_action(
         assert isinstance(kind, TakesBack)
         return Action.UPDATE, kind.restore
     if resource is None or change not in (ResourceChange.UPDATE, ResourceChange.RETRY):
-        is_adopted = resource is not None and adoption.is_unfinished(resource, is_external=bool(kind.needs_provider))
+        is_adopted = resource is not None and decisions.must_adopt(resource, kind)
         return (Action.ADOPT, kind.adopt) if is_adopted else (Action.CREATE, kind.create)
-    if adoption.is_unfinished(resource, is_external=bool(kind.needs_provider)):
+    if decisions.must_adopt(resource, kind):
         return Action.ADOPT, kind.adopt
     if not kind.repeats_update:
         return (Action.UPDATE, kind.update) if change is ResourceChange.UPDATE else (Action.CREATE, kind.create)
@@ -323,7 +324,7 @@ def _act(
     began = replace(began, data={**began.data, **data})
     acted = began
     if action is Action.ADOPT:
-        acted = adoption.with_what_it_takes(began, with_metadata=not kind.has_live_metadata)
+        acted = decisions.take_adopted(began, kind)
     try:
         outcome = do(session.context, acted, properties)
     except Replace:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker import hot
+from stoker.backends.provider import Constraints
 from stoker.hot import (
     UNKNOWN,
     Budget,
@@ -29,7 +30,6 @@ from stoker.hot.words import clip
 from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.constraints import Constraints
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested import HasNestedStack, RunsRemoteStack, is_template_name
 from stoker.stacks.engine import Engine

@@ -15,13 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker import hot
+from stoker.backends.provider import Constraints
 from stoker.catalog.entry import REFERENCE, SCHEME
 from stoker.hot import Budget, Environment, Flaws, OutputDefinition, Parameters, Template
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
 from stoker.model.stack import Source
-from stoker.resources.constraints import Constraints
 from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import OutlinedResource

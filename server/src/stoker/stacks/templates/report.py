@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from stoker import hot
+from stoker.backends.provider import Constraints
 from stoker.hot import UNKNOWN, Definition, Flaw, Flaws
 from stoker.hot.paths import Path, heat_path
 from stoker.hot.words import kind_of
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.constraints import Constraints
 from stoker.resources.properties import PropertyError
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
 

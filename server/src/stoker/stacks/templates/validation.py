@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker import hot
+from stoker.backends.provider import Constraints
 from stoker.hot import UNKNOWN, Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
-from stoker.resources.constraints import Constraints
 from stoker.resources.nested import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import InnerOutline, OutlinedResource

@@ -1,0 +1,180 @@
+"""Queues of the project's messaging service, signed URLs for their use without a login, and their subscribers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+from urllib.parse import urlencode
+
+from stoker.model.errors import Conflict, Invalid
+from stoker.model.stack import Resource
+from stoker.resources.base import (
+    DONE,
+    Context,
+    NoSuchAttribute,
+    Outcome,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+)
+from stoker.resources.properties import Property
+from stoker.transports.base import Messaging
+
+#: Zaqar's limit of a queue name in characters.
+_NAME = 64
+
+
+def messaging_of(context: Context) -> Messaging:
+    """Return the embedded messaging service. Raises ResourceFailure if the service is external or disabled."""
+    messaging = context.env.platform.messaging
+    if messaging is None:
+        raise ResourceFailure(
+            "OS::Zaqar types need the messaging service that Stoker itself serves: messaging = embedded"
+        )
+    return messaging
+
+
+@contextmanager
+def failing() -> Iterator[None]:
+    """Convert errors of the messaging service into a ResourceFailure."""
+    try:
+        yield
+    except (Invalid, Conflict) as error:
+        raise ResourceFailure(error.message) from None
+
+
+class ZaqarQueue(ResourceType):
+    name = "OS::Zaqar::Queue"
+    description = "A queue of the messaging service."
+    properties = {
+        "name": Property(kind="string", longest=_NAME, description="Name of the queue."),
+        "metadata": Property(kind="map", update_allowed=True, description="What is said of the queue."),
+    }
+    attributes = {"href": "The queue's own URL."}
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        """Create the queue. An existing queue is used as it is, as in Zaqar."""
+        name = properties["name"] or physical_name(context, resource, _NAME)
+        with failing():
+            messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
+        return Outcome(physical_id=name)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        name = resource.physical_id or ""
+        with failing():
+            messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id:
+            messaging_of(context).delete(context.tx, context.project_id, resource.physical_id)
+        return DONE
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name != "href":
+            raise NoSuchAttribute(name)
+        return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
+
+
+_METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
+_PATHS = ["messages"]
+_ATTRIBUTES = {
+    "signature": "What proves the leave.",
+    "expires": "When it ends.",
+    "paths": "What it opens.",
+    "methods": "To what.",
+    "project": "Whose queue it is.",
+    "query_str": "All of it, as a query.",
+}
+
+
+class ZaqarSignedQueueUrl(ResourceType):
+    name = "OS::Zaqar::SignedQueueURL"
+    description = "A pre-signed URL of a queue."
+    properties = {
+        "queue": Property(kind="string", required=True, description="Name of the queue."),
+        "paths": Property(kind="list", each=Property(kind="string"), description="What of the queue it opens."),
+        "ttl": Property(kind="integer", minimum=1, maximum=3_153_600_000, description="Seconds that it lasts."),
+        "methods": Property(kind="list", each=Property(kind="string", allowed=_METHODS), description="To what."),
+    }
+    attributes = _ATTRIBUTES
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        queue = properties["queue"]
+        signed_url = messaging_of(context).sign(
+            context.project_id,
+            queue,
+            properties["paths"] or _PATHS,
+            properties["methods"] or ["GET"],
+            context.tx.now + timedelta(seconds=properties["ttl"] or 86400),
+        )
+        return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
+
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        if name not in _ATTRIBUTES:
+            raise NoSuchAttribute(name)
+        signed_url = resource.data
+        if name != "query_str":
+            return signed_url.get(name)
+        return urlencode(
+            {
+                "signature": signed_url.get("signature"),
+                "expires": signed_url.get("expires"),
+                "paths": ",".join(signed_url.get("paths", ())),
+                "methods": ",".join(signed_url.get("methods", ())),
+                "project_id": signed_url.get("project"),
+                "queue_name": signed_url.get("queue_name"),
+            }
+        )
+
+
+#: Zaqar's longest lifetime in seconds, which the service uses for Heat's unlimited lifetime.
+_LONGEST = 3_153_600_000
+_FOREVER = 220_367_260_800
+
+
+def _body(properties: Properties) -> dict[str, Any]:
+    # Heat's default for an unlimited lifetime exceeds the service's limit.
+    ttl = min(properties["ttl"], _LONGEST)
+    return {"subscriber": properties["subscriber"], "options": properties["options"] or {}, "ttl": ttl}
+
+
+class ZaqarSubscription(ResourceType):
+    name = "OS::Zaqar::Subscription"
+    description = "A webhook that receives a queue's messages."
+    properties = {
+        "queue_name": Property(kind="string", required=True, description="Name of the queue."),
+        "subscriber": Property(
+            kind="string", required=True, update_allowed=True, description="URL that receives the messages."
+        ),
+        "ttl": Property(
+            kind="integer",
+            minimum=60,
+            maximum=_FOREVER,
+            default=_FOREVER,
+            update_allowed=True,
+            description="Seconds that it lasts.",
+        ),
+        "options": Property(kind="map", update_allowed=True, description="What the service knows of it."),
+    }
+
+    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        messaging, queue = messaging_of(context), properties["queue_name"]
+        with failing():
+            id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
+        return Outcome(physical_id=id)
+
+    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
+        messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
+        with failing():
+            messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
+        return DONE
+
+    def delete(self, context: Context, resource: Resource) -> Outcome:
+        if resource.physical_id:
+            queue = resource.properties.get("queue_name") or ""
+            messaging_of(context).unsubscribe(context.tx, context.project_id, queue, resource.physical_id)
+        return DONE
