@@ -120,7 +120,7 @@ def test_lists_continue_at_their_links(zaqar, queue):
         (b"{", "JSON"),
         ({"ttl": 60}, "subscriber"),
         ({"subscriber": ""}, "subscriber"),
-        ({"subscriber": 1}, "URL"),
+        ({"subscriber": 1}, "a string"),
         ({"subscriber": "mailto:a@example.org"}, "mail"),
         ({"subscriber": "trust+http://a/"}, "trust"),
         ({"subscriber": "ftp://a/"}, "ftp"),

@@ -36,19 +36,3 @@ def check_name(name: Any) -> str:
             "digits, dots, underscores and dashes"
         )
     return name
-
-
-def check_whole(value: Any, name: str, least: int, most: int) -> int:
-    """Return an integer from ``least`` to ``most``. Raises Invalid."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Invalid(f"{name} must be a whole number, not {value!r:.100}")
-    if not least <= value <= most:
-        raise Invalid(f"{name} must be at least {least} and at most {most}, not {value!r:.100}")
-    return value
-
-
-def check_mapping(value: Any, name: str) -> dict[str, Any]:
-    """Return a JSON object. Raises Invalid."""
-    if not isinstance(value, dict):
-        raise Invalid(f"{name} must be a JSON object, not {type(value).__name__}")
-    return value

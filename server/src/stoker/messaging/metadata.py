@@ -8,8 +8,11 @@ defaults and not stored. Names of Zaqar's claims, dead letters and retry policie
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta, Struct, field
+
+from stoker import typed_values
 from stoker.messaging import limits
 from stoker.model.errors import Invalid
 
@@ -24,11 +27,14 @@ _DEFAULTS: dict[str, Any] = {
     DELAY: limits.MESSAGE_DELAY,
     _ENCRYPT: False,
 }
-_BOUNDS = {
-    POST_SIZE: (1, limits.POST_SIZE),
-    TTL: (limits.SHORTEST_TTL, limits.LONGEST_TTL),
-    DELAY: (0, limits.LONGEST_DELAY),
-}
+
+
+class _Options(Struct):
+    """The metadata that configure the service."""
+
+    post_size: Annotated[int, Meta(ge=1, le=limits.POST_SIZE)] | None = field(name=POST_SIZE, default=None)
+    ttl: Annotated[int, Meta(ge=limits.SHORTEST_TTL, le=limits.LONGEST_TTL)] | None = field(name=TTL, default=None)
+    delay: Annotated[int, Meta(ge=0, le=limits.LONGEST_DELAY)] | None = field(name=DELAY, default=None)
 
 
 def add_defaults(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,9 +44,7 @@ def add_defaults(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of the metadata. Raises Invalid for metadata that a queue cannot have."""
-    for name, (least, most) in _BOUNDS.items():
-        if metadata.get(name) is not None:
-            limits.check_whole(metadata[name], name, least, most)
+    typed_values.convert(metadata, _Options, "the metadata")
     if metadata.get(_ENCRYPT) not in (None, False):
         raise Invalid(f"{_ENCRYPT} must be false: Stoker does not encrypt messages")
     return dict(metadata)

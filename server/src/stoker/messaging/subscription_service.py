@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from stoker import typed_values
 from stoker.messaging import limits, webhooks
 from stoker.messaging.signed_urls import SignedUrls
 from stoker.messaging.targets import Targets
@@ -23,6 +24,21 @@ from stoker.work import Work
 _TAKEN = "the queue {!r} already has a subscription of this subscriber"
 #: Characters allowed in a header's name and in its value.
 _HEADER_NAME, _HEADER_VALUE = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+"), re.compile(r"[ -~]*")
+
+
+class SubscriptionRequest(Struct):
+    """What a request says of a subscription; the service knows no member of ``options`` but those for webhooks."""
+
+    subscriber: Annotated[str, Meta(max_length=limits.SUBSCRIBER)] | None = None
+    ttl: Annotated[int, Meta(ge=limits.SHORTEST_SUBSCRIPTION, le=limits.LONGEST_SUBSCRIPTION)] | None = None
+    options: dict[str, Any] | None = None
+
+
+class _WebhookOptions(Struct):
+    """The form of the requests that a subscriber receives."""
+
+    post_data: str = ""
+    post_headers: dict[str, str] = {}
 
 
 class SubscriptionService:
@@ -48,9 +64,9 @@ class SubscriptionService:
 
         A look-up takes time, so it must not happen in a transaction.
         """
-        subscriber = _check_body(body, self._targets)[0]
-        if subscriber is not None:
-            self._targets.check(_host(subscriber))
+        request = _read_request(body, self._targets)
+        if request.subscriber is not None:
+            self._targets.check(_host(request.subscriber))
 
     def subscribe(self, tx: Tx, queue: Queue, body: Any) -> str:
         """
@@ -59,23 +75,23 @@ class SubscriptionService:
         A repeated request for an unconfirmed subscription sends the request for confirmation again. Raises Invalid, and
         Conflict if the subscription exists with another ttl or other options, or is confirmed.
         """
-        subscriber, ttl, options = _check_body(body, self._targets)
-        if subscriber is None:
+        request = _read_request(body, self._targets)
+        if request.subscriber is None:
             raise Invalid("a subscription needs a subscriber: an http or https URL")
-        ttl = limits.SUBSCRIPTION_TTL if ttl is None else ttl
+        ttl = limits.SUBSCRIPTION_TTL if request.ttl is None else request.ttl
         new = Subscription(
             id=str(uuid.uuid4()),
             queue_id=queue.id,
-            subscriber=subscriber,
+            subscriber=request.subscriber,
             ttl=ttl,
-            options=options or {},
+            options=request.options or {},
             confirmed=False,
             renewed_at=tx.now,
             expires_at=tx.now + timedelta(seconds=ttl),
         )
-        subscriptions.trim(tx, queue.id, subscriber)
+        subscriptions.trim(tx, queue.id, new.subscriber)
         if not subscriptions.add(tx, new):
-            existing = subscriptions.of_subscriber(tx, queue.id, subscriber)
+            existing = subscriptions.of_subscriber(tx, queue.id, new.subscriber)
             if existing is None or existing.confirmed or (existing.ttl, existing.options) != (new.ttl, new.options):
                 raise Conflict(_TAKEN.format(queue.name))
             new = existing
@@ -86,14 +102,14 @@ class SubscriptionService:
         """
         Change a subscription. Raises EntityNotFound, Invalid, and Conflict if the queue has the new subscriber already.
         """
-        subscriber, ttl, options = _check_body(body, self._targets)
-        if subscriber is None and ttl is None and options is None:
+        request = _read_request(body, self._targets)
+        if request == SubscriptionRequest():
             raise Invalid("nothing to change: give a subscriber, a ttl or options")
         old = find(tx, queue, id, for_update=True)
-        changed = replace(old, subscriber=subscriber or old.subscriber)
-        if options is not None:
-            changed = replace(changed, options=options)
-        if ttl is not None:
+        changed = replace(old, subscriber=request.subscriber or old.subscriber)
+        if request.options is not None:
+            changed = replace(changed, options=request.options)
+        if (ttl := request.ttl) is not None:
             changed = replace(changed, ttl=ttl, renewed_at=tx.now, expires_at=tx.now + timedelta(seconds=ttl))
         if changed.subscriber != old.subscriber:
             subscriptions.trim(tx, queue.id, changed.subscriber)
@@ -144,23 +160,20 @@ def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscrip
     return subscription
 
 
-def _check_body(body: Any, targets: Targets) -> tuple[str | None, int | None, dict[str, Any] | None]:
-    """Read (subscriber, ttl, options) from a request body; None for each missing value. Raises Invalid."""
-    fields = limits.check_mapping(body, "a subscription")
-    subscriber, ttl, options = fields.get("subscriber"), fields.get("ttl"), fields.get("options")
-    if subscriber is not None:
-        targets.check_literal(_host(subscriber))
-    if ttl is not None:
-        limits.check_whole(ttl, "a subscription's ttl", limits.SHORTEST_SUBSCRIPTION, limits.LONGEST_SUBSCRIPTION)
-    if options is not None:
-        _check_options(limits.check_mapping(options, "a subscription's options"))
-    return subscriber, ttl, options
+def _read_request(body: Any, targets: Targets) -> SubscriptionRequest:
+    """Return the request for a subscription. Raises Invalid."""
+    request = typed_values.convert(body, SubscriptionRequest, "a subscription")
+    if request.subscriber is not None:
+        targets.check_literal(_host(request.subscriber))
+    options = typed_values.convert(request.options or {}, _WebhookOptions, "options")
+    for name, value in options.post_headers.items():
+        if not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):
+            raise Invalid(f"options: post_headers: {name!r:.100} is no header with a value of printable ASCII")
+    return request
 
 
-def _host(subscriber: Any) -> str:
+def _host(subscriber: str) -> str:
     """The host of a subscriber's URL. Raises Invalid."""
-    if not isinstance(subscriber, str) or len(subscriber) > limits.SUBSCRIBER:
-        raise Invalid(f"a subscriber must be a URL of at most {limits.SUBSCRIBER} characters")
     scheme = subscriber.partition(":")[0].lower()
     if scheme == "mailto":
         raise Invalid("subscribers by mail are not supported: give an http or https URL")
@@ -176,12 +189,3 @@ def _host(subscriber: Any) -> str:
     if not host:
         raise Invalid(f"a subscriber must be an http or https URL of ASCII characters, not {subscriber!r:.100}")
     return host
-
-
-def _check_options(options: Mapping[str, Any]) -> None:
-    if not isinstance(options.get("post_data", ""), str):
-        raise Invalid("options: post_data must be a string")
-    headers = limits.check_mapping(options.get("post_headers", {}), "options: post_headers")
-    for name, value in headers.items():
-        if not _HEADER_NAME.fullmatch(name) or not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
-            raise Invalid(f"options: post_headers: {name!r:.100} is no header with a value of printable ASCII")
