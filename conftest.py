@@ -71,7 +71,7 @@ _SLOW_FIXTURES = {
 _ON_BOTH = (
     "tests/store/",
     "tests/work/",
-    "tests/http/test_paged_list.py",
+    "tests/http/test_pages.py",
     "tests/http/test_server_lists.py",
     "tests/http/test_statements.py",
     "tests/http_messaging/test_concurrency.py",

@@ -17,7 +17,7 @@ from stoker import hot, types
 from stoker.backends import provider, remote_object_controller
 from stoker.backends.provider import Provider, ProviderSite
 from stoker.hot import functions, syntaxes
-from stoker.http import access, request_context
+from stoker.http import access, api
 from stoker.model import wake
 from stoker.model.errors import Invalid
 from stoker.resources import base as resource_base
@@ -214,8 +214,8 @@ def test_job_queue(store):
 
 
 def test_rest_call():
-    names = {**vars(request_context), **vars(access), "show": lambda request: None}
-    route = eval(example_of(request_context.Route), names)
+    names = {**vars(api), **vars(access), "show": lambda request: None}
+    route = eval(example_of(api.Route), names)
     assert (route.verb, route.path) == ("GET", "/v1/{project}/stacks/{name}")
 
 

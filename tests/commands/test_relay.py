@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from stoker.http.access import Caller
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Unavailable
 from stoker_relay.downloads import Downloads
 from stoker_relay.install_command import install, start

@@ -12,11 +12,11 @@ HTTP = Path(__file__).parents[2] / "server" / "src" / "stoker" / "http"
 RIGHTS = {"roles", "site_admin", "restricted", "application_credential_id", "resource_id"}
 #: Modules outside ``access.py``, and what they need rights or refusals for.
 EXCEPTIONS = {
-    "request_context.py": "applies the limits that an access rule has set",
+    "request.py": "applies the limits that an access rule has set",
     "cfn/serialize.py": "the HTTP status of the error",
     "stoker/artifact_requests.py": "the body and the artifact say whether it belongs to the site",
     "heat/configs.py": "no role permits a list over all projects",
-    "asgi.py": "adds refusals by the rules to the audit log",
+    "application.py": "adds refusals by the rules to the audit log",
     "identity/auth.py": "the token in the header says whose it is",
     "audit_trail.py": "agents leave no entries",
 }

@@ -11,7 +11,7 @@ import pytest
 
 from stoker.http.contracts import bind, operation
 from stoker.http.fields import Body, Query, Whole
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 
 
 class Amount(Body):
@@ -40,7 +40,7 @@ def test_a_handler_receives_a_transaction_body_and_query(verb, transaction):
         """Create."""
         return [tx, body.amount, query.limit]
 
-    response = bind(create, verb, Response)(request({"amount": "7"}, "limit=3"))
+    response = bind(create, verb)(request({"amount": "7"}, "limit=3"))
     assert (response.status, response.content) == (201, [transaction, 7, 3])
 
 
@@ -50,7 +50,7 @@ def test_a_response_of_the_handler_is_returned():
         """Show."""
         return Response(404)
 
-    assert bind(show, "GET", Response)(request()).status == 404
+    assert bind(show, "GET")(request()).status == 404
 
 
 @pytest.mark.parametrize(("body", "content"), [(NoneType, b"null"), (None, None)])
@@ -59,11 +59,11 @@ def test_none_is_null_only_if_the_contract_has_a_body(body, content):
     def act(request: RequestContext) -> None:
         """Act."""
 
-    assert bind(act, "POST", Response)(request()).content == content
+    assert bind(act, "POST")(request()).content == content
 
 
 def test_parameters_without_a_contract_are_an_error():
     def create(request: RequestContext, body: Amount) -> None: ...
 
     with pytest.raises(TypeError, match="create has parameters"):
-        bind(create, "POST", Response)
+        bind(create, "POST")

@@ -13,8 +13,8 @@ from contextlib import ExitStack
 import psycopg
 import pytest
 
-from stoker.http import health_report
-from stoker.http.health_report import HealthReport
+from stoker.http import health
+from stoker.http.health import HealthReport
 from stoker.model.errors import Unavailable
 from stoker.store.open import Store
 from support import databases
@@ -54,7 +54,7 @@ def test_a_check_with_a_fault_is_a_problem_too():
 
 
 def test_a_check_that_hangs_is_reported_by_the_others_reader(monkeypatch):
-    monkeypatch.setattr(health_report, "_PATIENCE", 0.0)
+    monkeypatch.setattr(health, "_PATIENCE", 0.0)
     begun, end = threading.Event(), threading.Event()
 
     def hang() -> None:

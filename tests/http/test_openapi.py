@@ -14,17 +14,17 @@ import stoker.http
 from stoker.http import health
 from stoker.http.access import PUBLIC
 from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.api import Route
+from stoker.http.apis import DESCRIBED
+from stoker.http.application import Router
 from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.contracts import contract_of
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
-from stoker.http.openapi.document import document, path_of
-from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.openapi import document, path_of
 from stoker.http.relay.routes import ROUTES as RELAY
-from stoker.http.request_context import Route
-from stoker.http.router import Router
 from stoker.http.stoker.routes import ROUTES as STOKER
 from support.openapi import openapi_document
 

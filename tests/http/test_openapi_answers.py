@@ -8,9 +8,8 @@ from urllib.parse import quote
 
 import pytest
 
-from stoker.http.openapi import parameters
-from stoker.http.openapi.document import path_of
-from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.apis import DESCRIBED
+from stoker.http.openapi import parameters, path_of
 from support.described_api import Described
 from support.openapi import openapi_document
 from support.search import sample

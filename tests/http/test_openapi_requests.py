@@ -26,10 +26,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from stoker.http.api import Route
+from stoker.http.apis import DESCRIBED
 from stoker.http.heat import stack_lookup
-from stoker.http.openapi.document import path_of
-from stoker.http.openapi.routes import DESCRIBED
-from stoker.http.request_context import Route
+from stoker.http.openapi import path_of
 from support.databases import KINDS
 from support.openapi import openapi_document
 from support.search import examples, sample

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from stoker.http.access import PUBLIC
-from stoker.http.request_context import Response, Route
-from stoker.http.router import Router
+from stoker.http.api import Route
+from stoker.http.application import Router
+from stoker.http.request import Response
 
 
 def handler(call):

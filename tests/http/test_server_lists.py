@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from stoker.http import paged_list
+from stoker.http import pages
 from stoker.model.server import Kind, Server
 from stoker.store import server_lists, servers
 from support.in_process import Inside
@@ -61,18 +61,18 @@ def test_servers_are_listed_whole_and_in_pages(site, query, whole):
 
 @pytest.mark.parametrize("query", ["", "?selector=not%20tier=db"])
 def test_a_long_list_is_read_in_parts(site, monkeypatch, query):
-    reply, parts = paged_list.reply, []
+    reply, parts = pages.reply, []
 
-    def reply_in_parts(request: Any, name: str, read: paged_list.Read, **options: Any) -> Any:
+    def reply_in_parts(request: Any, name: str, read: pages.Read, **options: Any) -> Any:
         def record(*arguments: Any) -> list[tuple[Any, Any]]:
             parts.append(read(*arguments))
             return parts[-1]
 
         return reply(request, name, record, **{**options, "first": 2})
 
-    monkeypatch.setattr(paged_list, "reply", reply_in_parts)
-    monkeypatch.setattr(paged_list, "LARGE", 1)
-    monkeypatch.setattr(paged_list, "_MOST", 2)
+    monkeypatch.setattr(pages, "reply", reply_in_parts)
+    monkeypatch.setattr(pages, "LARGE", 1)
+    monkeypatch.setattr(pages, "_MOST", 2)
     monkeypatch.setattr(server_lists, "_FIRST", 1)
     assert names(site, f"/servers{query}") == ("01356" if query else "0123456")
     assert len(parts) > 2

@@ -4,7 +4,7 @@ import pytest
 
 from stoker.http import event_stream
 from stoker.http.event_stream import Streams
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.errors import TooManyRequests
 from support.handler_requests import request_to
 

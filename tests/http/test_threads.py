@@ -1,4 +1,4 @@
-"""Executors: shares of threads, turns and bounded queues."""
+"""Limits of calls: shares of keys, turns and bounded queues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stoker.http.threads import Executor
+from stoker.http.threads import Limit, in_thread
 from stoker.model.errors import TooManyRequests
 
 
@@ -27,21 +27,21 @@ class Work:
 
 
 def run(test: Callable[..., Any], **sizes: int) -> None:
-    executor = Executor("test", **{"threads": 4, "share": 2, "waiting": 6, "waiting_share": 3, **sizes})
+    limit = Limit("test", **{"threads": 4, "share": 2, "waiting": 6, "waiting_share": 3, **sizes})
 
     async def body() -> None:
         work = Work()
         try:
-            await test(executor, work)
+            await test(limit, work)
         finally:
             work.go.set()
 
     asyncio.run(body())
-    assert (executor._busy, executor._running, executor._queues, executor._waiting) == (0, {}, {}, 0)
+    assert (limit._calls, limit._lines) == (0, {})
 
 
-def start(executor: Executor, work: Work, *keys: str) -> list[asyncio.Task[str]]:
-    return [asyncio.ensure_future(executor.run(key, work, key)) for key in keys]
+def start(limit: Limit, work: Work, *keys: str) -> list[asyncio.Task[str]]:
+    return [asyncio.ensure_future(limit.run(key, work, key)) for key in keys]
 
 
 async def until(true: Callable[[], bool]) -> None:
@@ -51,8 +51,8 @@ async def until(true: Callable[[], bool]) -> None:
 
 
 def test_one_key_cannot_occupy_all_threads():
-    async def test(executor: Executor, work: Work) -> None:
-        tasks = start(executor, work, "a", "a", "a", "a", "b", "c")
+    async def test(limit: Limit, work: Work) -> None:
+        tasks = start(limit, work, "a", "a", "a", "a", "b", "c")
         await until(lambda: len(work.begun) == 4)
         assert sorted(work.begun) == ["a", "a", "b", "c"]
         work.go.set()
@@ -62,42 +62,41 @@ def test_one_key_cannot_occupy_all_threads():
 
 
 def test_a_call_beyond_the_queue_is_refused():
-    async def test(executor: Executor, work: Work) -> None:
-        tasks = start(executor, work, *"aaaaa")
-        await until(lambda: executor._waiting == 3)
+    async def test(limit: Limit, work: Work) -> None:
+        tasks = start(limit, work, *"aaaaa")
+        await until(lambda: limit._calls == 5)
         with pytest.raises(TooManyRequests):
-            await executor.run("a", work, "a")
-        tasks += start(executor, work, *"bbbbb")
-        await until(lambda: executor._waiting == 6)
+            await limit.run("a", work, "a")
+        tasks += start(limit, work, *"bbbbb")
+        await until(lambda: limit._calls == 10)
         with pytest.raises(TooManyRequests):
-            await executor.run("c", work, "c")
-        assert await executor.run_now(lambda: 1, *()) == 1 if executor._pool.size > 4 else True
+            await limit.run("c", work, "c")
+        assert await in_thread(lambda: 1) == 1
         work.go.set()
         await asyncio.gather(*tasks)
 
     run(test)
-    run(test, spare=1)
 
 
 def test_keys_take_turns():
-    async def test(executor: Executor, work: Work) -> None:
-        tasks = start(executor, work, *"aaabbc")
+    async def test(limit: Limit, work: Work) -> None:
+        tasks = start(limit, work, *"aaabbc")
         await until(lambda: len(work.begun) == 1)
         work.go.set()
         await asyncio.gather(*tasks)
-        assert work.begun == list("aabcab")
+        assert work.begun == list("abcaba")
 
     run(test, threads=1, share=1)
 
 
 def test_a_cancelled_call_releases_its_place():
-    async def test(executor: Executor, work: Work) -> None:
-        running, waiting = start(executor, work, "a", "a")
-        await until(lambda: executor._waiting == 1)
+    async def test(limit: Limit, work: Work) -> None:
+        running, waiting = start(limit, work, "a", "a")
+        await until(lambda: limit._calls == 2)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        assert executor._waiting == 0
+        assert limit._calls == 1
         work.go.set()
         await running
 
@@ -105,8 +104,8 @@ def test_a_cancelled_call_releases_its_place():
 
 
 def test_errors_reach_the_caller():
-    async def test(executor: Executor, work: Work) -> None:
+    async def test(limit: Limit, work: Work) -> None:
         with pytest.raises(ZeroDivisionError):
-            await executor.run("a", lambda: 1 / 0)
+            await limit.run("a", lambda: 1 / 0)
 
     run(test)

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from starlette.testclient import TestClient
 
-from stoker.http.asgi import create_asgi_app
-from stoker.http.routes import list_apis
+from stoker.http.apis import list_apis
+from stoker.http.application import create_asgi_app
 from stoker.messaging import Messaging, limits
 from stoker.model.errors import WriteRefused
 from stoker.store import messages, queues

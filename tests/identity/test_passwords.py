@@ -28,12 +28,12 @@ def test_a_hash_of_another_cost_matches(monkeypatch):
     assert not passwords.matches("horse stable", stored)
 
 
-def test_requests_that_hash_have_an_executor_with_few_threads_and_a_bounded_queue():
+def test_requests_that_hash_have_a_limit_of_few_threads_and_a_bounded_queue():
     user = "/identity/v3/users"
     hashing = [("POST", "/identity/v3/auth/tokens"), ("POST", user), ("PATCH", f"{user}/{{user_id}}")]
     hashing += [("POST", f"{user}/{{user_id}}/{below}") for below in ("password", "application_credentials")]
-    assert [(row.verb, row.path) for row in ROUTES if row.executor is LOGINS] == hashing
-    assert (LOGINS._threads, LOGINS._most_waiting) == (2, 40)
+    assert [(row.verb, row.path) for row in ROUTES if row.limit is LOGINS] == hashing
+    assert (LOGINS.threads, LOGINS._most) == (2, 42)
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
+from stoker.http.openapi.routes import ROUTES as OPENAPI
 
 from stoker.http import health
 from stoker.http.agent.routes import ROUTES as AGENT
@@ -25,7 +26,6 @@ from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
-from stoker.http.openapi.routes import ROUTES as OPENAPI
 from stoker.http.signals import ROUTES as SIGNALS
 from stoker.http.stoker.routes import ROUTES as STOKER
 from stoker.store.postgresql import conninfo

@@ -20,9 +20,9 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from stoker.http import access
+from stoker.http.api import Route
+from stoker.http.apis import list_apis
 from stoker.http.identity import access as identity_access
-from stoker.http.request_context import Route
-from stoker.http.routes import list_apis
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers, user_id
 from stoker.settings import Settings

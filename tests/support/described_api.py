@@ -9,9 +9,9 @@ from urllib.parse import unquote, urlsplit
 
 from openapi_schema_validator import OAS31Validator
 
-from stoker.http.openapi.document import path_of
-from stoker.http.openapi.routes import DESCRIBED
-from stoker.http.router import Router
+from stoker.http.apis import DESCRIBED
+from stoker.http.application import Router
+from stoker.http.openapi import path_of
 from support.server import Answer, Served
 
 

@@ -8,7 +8,8 @@ from typing import Any
 from starlette.requests import Request
 
 from stoker.http.access import PUBLIC, Caller
-from stoker.http.request_context import RequestContext, Route
+from stoker.http.api import Route
+from stoker.http.request import RequestContext
 
 _NOBODY = Caller()
 _ROUTE = Route("GET", "/", PUBLIC, lambda _: None)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from stoker.http.openapi.document import document
-from stoker.http.openapi.routes import DESCRIBED
+from stoker.http.apis import DESCRIBED
+from stoker.http.openapi import document
 
 
 @cache

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import httpx2
 import structlog
 
-from stoker.http.request_context import Response
+from stoker.http.request import Response
 from stoker.model.errors import Unavailable
 from stoker_relay import __version__
 from stoker_relay.options import RelaySettings

@@ -7,7 +7,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 
-from stoker.http.request_context import Response
+from stoker.http.request import Response
 
 #: Bytes of all files, and of the largest one that is cached.
 _BYTES, _LARGEST = 64 * 1024 * 1024, 32 * 1024 * 1024

@@ -1,8 +1,8 @@
 """
 The relay's API: the routes of Stoker's agent API, /healthz and /metrics.
 
-The server's own HTTP layer (``stoker.http.asgi``) finds routes, checks keys and reads bodies, with the server's limits.
-Paths are taken literally: the relay passes on only what the route table names.
+The server's own HTTP layer (``stoker.http.application``) finds routes, checks keys and reads bodies, with the server's
+limits. Paths are taken literally: the relay passes on only what the route table names.
 """
 
 from __future__ import annotations
@@ -16,19 +16,16 @@ from typing import Any, cast
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from stoker.http import errors, etags
 from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, MONITORING_TOKEN, PUBLIC, Access, Credential
 from stoker.http.agent.approval import LONGEST_WAIT, ApprovalQuery
 from stoker.http.agent.document import DocumentQuery
 from stoker.http.agent.routes import ROUTES
-from stoker.http.api import Api
+from stoker.http.api import Api, Failure, Route, render
 from stoker.http.app import App
-from stoker.http.asgi import create_asgi_app
-from stoker.http.client_address import client_address
+from stoker.http.application import create_asgi_app
 from stoker.http.contracts import operation
-from stoker.http.errors import Failure
 from stoker.http.hold import Waiters
-from stoker.http.request_context import RequestContext, Response, Route
+from stoker.http.request import RequestContext, Response, client_address, matches_tag
 from stoker.settings import Settings
 from stoker_relay.center import Center
 from stoker_relay.downloads import Downloads
@@ -156,7 +153,7 @@ def create_relay_app(api: RelayApi) -> ASGIApp:
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _LITERAL.fullmatch(scope["raw_path"]):
-            refusal = errors.render(Failure(404, "HTTPNotFound", "The resource could not be found."))
+            refusal = render(Failure(404, "HTTPNotFound", "The resource could not be found."))
             await refusal.to_starlette()(scope, receive, send)
         else:
             await inner(scope, receive, send)
@@ -174,6 +171,6 @@ def _target(request: RequestContext) -> str:
 def _unless_matched(request: RequestContext, response: Response) -> Response:
     """Return the response, or 304 if the agent has the file."""
     tag = response.headers.get("etag", "").strip('"')
-    if response.status == 200 and tag and etags.matches(request.raw.headers.get("if-none-match", ""), tag):
+    if response.status == 200 and tag and matches_tag(request.raw.headers.get("if-none-match", ""), tag):
         return Response(304, headers={"etag": response.headers["etag"]})
     return response

@@ -7,7 +7,7 @@ import time
 from starlette.requests import Request
 
 from stoker.http.access import Attempt, Caller
-from stoker.http.client_address import client_address
+from stoker.http.request import client_address
 from stoker.lru_cache import LruCache
 from stoker.model.errors import TooManyRequests, Unauthorized, Unavailable
 from stoker.settings import Settings

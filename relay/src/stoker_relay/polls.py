@@ -12,11 +12,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from stoker.http import etags
 from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED_SECONDS
 from stoker.http.hold import PendingPolls, Waiters
 from stoker.http.relay.changes import MOST_AGENTS
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.errors import Unavailable
 from stoker.store.notifier import Notifier, server_topic
 from stoker_relay.keys import key_of
@@ -103,7 +102,7 @@ class Polls:
                 self._notifier.notify(server_topic(server_id), 0)
         for server_id, revision in revisions.items():
             agent = self._agents.get(server_id)
-            if agent is not None and not (agent.etag and etags.matches(agent.etag, str(revision))):
+            if agent is not None and not (agent.etag and matches_tag(agent.etag, str(revision))):
                 agent.etag, agent.changes = None, agent.changes + 1
                 self._notifier.notify(server_topic(server_id), revision)
         return keys

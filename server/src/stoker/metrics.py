@@ -2,7 +2,7 @@
 The metrics that one process records, in a registry of its own.
 
 Components record what happens (counters, histograms) in the ``Metrics`` of their store. What can be read at any time
-(held polls, connections, jobs, agents) is read when a client requests ``/metrics`` (``http.gauges``).
+(held polls, connections, jobs, agents) is read when a client requests ``/metrics`` (``http.metrics``).
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bo
     check_internals()
     from stoker import log
     from stoker import serve as server
-    from stoker.http.worker_metrics import open_folder
+    from stoker.http.metrics import open_folder
 
     gc.enable()
     if settings.at_keystone and reset_admin_password:
@@ -134,7 +134,7 @@ def _serve_worker(settings: Settings, folder: Path, number: int, listening: sock
     """Serve as one of several worker processes. The supervisor has checked and prepared everything."""
     from stoker import log
     from stoker import serve as server
-    from stoker.http.worker_metrics import WorkerMetrics
+    from stoker.http.metrics import WorkerMetrics
 
     log.configure(settings.log_level, None, worker=number)
     store = server.open_store(settings, server.key_source(settings))

@@ -10,16 +10,18 @@ from __future__ import annotations
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 
-from stoker.http.app import App
-from stoker.http.client_address import client_address
+from stoker.http.request import client_address
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, Forbidden, Unauthorized
 from stoker.model.principal import Principal
 from stoker.servers.keys import KeyRequest
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 READER, MEMBER, ADMIN = "reader", "member", "admin"
 #: The role that Heat gives to the users of servers.

@@ -9,14 +9,11 @@ from stoker.backends.provider import Provider
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
 from stoker.embedded import SiteKey
-from stoker.http.agent_batches import AgentBatches
-from stoker.http.certificate_expiry import CertificateExpiry
-from stoker.http.disk_space import DiskSpace
+from stoker.http.agent.batches import AgentBatches
 from stoker.http.event_stream import Streams
-from stoker.http.gauges import FiguresReader
-from stoker.http.health_report import HealthReport
+from stoker.http.health import CertificateExpiry, DiskSpace, HealthReport
 from stoker.http.hold import PendingPolls, Waiters
-from stoker.http.worker_metrics import WorkerMetrics
+from stoker.http.metrics import FiguresReader, WorkerMetrics
 from stoker.identity.checks import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
 from stoker.identity.signal_tokens import CallTokens, SignalTokens

@@ -16,7 +16,7 @@ from stoker.store import audit, identity
 from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
-    from stoker.http.request_context import RequestContext
+    from stoker.http.request import RequestContext
     from stoker.model.deployment import Deployment
     from stoker.model.principal import Principal
     from stoker.store.open import Store

@@ -21,18 +21,16 @@ from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar, cast, get_origin, get_type_hints
+from typing import Any, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
 from starlette.datastructures import QueryParams
 
 from stoker import typed_values
 from stoker.http import fields
+from stoker.http.request import RequestContext, Response
 from stoker.json_body import check_depth
 from stoker.model.errors import Invalid
-
-if TYPE_CHECKING:
-    from stoker.http.request_context import RequestContext, Response
 
 F = TypeVar("F", bound=Callable[..., Any])
 BODY = "the request's body"
@@ -116,7 +114,7 @@ def contract_of(handler: Callable[..., Any]) -> Contract | None:
     return cast("Contract | None", getattr(handler, "contract", None))
 
 
-def bind(handler: Callable[..., Any], verb: str, response_type: type[Response]) -> Callable[[RequestContext], Any]:
+def bind(handler: Callable[..., Any], verb: str) -> Callable[[RequestContext], Any]:
     """
     Return a function that decodes the request as the handler's contract says, and calls the handler.
 
@@ -144,9 +142,9 @@ def bind(handler: Callable[..., Any], verb: str, response_type: type[Response]) 
 
     def call(request: RequestContext) -> Any:
         content = run(request, **decode(request))
-        if isinstance(content, response_type):
+        if isinstance(content, Response):
             return content
-        return response_type(status, b"null" if has_null else content)
+        return Response(status, b"null" if has_null else content)
 
     return call
 

@@ -24,7 +24,7 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from stoker.http.hold import Subscription
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, StokerError, TooManyRequests
 from stoker.store.notifier import ALL, TOKENS_TOPIC

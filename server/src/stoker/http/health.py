@@ -1,15 +1,193 @@
-"""GET /healthz and the list of API versions."""
+"""
+GET /healthz and the list of API versions: a thread runs named checks, and requests read their latest results.
+
+The checks of this module concern the disks and the certificate.
+"""
 
 from __future__ import annotations
 
-from typing import Literal
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Literal, NamedTuple
 
+import structlog
+from cryptography import x509
+
+from stoker.background_thread import BackgroundThread
 from stoker.http.access import PUBLIC
+from stoker.http.api import Route
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Link
-from stoker.http.request_context import RequestContext, Response, Route
-from stoker.model.errors import Unavailable
+from stoker.http.request import RequestContext, Response
+from stoker.model.errors import StokerError, Unavailable
+from stoker.settings import Settings
 from stoker.version import VERSION
+
+_MIB = 1024 * 1024
+#: Bytes of a file system that should remain free; of a small one, a quarter.
+_MINIMUM = 256 * _MIB
+#: A certificate should be renewed when a tenth of its lifetime remains, or this time if that is less.
+_LONGEST_NOTICE = timedelta(days=14)
+_FORMAT = "%Y-%m-%d %H:%M UTC"
+_log = structlog.get_logger("stoker.health")
+
+#: Seconds between the end of one round of checks and the start of the next.
+_INTERVAL = 1.0
+#: Seconds after which a check that has not returned counts as failed.
+_PATIENCE = 10.0
+
+#: A health check. Returns if all is well, otherwise raises StokerError with the reason. May block.
+Check = Callable[[], None]
+
+
+class HealthReport:
+    """
+    Runs every check about once a second on its own thread.
+
+    A busy service or an unresponsive database therefore does not delay GET /healthz. A check that hangs is reported as
+    a problem.
+    """
+
+    def __init__(self, checks: Mapping[str, Check], advisory: Mapping[str, Check] | None = None) -> None:
+        """A failure of ``checks`` makes the service unhealthy, one of ``advisory`` checks only degraded."""
+        self._advisory = frozenset(advisory or {})
+        self._checks = {**checks, **(advisory or {})}
+        self._problems: dict[str, str] = {}
+        #: Name of the running check and its start, by time.monotonic().
+        self._running: tuple[str, float] | None = None
+        self._stop = threading.Event()
+        self._thread: BackgroundThread | None = None
+
+    def start(self) -> None:
+        self._thread = BackgroundThread("stoker-health", self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the thread. Does not wait for a check that hangs."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(timeout=1)
+
+    def problems(self) -> dict[str, str]:
+        """Return the reasons of failed checks by name; empty unless the service is unhealthy. Never blocks."""
+        problems = {name: reason for name, reason in self._problems.items() if name not in self._advisory}
+        running = self._running
+        if running is not None and (seconds := time.monotonic() - running[1]) > _PATIENCE:
+            problems[running[0]] = f"no answer for {seconds:.0f} seconds"
+        return problems
+
+    def warnings(self) -> dict[str, str]:
+        """Return the reasons of failed advisory checks by name. Never blocks."""
+        return {name: reason for name, reason in self._problems.items() if name in self._advisory}
+
+    def refresh(self) -> None:
+        """Run every check once, on the calling thread."""
+        for name, check in self._checks.items():
+            self._running = name, time.monotonic()
+            reason = _reason(check)
+            self._running = None
+            if reason != self._problems.get(name):
+                _log.warning("health.changed", check=name, reason=reason or "healthy")
+            # A new dictionary for each change, so that readers on the event loop need no lock.
+            others = {other: problem for other, problem in self._problems.items() if other != name}
+            self._problems = {**others, name: reason} if reason else others
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            self.refresh()
+            self._stop.wait(_INTERVAL)
+
+
+def _reason(check: Check) -> str | None:
+    try:
+        check()
+    except StokerError as error:
+        return error.message
+    except Exception as error:  # a defect of the check must not end the thread
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+class DiskSpace:
+    """The free space of the file systems of ``paths``."""
+
+    def __init__(self, paths: Sequence[Path]) -> None:
+        self._paths = paths
+
+    def free(self) -> Iterator[tuple[Path, int]]:
+        """Yield a path and the free bytes of each file system, once per file system."""
+        return ((path, free) for path, free, _ in self._sizes())
+
+    def check(self) -> None:
+        """Raise Unavailable if a file system has less than the minimum."""
+        for path, free, size in self._sizes():
+            minimum = min(_MINIMUM, size // 4)
+            if free < minimum:
+                raise Unavailable(
+                    f"the disk of {path} has {free // _MIB} MiB of free space, less than {minimum // _MIB} MiB:"
+                    " free some before writes fail"
+                )
+
+    def _sizes(self) -> Iterator[tuple[Path, int, int]]:
+        """Yield a path, the free bytes and the size of each file system."""
+        seen = set()
+        for path in self._paths:
+            try:
+                figures, device = os.statvfs(path), path.stat().st_dev
+            except OSError:
+                continue  # other checks report a directory that is gone
+            if device not in seen:
+                seen.add(device)
+                yield path, figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize
+
+
+class _Validity(NamedTuple):
+    start: datetime
+    end: datetime
+
+
+class CertificateExpiry:
+    """Reads the first certificate of the setting ``tls_cert`` again when the file changes."""
+
+    def __init__(self, settings: Settings, now: Callable[[], datetime]) -> None:
+        self.chain = settings.tls_cert if settings.has_tls else None
+        self._now = now
+        self._signature: tuple[int, int] | None = None
+        self._validity: _Validity | None = None
+
+    def end(self) -> datetime | None:
+        """Return the end of the certificate; None without TLS or while the file cannot be read."""
+        validity = self._read()
+        return None if validity is None else validity.end
+
+    def check(self) -> None:
+        """Raise Unavailable if the certificate has expired, or will soon."""
+        validity = self._read()
+        if validity is None:
+            return
+        left, end = validity.end - self._now(), validity.end.strftime(_FORMAT)
+        if left <= timedelta():
+            raise Unavailable(f"the certificate in {self.chain} has expired ({end}): clients refuse it, renew it")
+        if left < min((validity.end - validity.start) / 10, _LONGEST_NOTICE):
+            raise Unavailable(f"the certificate in {self.chain} expires soon ({end}): renew it")
+
+    def _read(self) -> _Validity | None:
+        if self.chain is None:
+            return None
+        try:
+            state = self.chain.stat()
+            signature = (state.st_ino, state.st_mtime_ns)
+            if signature != self._signature:
+                certificate = x509.load_pem_x509_certificates(self.chain.read_bytes())[0]
+                self._validity = _Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+                self._signature = signature
+        except (OSError, ValueError):
+            return self._validity  # the handshake that needs the file logs the error
+        return self._validity
 
 
 class Version(Answer):

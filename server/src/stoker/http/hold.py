@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from stoker.store.notifier import ALL, Notifier
 
 if TYPE_CHECKING:
-    from stoker.http.request_context import RequestContext
+    from stoker.http.request import RequestContext
 
 T = TypeVar("T")
 

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 import structlog
 
 from stoker.http.access import QUEUE_TOKEN, Access
-from stoker.http.request_context import RequestContext, Response, Route
+from stoker.http.api import Route
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound
 
 _log = structlog.get_logger("stoker.http")

@@ -1,54 +1,136 @@
 """
-The threads that run handlers: one executor for most handlers, one for templates, one for logins.
+The threads that run blocking calls for the event loop: one pool, and limits for three kinds of requests.
 
-A route names its executor (``http.request_context.Route``). An executor limits the threads of one key, which is a
-project or a client's address. Its queue is bounded: further requests are answered with 429.
+``concurrent.futures.ThreadPoolExecutor`` costs three times as much (measured: 55 µs of CPU per call instead of 17),
+mostly for futures that threads can wait for. Here only the event loop waits. A route names its limit
+(``http.api.Route``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
+from contextvars import Context, copy_context
 from functools import partial
-from typing import ParamSpec, TypeVar
+from queue import SimpleQueue
+from typing import Any, ParamSpec, TypeVar
 
-from stoker.http.thread_pool import ThreadPool
+from stoker.background_thread import BackgroundThread
 from stoker.model.errors import TooManyRequests
 
 T = TypeVar("T")
 P = ParamSpec("P")
+#: The loop and its future, the caller's context variables, the function, and the function's arguments.
+_Call = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Context, Callable[..., Any], tuple[Any, ...]]
 
 
-class Executor:
+class ThreadPool:
     """
-    Runs blocking handlers on threads, fairly between keys. Use it on one event loop, so that it needs no lock.
+    Up to ``size`` threads, which start when they are first needed.
 
-    - ``threads``: threads for ``run``; ``share``: how many of them may work for one key at a time.
-    - ``waiting``: calls that may wait for a thread; ``waiting_share``: how many of them for one key. Keys take turns.
-    - ``spare``: additional threads, so that ``run_now`` finds a free thread when all others are busy.
+    Call ``run`` on the event loop only, so that counting needs no lock.
     """
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        threads: int,
-        share: int,
-        waiting: int,
-        waiting_share: int,
-        spare: int = 0,
-    ) -> None:
-        self.name = name
-        self._pool = ThreadPool(f"stoker-{name}", threads + spare)
-        self._threads, self._share = threads, share
-        self._most_waiting, self._waiting_share = waiting, waiting_share
-        self._busy = 0
-        self._running: dict[str, int] = {}
-        #: Waiting calls by key; the key whose turn is next comes first.
-        self._queues: dict[str, deque[asyncio.Future[None]]] = {}
-        self._waiting = 0
+    def __init__(self, name: str, size: int) -> None:
+        self.size = size
+        self._name = name
+        self._threads: list[BackgroundThread] = []
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        #: Number of calls whose futures are not resolved.
+        self._unfinished = 0
+        self._is_closed = False
+
+    def run(self, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+        """
+        Call ``function(*args)`` on a thread with the caller's context variables, and return a future of the result.
+
+        If the future is cancelled before a thread starts the call, the call is skipped. Raises RuntimeError after
+        ``shut_down``.
+        """
+        if self._is_closed:
+            raise RuntimeError(f"the thread pool {self._name} is shut down")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        self._unfinished += 1
+        if len(self._threads) < min(self._unfinished, self.size):
+            self._start_thread()
+        self._calls.put((loop, future, copy_context(), function, args))
+        return future
+
+    def shut_down(self) -> None:
+        """Start no more calls, cancel the calls that wait for a thread, and wait for the running ones."""
+        self._is_closed = True
+        for _ in self._threads:
+            self._calls.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _start_thread(self) -> None:
+        thread = BackgroundThread(f"{self._name}_{len(self._threads)}", self._work)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self) -> None:
+        while (request := self._calls.get()) is not None:
+            loop, future, context, function, args = request
+            resolve: Callable[..., None]
+            outcome: Any
+            if self._is_closed or future.cancelled():
+                resolve, outcome = self._cancel, None
+            else:
+                try:
+                    resolve, outcome = self._set_result, context.run(function, *args)
+                except BaseException as error:
+                    resolve, outcome = self._set_exception, error
+            with suppress(RuntimeError):  # the loop is closed, so no coroutine waits for the future
+                loop.call_soon_threadsafe(resolve, future, outcome)
+            # they may be large, and the thread may wait long for the next call
+            del request, loop, future, context, function, args, resolve, outcome
+
+    def _set_result(self, future: asyncio.Future[Any], result: Any) -> None:
+        self._unfinished -= 1
+        if not future.done():
+            future.set_result(result)
+
+    def _set_exception(self, future: asyncio.Future[Any], error: BaseException) -> None:
+        self._unfinished -= 1
+        if not future.done():
+            future.set_exception(error)
+
+    def _cancel(self, future: asyncio.Future[Any], _: None) -> None:
+        self._unfinished -= 1
+        future.cancel()
+
+
+class _Line:
+    """The calls of one key, running and waiting, and the semaphore of those that may run."""
+
+    __slots__ = ("calls", "turns")
+
+    def __init__(self, share: int) -> None:
+        self.calls = 0
+        self.turns = asyncio.Semaphore(share)
+
+
+class Limit:
+    """
+    A limit of blocking calls, fair between keys. A key is a project or a client's address. Use it on the event loop.
+
+    - ``threads``: calls that run at a time; ``share``: those of one key.
+    - ``waiting``: calls that may wait; ``waiting_share``: those of one key.
+
+    A key waits behind at most ``share`` calls of each other key, however many of these wait.
+    """
+
+    def __init__(self, name: str, *, threads: int, share: int, waiting: int, waiting_share: int) -> None:
+        self.name, self.threads = name, threads
+        self._share = share
+        self._most, self._most_of_key = threads + waiting, share + waiting_share
+        self._calls = 0
+        self._lines: dict[str, _Line] = {}
+        self._turns = asyncio.Semaphore(threads)
 
     async def run(self, key: str, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """
@@ -56,93 +138,45 @@ class Executor:
 
         Raises TooManyRequests, and whatever ``do`` raises.
         """
-        if self._busy < self._threads and self._running.get(key, 0) < self._share:
-            self._take(key)
-        else:
-            await self._turn(key)
-        try:
-            return await self._pool.run(partial(do, **named) if named else do, *args)
-        finally:
-            self._release(key)
-
-    async def run_now(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-        """Run a short call without waiting for a turn, such as a token lookup or the read of a document."""
-        return await self._pool.run(partial(do, **named) if named else do, *args)
-
-    def shut_down(self) -> None:
-        """Start no more calls, and wait for the running ones."""
-        self._pool.shut_down()
-
-    def _take(self, key: str) -> None:
-        self._busy += 1
-        self._running[key] = self._running.get(key, 0) + 1
-
-    def _release(self, key: str) -> None:
-        self._busy -= 1
-        self._running[key] -= 1
-        if not self._running[key]:
-            del self._running[key]
-        while self._waiting and self._busy < self._threads and self._start_next():
-            pass
-
-    def _start_next(self) -> bool:
-        """Give a thread to the first waiting key that is below its share. Return whether there was such a key."""
-        for key, queue in self._queues.items():
-            if self._running.get(key, 0) < self._share:
-                turn = queue.popleft()
-                self._waiting -= 1
-                del self._queues[key]
-                if queue:
-                    self._queues[key] = queue  # at the end of the queue
-                self._take(key)
-                turn.set_result(None)
-                return True
-        return False
-
-    async def _turn(self, key: str) -> None:
-        queue = self._queues.get(key)
-        if self._waiting >= self._most_waiting or (queue is not None and len(queue) >= self._waiting_share):
+        line = self._lines.get(key)
+        if self._calls >= self._most or (line is not None and line.calls >= self._most_of_key):
             raise TooManyRequests(f"Too many requests wait already ({self.name}): try again in a moment", retry_after=2)
-        if queue is None:
-            queue = self._queues[key] = deque()
-        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        queue.append(turn)
-        self._waiting += 1
+        if not self._calls:
+            self._turns = asyncio.Semaphore(self.threads)  # a semaphore belongs to one event loop
+        if line is None:
+            line = self._lines[key] = _Line(self._share)
+        self._calls += 1
+        line.calls += 1
         try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.cancelled():
-                queue.remove(turn)
-                self._waiting -= 1
-                if not queue:
-                    self._queues.pop(key, None)
-            else:
-                self._release(key)
-            raise
+            async with line.turns, self._turns:
+                return await in_thread(do, *args, **named)
+        finally:
+            self._calls -= 1
+            line.calls -= 1
+            if not line.calls:
+                del self._lines[key]
 
 
 #: As many threads in total as Starlette uses. Threads wait for disk reads, or for the commit of their group of writes.
-HANDLERS = Executor("handlers", threads=32, share=24, waiting=2000, waiting_share=1000, spare=8)
+HANDLERS = Limit("handlers", threads=32, share=24, waiting=2000, waiting_share=1000)
 #: Templates are CPU-bound: few threads, so that the event loop is not delayed.
-TEMPLATES = Executor("templates", threads=4, share=2, waiting=64, waiting_share=16)
+TEMPLATES = Limit("templates", threads=4, share=2, waiting=64, waiting_share=16)
 #: Requests that hash passwords. A hash takes 16 MiB and about 50 ms of a core: few threads keep logins from using all
-#: memory and all cores. Addresses and projects take turns.
-LOGINS = Executor("logins", threads=2, share=2, waiting=40, waiting_share=10)
+#: memory and all cores.
+LOGINS = Limit("logins", threads=2, share=2, waiting=40, waiting_share=10)
+#: Calls without a limit, such as token lookups and reads of documents, find a free thread when all limits are reached.
+_SPARE = 8
+_POOL = ThreadPool("stoker-handlers", HANDLERS.threads + TEMPLATES.threads + LOGINS.threads + _SPARE)
 
 
 async def in_thread(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
-    """Run a blocking call on a thread. Call it on the event loop."""
-    return await HANDLERS.run_now(do, *args, **named)
+    """Run a short blocking call on a thread, without waiting for a turn. Call it on the event loop."""
+    return await _POOL.run(partial(do, **named) if named else do, *args)
 
 
 def shut_down(seconds: float) -> bool:
     """Start no more calls. Return whether all running calls have returned within ``seconds``."""
-
-    def wait() -> None:
-        for executor in (HANDLERS, TEMPLATES, LOGINS):
-            executor.shut_down()
-
-    waiting = threading.Thread(target=wait, daemon=True)  # noqa: TID251 — one call
+    waiting = threading.Thread(target=_POOL.shut_down, daemon=True)  # noqa: TID251 — one call
     waiting.start()
     waiting.join(seconds)
     return not waiting.is_alive()

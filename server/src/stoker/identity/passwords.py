@@ -1,7 +1,7 @@
 """
 Password hashing with scrypt. Each stored hash contains its parameters.
 
-A hash takes 16 MiB and about 50 ms of a core. Routes with hashes have an executor of their own (``http.threads``).
+A hash takes 16 MiB and about 50 ms of a core. Routes with hashes have a limit of their own (``http.threads``).
 """
 
 from __future__ import annotations

@@ -17,16 +17,14 @@ from stoker.backends.remote_heat import RemoteHeatClient, regions_of
 from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
-from stoker.http.agent_batches import AgentBatches
+from stoker.http.agent.batches import AgentBatches
+from stoker.http.apis import list_apis
 from stoker.http.app import App
-from stoker.http.asgi import create_asgi_app
-from stoker.http.certificate_expiry import CertificateExpiry
-from stoker.http.disk_space import DiskSpace
+from stoker.http.application import create_asgi_app
 from stoker.http.event_stream import Streams
-from stoker.http.health_report import Check, HealthReport
+from stoker.http.health import CertificateExpiry, Check, DiskSpace, HealthReport
 from stoker.http.hold import Waiters
-from stoker.http.routes import list_apis
-from stoker.http.worker_metrics import WorkerMetrics
+from stoker.http.metrics import WorkerMetrics
 from stoker.identity.directory import Directory
 from stoker.identity.project_lookup import KeystoneProjects, OwnProjects
 from stoker.identity.signal_tokens import CallTokens, SignalTokens

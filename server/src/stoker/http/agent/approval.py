@@ -9,7 +9,7 @@ from msgspec import Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Query, Whole
 from stoker.http.hold import hold
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.server import AgentAccess
 from stoker.servers.keys import key_topic
 from stoker.store import servers

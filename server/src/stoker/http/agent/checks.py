@@ -11,7 +11,7 @@ from stoker.deployments.drift import CheckReport
 from stoker.http.contracts import operation
 from stoker.http.fields import LAST, Body, LongText, RequiredShortText, Unchecked
 from stoker.http.heat.runs import RunChange
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.check import CheckState
 from stoker.store.tx import Tx
 

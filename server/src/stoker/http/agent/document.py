@@ -11,12 +11,11 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from stoker.deployments.documents import Document
-from stoker.http import etags
 from stoker.http.contracts import Success, operation
 from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.hold import hold
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.servers.last_seen import parse_header
 from stoker.store.notifier import server_topic
@@ -93,7 +92,7 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
             headers = {"ETag": own_tag, "Retry-After": str(SUPERSEDED_SECONDS)}
             return (document, Response(304, headers=headers)), True
         if tag is None or not (
-            tag == own_tag or etags.matches(tag, str(document.revision)) or document.content == agents_content
+            tag == own_tag or matches_tag(tag, str(document.revision)) or document.content == agents_content
         ):
             return (document, Response(200, document.body, {"ETag": own_tag})), True
         agents_content = document.content

@@ -7,10 +7,9 @@ from typing import Annotated
 from msgspec import Meta
 
 from stoker.deployments import server_runs
-from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, Text
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, client_address
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
 from stoker.model.server import AgentAccess, Machine

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from stoker.http.contracts import convert, operation
 from stoker.http.fields import Body, Count, Name, Unchecked
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.facts import CUSTOM, LABELS
 from stoker.servers import facts as server_facts
 from stoker.store.tx import Tx

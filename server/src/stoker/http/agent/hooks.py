@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from stoker.http import etags
 from stoker.http.contracts import Success, operation
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import EntityNotFound
 from stoker.store import artifacts, servers
@@ -27,6 +26,6 @@ def show(request: RequestContext, tx: Tx) -> Response:
     if hook is None:
         raise EntityNotFound(f"The server's project has no stored hook with the SHA-256 {digest}.")
     headers = {"ETag": f'"{hook.sha256}"'}
-    if etags.matches(request.raw.headers.get("if-none-match", ""), hook.sha256):
+    if matches_tag(request.raw.headers.get("if-none-match", ""), hook.sha256):
         return Response(304, headers=headers)
     return Response(200, artifacts.content(tx, hook.id), headers, media_type="application/octet-stream")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
-from stoker.http import etags
 from stoker.http.contracts import Success, operation
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, matches_tag
 
 _UNCHANGED = {304: Success(headers=("ETag",))}
 
@@ -31,6 +30,6 @@ def file_response(request: RequestContext, content: bytes, media_type: str) -> R
     """
     digest = hashlib.sha256(content).hexdigest()
     headers = {"ETag": f'"{digest}"'}
-    if etags.matches(request.raw.headers.get("if-none-match", ""), digest):
+    if matches_tag(request.raw.headers.get("if-none-match", ""), digest):
         return Response(304, headers=headers)
     return Response(200, content, headers, media_type)

@@ -16,7 +16,7 @@ from stoker.http.agent import (
     server,
     upgrades,
 )
-from stoker.http.request_context import Route
+from stoker.http.api import Route
 
 _KEY = Access(AGENT_KEY)
 _ANY_KEY = Access(ANY_AGENT_KEY)

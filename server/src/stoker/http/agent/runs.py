@@ -9,7 +9,7 @@ from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.http.signals import log_unknown
 
 if TYPE_CHECKING:

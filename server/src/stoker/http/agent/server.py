@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from stoker.deployments import server_runs
 from stoker.http.contracts import operation
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
 from stoker.policy import authorizer

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import NO_NUL, Body, RequiredShortText
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.agent_upgrade import UpgradeStatus
 
 

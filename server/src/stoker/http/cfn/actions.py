@@ -12,7 +12,7 @@ from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, answer, refusal
 from stoker.http.contracts import operation
 from stoker.http.heat.serializers import time
-from stoker.http.request_context import RequestContext, Response, without_credentials
+from stoker.http.request import RequestContext, Response, without_credentials
 from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Resource, Stack

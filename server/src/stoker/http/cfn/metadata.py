@@ -14,9 +14,8 @@ from stoker.http.cfn import actions
 from stoker.http.cfn.actions import arn, describe_resource
 from stoker.http.cfn.request import params_of, request_of
 from stoker.http.cfn.serialize import answer
-from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, client_address
 from stoker.http.threads import HANDLERS
 from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from stoker.http.access import Caller
 from stoker.http.cfn.serialize import Refused
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity import ec2
 from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.principal import Principal

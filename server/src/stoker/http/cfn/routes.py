@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.http.access import PUBLIC, SIGNED
-from stoker.http.api import Api
+from stoker.http.api import Api, Route
 from stoker.http.cfn import actions, metadata, signals
 from stoker.http.cfn.access import require_known_key
 from stoker.http.cfn.serialize import render
 from stoker.http.contracts import operation
-from stoker.http.request_context import RequestContext, Route
+from stoker.http.request import RequestContext
 
 _V1 = "/cfn/v1"
 _ARN = "/{arn}/{stack_name}/{stack_id}/resources/{resource_name}"

@@ -10,8 +10,8 @@ from xml.sax.saxutils import escape
 
 from msgspec.structs import replace
 
-from stoker.http.errors import Failure
-from stoker.http.request_context import Response
+from stoker.http.api import Failure
+from stoker.http.request import Response
 from stoker.model.errors import (
     Forbidden,
     RequestLimitExceeded,

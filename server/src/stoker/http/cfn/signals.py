@@ -12,7 +12,7 @@ from stoker.http.cfn.access import SIGNAL
 from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, element, refusal
 from stoker.http.contracts import operation
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.http.signals import log_unknown
 from stoker.json_body import decode
 from stoker.model.arn import Arn

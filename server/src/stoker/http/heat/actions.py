@@ -9,7 +9,7 @@ from stoker.http import audit_trail
 from stoker.http.contracts import BODY, convert, operation
 from stoker.http.fields import Unchecked
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.stack import Stack
 from stoker.model.status import Action

@@ -10,10 +10,10 @@ from msgspec.structs import asdict
 from stoker.deployments.configs import delete_config, new_config
 from stoker.deployments.derive import redact_config
 from stoker.deployments.schema import Type
-from stoker.http import paged_list
+from stoker.http import pages
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Flag, Id, Name, Query, RequiredName, Time, Unchecked, Whole
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Forbidden
 from stoker.store import configs, rows
 from stoker.store.limits import check_limit
@@ -109,7 +109,7 @@ def index(request: RequestContext, query: ConfigQuery) -> Response:
     def read(tx: Tx, before: int | None, most: int) -> list[tuple[int, Any]]:
         return list(configs.page(tx, request.project, before=before, limit=most, with_derived=query.derived))
 
-    return paged_list.reply(request, "software_configs", read, first=1000, start=start, limit=query.limit)
+    return pages.reply(request, "software_configs", read, first=1000, start=start, limit=query.limit)
 
 
 @operation(

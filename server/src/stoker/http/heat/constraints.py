@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.backends.provider import Constraints
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 
 
 def open_constraints(request: RequestContext) -> Constraints | None:

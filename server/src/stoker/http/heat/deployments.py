@@ -16,7 +16,7 @@ from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.schema import check_values, refuse_missing
-from stoker.http import audit_trail, paged_list
+from stoker.http import audit_trail, pages
 from stoker.http.contracts import convert, operation
 from stoker.http.fields import (
     Absent,
@@ -35,8 +35,7 @@ from stoker.http.fields import (
     Whole,
 )
 from stoker.http.heat.configs import SoftwareConfig
-from stoker.http.pieces import LARGE
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import LARGE, RequestContext, Response
 from stoker.model.config import Config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
@@ -151,7 +150,7 @@ def index(request: RequestContext, query: DeploymentQuery) -> Response:
     def fit(tx: Tx, after: int | None, most: int) -> int:
         return deployments.count_fitting(tx, request.project, query.server_id, after=after, limit=most, size=LARGE)
 
-    return paged_list.reply(request, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
+    return pages.reply(request, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
 
 
 @operation(200, {"metadata": list[SoftwareConfig]})

@@ -10,7 +10,7 @@ from stoker.http.contracts import operation
 from stoker.http.fields import Query, Whole
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import EventDetail, StackEvent
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.errors import EntityNotFound
 from stoker.store import events, resources
 from stoker.store.tx import Tx

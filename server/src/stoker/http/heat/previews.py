@@ -20,7 +20,7 @@ from stoker.http.heat.stack_types import (
     ResourceIdentity,
 )
 from stoker.http.heat.stacks import UPDATE_EXAMPLE
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations

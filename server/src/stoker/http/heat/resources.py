@@ -14,7 +14,7 @@ from stoker.http.contracts import operation
 from stoker.http.fields import Body, Flag, LongText, Query, Whole
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import LiveDeployment, StackResource
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status

@@ -16,6 +16,7 @@ from stoker.http.access import (
     Access,
     InProject,
 )
+from stoker.http.api import Route
 from stoker.http.heat import (
     actions,
     configs,
@@ -30,7 +31,6 @@ from stoker.http.heat import (
     stacks,
     types,
 )
-from stoker.http.request_context import Route
 from stoker.http.threads import TEMPLATES
 
 #: Heat permits these routes to the users of servers, too.
@@ -79,26 +79,26 @@ ROUTES = [
     Route("GET", _TYPES + "/{type_name}/template", READ, types.template),
     Route("GET", _VERSIONS, READ, types.versions),
     Route("GET", _VERSIONS + "/{version}/functions", READ, types.functions),
-    Route("POST", "/v1/{project}/validate", READ, types.validate, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("POST", "/v1/{project}/validate", READ, types.validate, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("GET", "/v1/{project}/build_info", READ, site.build_info),
     Route("GET", "/v1/{project}/services", SITE_ADMIN, site.services),
     Route("GET", _STACKS, READ, stacks.index),
-    Route("POST", _STACKS, WRITE, stacks.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("POST", _STACKS, WRITE, stacks.create, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("GET", _STACKS + "/detail", READ, stacks.index),
-    Route("POST", _STACKS + "/preview", READ, previews.create, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("POST", _STACKS + "/preview", READ, previews.create, _TEMPLATE_LIMIT, limit=TEMPLATES),
     # A member's right, because the previews are runs on servers.
-    Route("POST", _STACKS + "/server_previews", WRITE, previews.create_on_servers, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("POST", _STACKS + "/server_previews", WRITE, previews.create_on_servers, _TEMPLATE_LIMIT, limit=TEMPLATES),
     *(
         Route(verb, _NAMED + rest, access, stack_lookup.redirect, _TEMPLATE_LIMIT)
         for verb, access in _REDIRECTED
         for rest in ("", *(f"/{segment}" for segment in _BELOW))
     ),
     Route("GET", _STACK, READ, stacks.show),
-    Route("PUT", _STACK, WRITE, stacks.replace, _TEMPLATE_LIMIT, executor=TEMPLATES),
-    Route("PATCH", _STACK, WRITE, stacks.change, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("PUT", _STACK, WRITE, stacks.replace, _TEMPLATE_LIMIT, limit=TEMPLATES),
+    Route("PATCH", _STACK, WRITE, stacks.change, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("DELETE", _STACK, WRITE, stacks.delete),
-    Route("PUT", _STACK + "/preview", WRITE, previews.replace_it, _TEMPLATE_LIMIT, executor=TEMPLATES),
-    Route("PATCH", _STACK + "/preview", WRITE, previews.change, _TEMPLATE_LIMIT, executor=TEMPLATES),
+    Route("PUT", _STACK + "/preview", WRITE, previews.replace_it, _TEMPLATE_LIMIT, limit=TEMPLATES),
+    Route("PATCH", _STACK + "/preview", WRITE, previews.change, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("POST", _STACK + "/actions", WRITE, actions.act),
     Route("DELETE", _STACK + "/abandon", WRITE, stacks.abandon),
     Route("GET", _STACK + "/export", WRITE, stacks.export),
@@ -106,7 +106,7 @@ ROUTES = [
     Route("GET", _STACK + "/snapshots", READ, snapshots.index),
     Route("GET", _SNAPSHOT, READ, snapshots.show),
     Route("DELETE", _SNAPSHOT, WRITE, snapshots.delete, action="delete snapshot"),
-    Route("POST", _SNAPSHOT + "/restore", WRITE, snapshots.restore, executor=TEMPLATES, action="restore snapshot"),
+    Route("POST", _SNAPSHOT + "/restore", WRITE, snapshots.restore, limit=TEMPLATES, action="restore snapshot"),
     Route("GET", _STACK + "/template", READ, stacks.template),
     Route("GET", _STACK + "/environment", READ, stacks.environment),
     Route("GET", _STACK + "/files", READ, stacks.files),

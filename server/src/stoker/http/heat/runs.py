@@ -12,7 +12,7 @@ from stoker.http import audit_trail
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Count, Flag, Id, Query, Time, fill
 from stoker.http.heat.deployments import SoftwareDeployment, enclose
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.http.signals import log_unknown
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound

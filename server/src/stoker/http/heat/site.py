@@ -9,7 +9,7 @@ from uuid import NAMESPACE_DNS, uuid5
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Count, Id
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.version import VERSION
 
 _FORM = "%Y-%m-%dT%H:%M:%S.000000"

@@ -9,7 +9,7 @@ from msgspec import field
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, Name, Time, fill
 from stoker.http.heat import stack_lookup
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
 from stoker.stacks import snapshots as stack_snapshots

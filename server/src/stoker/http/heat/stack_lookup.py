@@ -7,7 +7,7 @@ import re
 from stoker.http.contracts import operation
 from stoker.http.fields import Link
 from stoker.http.heat.serializers import Links
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Stack
 from stoker.store import resources, stacks

@@ -18,7 +18,7 @@ from stoker.http.heat import stack_lookup
 from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.stack_types import ExportedStack
 from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.json_body import Part, decode, decode_texts, json_size, split
 from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded

@@ -7,7 +7,7 @@ from typing import Any
 
 from stoker.http import audit_trail
 from stoker.http.app import App
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.stack import Stack
 from stoker.stacks import operations
 from stoker.stacks.adoption import ImportedObjects

@@ -15,7 +15,7 @@ from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_lookup import OPERATION
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
 from stoker.http.heat.stack_types import ExportedStack
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import adoption, outputs
 from stoker.stacks import export as stack_export

@@ -15,7 +15,7 @@ from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
 from stoker.http.heat import template_types, warnings
 from stoker.http.heat.constraints import open_constraints
 from stoker.http.heat.stack_requests import ValidationBody
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType
 from stoker.resources.properties import Kind, Property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 
 #: Maximum characters of one warning, and bytes of all, because clients limit the size of headers.
 _LONGEST, _MOST = 500, 8000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import ADMIN, TOKEN, Access, Attempt, Caller, Predicate, site_admin
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.principal import Principal
 
 

@@ -10,7 +10,7 @@ from msgspec import Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import NO_NUL, Body, LongText
 from stoker.http.identity.serializers import AccountName, listing, time
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity import administration, passwords
 from stoker.model.errors import Invalid
 from stoker.model.principal import ApplicationCredential

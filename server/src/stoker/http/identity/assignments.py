@@ -8,7 +8,7 @@ from stoker.http.contracts import convert, operation
 from stoker.http.fields import Name
 from stoker.http.identity.access import is_administrator
 from stoker.http.identity.serializers import DOMAIN, listing, serialize_role
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity import administration
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import identity

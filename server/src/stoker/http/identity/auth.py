@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from stoker.http import audit_trail
-from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
 from stoker.http.fields import Body, Text
 from stoker.http.identity.access import limit_of
 from stoker.http.identity.catalog import catalog
 from stoker.http.identity.serializers import DOMAIN, listing, serialize_project, time
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized

@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker.http.contracts import operation
 from stoker.http.identity.serializers import DOMAIN, find, is_enabled, listing, select, serialize_role
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity.directory import ROLES
 from stoker.settings import OFF, Settings
 

@@ -10,7 +10,7 @@ from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Body, LongText
 from stoker.http.identity.access import limit_of
 from stoker.http.identity.serializers import AccountName, changes_of, is_enabled, listing, serialize_project
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity import administration
 from stoker.identity.directory import DOMAIN_ID
 from stoker.model.errors import EntityNotFound

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import ANY_TOKEN, PUBLIC, SITE_ADMIN
-from stoker.http.api import Api
-from stoker.http.errors import Failure
+from stoker.http.api import Api, Failure, Route
 from stoker.http.identity import application_credentials, assignments, auth, catalog, projects, users
 from stoker.http.identity.access import (
     ASSIGNMENTS,
@@ -15,7 +14,7 @@ from stoker.http.identity.access import (
     SELF_OR_PROJECT_ADMIN,
     SELF_OR_SITE,
 )
-from stoker.http.request_context import Response, Route
+from stoker.http.request import Response
 from stoker.http.threads import LOGINS
 
 _V3 = "/identity/v3"
@@ -34,7 +33,7 @@ _FULL_SELF, _FULL_SELF_OR_SITE = FULL_SELF, FULL_SELF_OR_SITE
 ROUTES = [
     Route("GET", "/identity", PUBLIC, catalog.versions),
     Route("GET", _V3, PUBLIC, catalog.version),
-    Route("POST", _V3 + "/auth/tokens", PUBLIC, auth.log_in, _LOGIN_LIMIT, executor=LOGINS),
+    Route("POST", _V3 + "/auth/tokens", PUBLIC, auth.log_in, _LOGIN_LIMIT, limit=LOGINS),
     Route("GET", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("HEAD", _V3 + "/auth/tokens", _OWN, auth.show),
     Route("DELETE", _V3 + "/auth/tokens", _OWN, auth.revoke),
@@ -58,16 +57,16 @@ ROUTES = [
     Route("PUT", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.grant_on_system, action="grant role on system"),
     Route("DELETE", _SYSTEM_GRANTS + "/{role_id}", _SITE, assignments.revoke_on_system, action="revoke role on system"),
     Route("GET", _USERS, _SITE, users.index),
-    Route("POST", _USERS, _SITE, users.create, executor=LOGINS, action="create user"),
+    Route("POST", _USERS, _SITE, users.create, limit=LOGINS, action="create user"),
     Route("GET", _USER, _SELF_OR_SITE, users.show),
-    Route("PATCH", _USER, _SITE, users.change, executor=LOGINS, action="change user"),
+    Route("PATCH", _USER, _SITE, users.change, limit=LOGINS, action="change user"),
     Route("DELETE", _USER, _SITE, users.delete, action="delete user"),
     Route(
         "POST",
         _USER + "/password",
         _FULL_SELF_OR_SITE,
         users.change_password,
-        executor=LOGINS,
+        limit=LOGINS,
         action="change password",
     ),
     Route("GET", _USER + "/projects", _SELF_OR_SITE, users.projects),
@@ -78,7 +77,7 @@ ROUTES = [
         _CREDENTIALS,
         _FULL_SELF,
         application_credentials.create,
-        executor=LOGINS,
+        limit=LOGINS,
         action="create application credential",
     ),
     Route("GET", _CREDENTIALS + "/{credential_id}", _SELF_OR_SITE, application_credentials.show),

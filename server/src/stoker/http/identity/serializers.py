@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta
 
 from stoker.http.fields import Body
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.principal import Project

@@ -6,7 +6,6 @@ from typing import Any
 
 from msgspec import UNSET
 
-from stoker.http.client_address import client_address
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Body, LongText, Name
 from stoker.http.identity.serializers import (
@@ -17,7 +16,7 @@ from stoker.http.identity.serializers import (
     listing,
     serialize_project,
 )
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity import administration, passwords
 from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.principal import User

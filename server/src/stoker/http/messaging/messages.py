@@ -9,7 +9,7 @@ from msgspec import Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Body
 from stoker.http.messaging import params
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits
 from stoker.messaging.service import Draft
 from stoker.model.errors import EntityNotFound, Invalid

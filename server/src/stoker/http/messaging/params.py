@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from stoker.http.messaging.access import MOUNTED_AT
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.messaging import limits
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.messaging import Message, Queue

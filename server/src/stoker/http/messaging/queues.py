@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Body
 from stoker.http.messaging import params
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, metadata, signed_urls
 from stoker.model.errors import Invalid
 from stoker.model.messaging import Message, Queue

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from stoker.http.access import MEMBER, PUBLIC, READER
-from stoker.http.api import Api
-from stoker.http.errors import Failure
+from stoker.http.api import Api, Failure, Route
 from stoker.http.messaging import messages, queues, subscriptions
 from stoker.http.messaging.access import MOUNTED_AT, queue_access
-from stoker.http.request_context import Response, Route
+from stoker.http.request import Response
 from stoker.messaging import limits
 
 _V2 = MOUNTED_AT + "/v2"

@@ -8,7 +8,7 @@ from typing import Any
 from stoker.http.contracts import operation
 from stoker.http.fields import Body
 from stoker.http.messaging import params
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.messaging import subscription_service
 from stoker.model.messaging import Subscription
 from stoker.store import subscriptions

@@ -9,7 +9,7 @@ from starlette.requests import Request
 
 from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
 from stoker.http.app import App
-from stoker.http.client_address import client_host
+from stoker.http.request import client_host
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
 from stoker.objects import container_operations, tempurl

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 
-from stoker.http import etags
+from stoker.http.request import matches_tag, split_tags
 from stoker.model.errors import Invalid, PreconditionFailed
 from stoker.model.objects import Stored
 
@@ -19,7 +19,7 @@ def is_unchanged(stored: Stored, headers: Mapping[str, str]) -> bool:
     """Return whether the client already has the current object (304). Raises PreconditionFailed."""
     _must_be(stored, headers)
     if (tags := headers.get("if-none-match")) is not None:
-        return etags.matches(tags, stored.etag)
+        return matches_tag(tags, stored.etag)
     since = _time(headers.get("if-modified-since"))
     return since is not None and _serialize(stored) <= since
 
@@ -32,7 +32,7 @@ def for_put(headers: Mapping[str, str], old: Stored | None) -> None:
     """
     none_match = headers.get("if-none-match")
     if none_match is not None:
-        if "*" not in etags.split(none_match):
+        if "*" not in split_tags(none_match):
             raise Invalid("If-None-Match only supports *")
         if old is not None:
             raise PreconditionFailed(f"the object {old.name} exists already")
@@ -52,7 +52,7 @@ def byte_range(stored: Stored, headers: Mapping[str, str]) -> tuple[int, int] | 
     None means the whole object: the request has no valid Range header, or one with several ranges.
     """
     parsed = _RANGE.fullmatch(headers.get("range", ""))
-    if parsed is None or ("if-range" in headers and not etags.matches(headers["if-range"], stored.etag)):
+    if parsed is None or ("if-range" in headers and not matches_tag(headers["if-range"], stored.etag)):
         return None
     first, last = parsed.groups()
     if not first:
@@ -64,7 +64,7 @@ def byte_range(stored: Stored, headers: Mapping[str, str]) -> tuple[int, int] | 
 
 def _must_be(stored: Stored | None, headers: Mapping[str, str]) -> None:
     tags = headers.get("if-match")
-    if tags is not None and (stored is None or not etags.matches(tags, stored.etag)):
+    if tags is not None and (stored is None or not matches_tag(tags, stored.etag)):
         raise PreconditionFailed("A precondition for this request was not met: If-Match")
     since = _time(headers.get("if-unmodified-since"))
     if since is not None and stored is not None and _serialize(stored) > since:

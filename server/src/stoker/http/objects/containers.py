@@ -5,7 +5,7 @@ from __future__ import annotations
 from stoker.http.contracts import operation
 from stoker.http.objects import headers, listings
 from stoker.http.objects.access import account_of
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid
 from stoker.model.objects import Container, timestamp
 from stoker.objects import container_operations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from stoker.http.errors import Failure
-from stoker.http.request_context import Response
+from stoker.http.api import Failure
+from stoker.http.request import Response
 from stoker.model.errors import RequestLimitExceeded
 
 

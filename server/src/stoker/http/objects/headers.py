@@ -8,7 +8,7 @@ from email.utils import format_datetime
 
 from starlette.requests import Request
 
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.objects import Stored, timestamp
 from stoker.objects import limits, metadata

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stoker.http.contracts import operation
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.objects import limits, tempurl
 
 

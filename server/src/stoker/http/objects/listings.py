@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker.http.objects.headers import iso_time
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import NotAcceptable, PreconditionFailed
 from stoker.model.objects import Entry, Page
 from stoker.objects import limits

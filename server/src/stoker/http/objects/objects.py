@@ -6,13 +6,13 @@ import hashlib
 import mimetypes
 from collections.abc import Mapping
 
+from stoker.http.api import Failure
 from stoker.http.contracts import operation
-from stoker.http.errors import Failure
 from stoker.http.objects import conditions, headers
 from stoker.http.objects.access import account_of
 from stoker.http.objects.disposition import for_signed_url, force_attachment
 from stoker.http.objects.errors import render
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, Unprocessable
 from stoker.model.objects import Stored, timestamp
 from stoker.model.ownership import check_read

@@ -5,11 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from stoker.http.access import MEMBER, PUBLIC, READER
-from stoker.http.api import Api
+from stoker.http.api import Api, Route
 from stoker.http.objects import containers, info, objects
 from stoker.http.objects.access import MOUNTED_AT, account_access, object_access
 from stoker.http.objects.errors import render
-from stoker.http.request_context import Route
 from stoker.objects import limits
 
 _ACCOUNT = MOUNTED_AT + "/v1/{account}"

@@ -19,7 +19,7 @@ from stoker.http.contracts import operation
 from stoker.http.event_stream import HEADERS, Streamed
 from stoker.http.fields import Answer, Body, Count, Id, Query, Whole
 from stoker.http.hold import Subscription, Waiters
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, StokerError
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.http.agent.install import file_response
 from stoker.http.contracts import Success, operation
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Unauthorized
 from stoker.servers.agent_bundle import Endpoint
 from stoker.store import relays

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from stoker.http.access import RELAY_KEY, Access
+from stoker.http.api import Route
 from stoker.http.relay import changes, install
-from stoker.http.request_context import Route
 
 _KEY = Access(RELAY_KEY)
 

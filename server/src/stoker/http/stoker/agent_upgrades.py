@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from stoker.http import paged_list
+from stoker.http import pages
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, fill
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model import canary
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
@@ -81,7 +81,7 @@ def index(request: RequestContext, query: UpgradeQuery) -> Response:
         by_id = servers.find_several(tx, [upgrade.server_id for upgrade in upgrades])
         return [(shown.server_id, shown) for shown in _serialize(upgrades, by_id)]
 
-    return paged_list.reply(request, "agent_upgrades", read, first=1000, start=query.marker, limit=query.limit)
+    return pages.reply(request, "agent_upgrades", read, first=1000, start=query.marker, limit=query.limit)
 
 
 @operation(204, errors=(409,))

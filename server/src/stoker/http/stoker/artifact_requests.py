@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import EntityNotFound, Forbidden
 from stoker.store import artifacts

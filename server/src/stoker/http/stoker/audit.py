@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Count, Positive, Query, RowNumber, Time, fill
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.audit import SITE, Entry, Outcome
 from stoker.store import audit, rows, servers
 from stoker.store.tx import Tx

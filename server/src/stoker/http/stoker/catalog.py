@@ -17,7 +17,7 @@ from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.text import read
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Flag, LongText, Text
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.http.stoker.artifact_requests import owner_of, require_owned, require_visible
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.errors import Conflict, Invalid

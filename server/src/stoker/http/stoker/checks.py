@@ -10,12 +10,12 @@ from msgspec import UNSET, Meta
 
 from stoker.deployments import checks as deployment_checks
 from stoker.deployments import drift, representation
-from stoker.http import audit_trail, paged_list
+from stoker.http import audit_trail, pages
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill
 from stoker.http.heat.deployments import SoftwareDeployment
 from stoker.http.heat.runs import RunChange
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model import selectors
 from stoker.model.check import CheckState
 from stoker.model.errors import EntityNotFound, Invalid
@@ -114,7 +114,7 @@ def index(request: RequestContext, query: CheckQuery) -> Response:
         )
         return [(row.position, shown) for row, shown in zip(rows, _serialize(tx, request, rows), strict=True)]
 
-    return paged_list.reply(request, "checks", read, first=100, start=start, limit=query.limit)
+    return pages.reply(request, "checks", read, first=100, start=start, limit=query.limit)
 
 
 @operation(200, {"check": ShownCheck})

@@ -25,7 +25,7 @@ from stoker.http.fields import (
     fill,
     integer,
 )
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ShownServer, serialize
 from stoker.model import labels
 from stoker.model.audit import Decision, Outcome

@@ -13,7 +13,7 @@ from msgspec import Meta, field
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Flag, Id, LongText, Time, Unchecked, fill
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.http.stoker.artifact_requests import owner_of, require_owned, require_visible
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.errors import Invalid, RequestLimitExceeded

@@ -13,7 +13,7 @@ from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
 from stoker.http.fields import Answer, Count, Id, Position, Query, Time, Whole, fill
 from stoker.http.hold import hold
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.status import Status
 from stoker.store import deployments, logs

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, Unchecked, fill
-from stoker.http.request_context import RequestContext
+from stoker.http.request import RequestContext
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay

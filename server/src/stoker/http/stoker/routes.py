@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import READ, SITE_ADMIN, WRITE
-from stoker.http.request_context import Route
+from stoker.http.api import Route
 from stoker.http.stoker import (
     agent_upgrades,
     audit,

@@ -11,7 +11,7 @@ from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Id, RequiredName, Time, Unchecked, fill
 from stoker.http.heat import warnings
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import unwrap
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import schedules as stored

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from stoker.deployments import server_runs
-from stoker.http import paged_list
+from stoker.http import pages
 from stoker.http.contracts import operation
 from stoker.http.fields import (
     Absent,
@@ -26,7 +26,7 @@ from stoker.http.fields import (
     fill,
 )
 from stoker.http.heat import warnings
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model import labels, selectors
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.audit import Decision, Outcome
@@ -199,7 +199,7 @@ def index(request: RequestContext, query: ServerQuery) -> Response:
             for position, server in page
         ]
 
-    return paged_list.reply(request, "servers", read, first=1000, start=start, limit=query.limit)
+    return pages.reply(request, "servers", read, first=1000, start=start, limit=query.limit)
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))

@@ -13,7 +13,7 @@ from stoker.http import event_stream
 from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
 from stoker.http.fields import fill
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.logs import OutputChunk
 from stoker.http.stoker.triggers import (
     MOST_TARGETS,

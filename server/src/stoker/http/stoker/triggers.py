@@ -27,7 +27,7 @@ from stoker.http.fields import (
 from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat import warnings
 from stoker.http.heat.runs import Cancellation, DeploymentRun
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import RequestContext, Response
 from stoker.model.deployment import Run
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus

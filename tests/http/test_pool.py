@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from stoker.http.batches import Batches
-from stoker.http.thread_pool import ThreadPool
+from stoker.http.threads import ThreadPool
 from stoker.model.errors import Unavailable
 
 

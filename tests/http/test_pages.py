@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from stoker.http import paged_list
+from stoker.http import pages
 from stoker.http.access import Caller
 from stoker.http.threads import in_thread
 
@@ -32,7 +32,7 @@ def answer(rows: Rows, **more: Any) -> tuple[bool, list[Any]]:
     """Whether it was sent in pieces, and the list."""
     app = SimpleNamespace(store=SimpleNamespace(read=nullcontext))
     call: Any = SimpleNamespace(caller=Caller(), in_thread=in_thread, app=app)
-    reply = paged_list.reply(call, "rows", rows, first=2, **more)
+    reply = pages.reply(call, "rows", rows, first=2, **more)
     if not hasattr(reply, "chunks"):
         return False, json.loads(reply.content)["rows"]
 

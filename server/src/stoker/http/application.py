@@ -1,4 +1,9 @@
-"""The ASGI application: finds the route, applies its access rule, runs its handler and sends the response."""
+"""
+The ASGI application: finds the route, applies its access rule, runs its handler and sends the response.
+
+A tree of segments finds routes. Starlette's router tries one route after the other: with some 80 routes, this costs
+more than the rest of a cached response (measured: 0.1 ms, against 0.004 ms here).
+"""
 
 from __future__ import annotations
 
@@ -13,15 +18,11 @@ from starlette.responses import Response as StarletteResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stoker.deployments import write_audit
-from stoker.http import audit_trail, errors, request_body
+from stoker.http import audit_trail
 from stoker.http.access import TOKEN, Attempt, Caller
-from stoker.http.api import Api
+from stoker.http.api import Api, Failure, Route, describe
 from stoker.http.app import App
-from stoker.http.client_address import client_address
-from stoker.http.errors import Failure
-from stoker.http.request_body import BodyBudget, Client
-from stoker.http.request_context import RequestContext, Response, Route, without_credentials
-from stoker.http.router import Router
+from stoker.http.request import Bodies, Client, RequestContext, Response, client_address, without_credentials
 from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
 from stoker.model.errors import DeploymentRefused, Forbidden, Invalid, StokerError, WriteRefused
@@ -43,14 +44,88 @@ _log = structlog.get_logger("stoker.http")
 _levels = logging.getLogger("stoker.http")
 
 
+class _Node:
+    __slots__ = ("literal", "named", "routes", "swallowing")
+
+    def __init__(self) -> None:
+        self.literal: dict[str, _Node] = {}
+        self.named: _Node | None = None
+        #: Matches the rest of the path.
+        self.swallowing: _Node | None = None
+        self.routes: dict[str, tuple[Route, tuple[str, ...]]] = {}
+
+
+class Router:
+    """Finds routes by method and path. Raises ValueError if two routes have the same method and path."""
+
+    def __init__(self, routes: Iterable[Route]) -> None:
+        self._root = _Node()
+        for route in routes:
+            self._add(route)
+
+    def find(self, verb: str, path: str) -> tuple[Route | None, Mapping[str, str], frozenset[str]]:
+        """
+        Return the route, the named segments of the path, and the methods that the path supports.
+
+        The route is None if the path does not support ``verb``. Without a route and without methods, the path does not
+        exist.
+        """
+        segments = path.strip("/").split("/")
+        verbs: set[str] = set()
+        # A literal segment takes precedence, but may have no match below it: a stack can have the name "preview".
+        left: list[tuple[_Node, int, tuple[str, ...]]] = [(self._root, 0, ())]
+        while left:
+            node, depth, values = left.pop()
+            if node.swallowing is not None and (
+                depth < len(segments) or path.endswith("//")
+            ):  # a name that consists of slashes only
+                node, values = node.swallowing, (*values, _rest(path, depth))
+            elif depth < len(segments):
+                segment = segments[depth]
+                if node.named is not None and segment:
+                    left.append((node.named, depth + 1, (*values, segment)))
+                following = node.literal.get(segment)
+                if following is not None:
+                    left.append((following, depth + 1, values))
+                continue
+            match = node.routes.get(verb)
+            if match is not None:
+                route, names = match
+                return route, dict(zip(names, values, strict=True)), frozenset()
+            verbs |= node.routes.keys()
+        return None, {}, frozenset(verbs)
+
+    def _add(self, route: Route) -> None:
+        node, names = self._root, []
+        for segment in route.path.strip("/").split("/"):
+            if segment.endswith("*}"):
+                names.append(segment[1:-2])
+                node.swallowing = node.swallowing or _Node()
+                node = node.swallowing
+            elif segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.named = node.named or _Node()
+                node = node.named
+            else:
+                node = node.literal.setdefault(segment, _Node())
+        if route.verb in node.routes:
+            raise ValueError(f"two routes for {route.verb} {route.path}")
+        node.routes[route.verb] = (route, tuple(names))
+
+
+def _rest(path: str, depth: int) -> str:
+    """Return the path after ``depth`` segments, with all its slashes."""
+    return path.lstrip("/").split("/", depth)[depth]
+
+
 class _Application:
     """The ASGI application of several APIs."""
 
     def __init__(self, app: App, apis: Iterable[Api]) -> None:
-        self._app = app
+        self._app, self._metrics = app, app.metrics
         self._apis = {api.prefix: api for api in apis}
         self._router = Router(route for api in self._apis.values() for route in api.routes)
-        self._budget = BodyBudget()
+        self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -76,7 +151,7 @@ class _Application:
 
     def _measure(self, scope: Scope, status: int, seconds: float) -> None:
         route: Route | None = scope.get(_ROUTE)
-        metrics = self._app.metrics
+        metrics = self._metrics
         # Any word may be a method, and a label with any value would fill the memory: without a route, none is counted.
         metrics.count_request(route.verb if route else "", route.path if route else "", status)
         if route is not None and not route.is_coroutine:
@@ -101,7 +176,7 @@ class _Application:
         except Exception as error:
             if not isinstance(error, StokerError):
                 _log.exception("request.failed", **_line(request.scope))
-            response = api.render(errors.describe(error, app.settings.identity_url)).to_starlette()
+            response = api.render(describe(error, app.settings.identity_url)).to_starlette()
         return response
 
     async def _dispatch(self, api: Api, request: Request) -> StarletteResponse:
@@ -118,9 +193,11 @@ class _Application:
         client = _client(caller, values, request, app)
         if verb in _WITHOUT_BODY:
             return await self._run(api, client, RequestContext(request, b"", values, app, caller, route))
-        with self._budget.lease(client) as lease:
-            body = await request_body.read(request, route, lease, app)
+        body = await self._bodies.read(request, route, client, app)
+        try:
             return await self._run(api, client, RequestContext(request, body, values, app, caller, route))
+        finally:
+            self._bodies.release(client, len(body))
 
     async def _run(self, api: Api, client: Client, request: RequestContext) -> StarletteResponse:
         """Run the handler. A plain one runs on a thread, which also encodes the response: a large one takes long."""
@@ -128,7 +205,7 @@ class _Application:
         try:
             if route.is_coroutine:
                 return _encode(await route.call(request), request, api)
-            return await route.executor.run(client.key, lambda: _encode(route.call(request), request, api))
+            return await route.limit.run(client.key, lambda: _encode(route.call(request), request, api))
         except WriteRefused as refused:
             await in_thread(_audit, request, refused)
             raise

@@ -14,8 +14,7 @@ import msgspec
 from starlette.responses import Response as StarletteResponse
 from starlette.responses import StreamingResponse
 
-from stoker.http.pieces import LARGE
-from stoker.http.request_context import RequestContext, Response
+from stoker.http.request import LARGE, RequestContext, Response
 from stoker.model.secrets import redact_credentials
 from stoker.store.tx import Tx
 

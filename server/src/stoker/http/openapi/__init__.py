@@ -1,1 +1,0 @@
-"""/openapi.json, generated from the routes and the contracts of their handlers."""
