@@ -2,7 +2,8 @@
 The entries that requests leave in the audit log: the action of the route, and the objects that the handler names.
 
 A route with an ``action`` leaves an entry for each successful request of a person, in the handler's transaction. Runs
-leave theirs when they start (``policy.authorizer``), and refused requests in a transaction of their own.
+leave theirs when they start (``policy.authorizer``), refused requests in a transaction of their own. Actions of agents
+are recorded where they concern the identity of a server or a refused document.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from stoker.model.audit import SITE, Decision, Outcome
 from stoker.model.principal import Project, User
+from stoker.policy import authorizer
 from stoker.store import audit, identity
 from stoker.store.tx import Tx
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from stoker.http.request import RequestContext
     from stoker.model.deployment import Deployment
     from stoker.model.principal import Principal
+    from stoker.model.server import Server
     from stoker.store.open import Store
 
 _NAMED: Mapping[str, Callable[[Tx, str], User | Project | None]] = {
@@ -41,7 +44,7 @@ def describe_path(tx: Tx, request: RequestContext) -> None:
 
 def record(tx: Tx, request: RequestContext, action: str = "") -> None:
     """
-    Add the request to the audit log, with the route's action unless another ``action`` is given.
+    Add the request to the audit log with its subject, and with the route's action unless another one is given.
 
     Requests of the users of resources and of signal URLs leave none: agents send them all the time.
     """
@@ -55,14 +58,34 @@ def record(tx: Tx, request: RequestContext, action: str = "") -> None:
         outcome=Outcome.ALLOWED,
         reason=tx.secrets.redact(subject.detail),
         server_id=subject.server_id,
-        server_name=subject.server_name or path.get("server"),
+        server_name=subject.server_name or (None if subject.server_id else path.get("server")),
         deployment_id=subject.deployment_id or path.get("deployment_id"),
         stack_id=subject.stack_id or path.get("stack_id"),
         stack_name=subject.stack_name or path.get("stack_name"),
         resource_name=subject.resource_name or path.get("resource_name"),
         config_name=subject.config_name or path.get("config_id"),
     )
-    audit.add(tx, decision)
+    authorizer.record(tx, decision)
+
+
+def record_agent(tx: Tx, server: Server, action: str, reason: str, outcome: Outcome = Outcome.ALLOWED) -> None:
+    """Add an action of the server's agent to the audit log."""
+    decision = Decision(
+        project_id=server.project_id,
+        actor=f"the agent of {server.name}",
+        action=action,
+        outcome=outcome,
+        reason=reason,
+        server_id=server.id,
+        server_name=server.name,
+    )
+    authorizer.record(tx, decision)
+
+
+def describe_server(request: RequestContext, server: Server, detail: str = "") -> None:
+    """Name the server as the one that the request concerns."""
+    request.subject.server_id, request.subject.server_name = server.id, server.name
+    request.subject.detail = detail
 
 
 def describe_deployment(tx: Tx, request: RequestContext, deployment: Deployment) -> None:
@@ -75,30 +98,27 @@ def describe_deployment(tx: Tx, request: RequestContext, deployment: Deployment)
 
 def record_forbidden(store: Store, principal: Principal, action: str, reason: str) -> None:
     """Add a request to the audit log that the access rule of its route refused."""
-    _record_alone(store, principal, action, Outcome.REFUSED, reason)
+    _record_of(store, principal, action, Outcome.REFUSED, reason)
 
 
 def record_login(store: Store, principal: Principal, address: str) -> None:
     """Add a login to the audit log."""
-    _record_alone(store, principal, "log in", Outcome.ALLOWED, f"from {address}")
+    _record_of(store, principal, "log in", Outcome.ALLOWED, f"from {address}")
 
 
 def record_failed_login(store: Store, name: str, address: str, problem: str) -> None:
     """Add a failed login to the audit log of the site. Limits of failed logins also limit the number of entries."""
-    decision = Decision(
-        project_id=SITE, actor=name, action="log in", outcome=Outcome.REFUSED, reason=f"from {address}: {problem}"
-    )
-    store.write(lambda tx: audit.add(tx, decision))
+    reason = f"from {address}: {problem}"
+    record_alone(store, Decision(project_id=SITE, actor=name, action="log in", outcome=Outcome.REFUSED, reason=reason))
 
 
-def _record_alone(store: Store, principal: Principal, action: str, outcome: Outcome, reason: str) -> None:
-    if principal.resource_id is not None:
-        return
-    decision = Decision(
-        project_id=principal.project_id or SITE,
-        actor=principal.user_name,
-        action=action,
-        outcome=outcome,
-        reason=reason,
-    )
-    store.write(lambda tx: audit.add(tx, decision))
+def record_alone(store: Store, decision: Decision) -> None:
+    """Add an entry in a transaction of its own, because the request has none or its transaction is rolled back."""
+    store.write(lambda tx: authorizer.record(tx, decision))
+
+
+def _record_of(store: Store, principal: Principal, action: str, outcome: Outcome, reason: str) -> None:
+    if principal.resource_id is None:
+        project_id, actor = principal.project_id or SITE, principal.user_name
+        decision = Decision(project_id=project_id, actor=actor, action=action, outcome=outcome, reason=reason)
+        record_alone(store, decision)

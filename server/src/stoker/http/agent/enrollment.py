@@ -1,23 +1,29 @@
-"""/agent/v1/enroll: exchanges a token for a server's key."""
+"""/agent/v1/enroll, approval and server: a machine becomes a server, waits for its approval, and leaves."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from stoker.deployments import server_runs
+from stoker.http import audit_trail
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Id, Text
+from stoker.http.fields import Answer, Body, Id, Query, Text, Whole
+from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Unauthorized
 from stoker.model.server import AgentAccess, Machine
-from stoker.policy import authorizer
+from stoker.servers import enrollment
+from stoker.servers.keys import key_topic
 from stoker.servers.redemption import Redemption, TokenRefused, redeem_token
+from stoker.store import servers
 from stoker.store.tx import Tx
 
-_LONGEST = 255
+_LONGEST_TEXT = 255
+LONGEST_WAIT = 60
+_DELETED, _LEFT = "DELETED", "LEFT"
 
 
 class EnrollmentRequest(Body):
@@ -49,18 +55,17 @@ class EnrolledServer(Answer):
 def redeem(request: RequestContext, body: EnrollmentRequest) -> Response:
     """Exchange a token for the server's key."""
     machine = Machine(
-        instance=body.instance[:_LONGEST],
-        machine=body.machine[:_LONGEST],
-        hostname=body.hostname[:_LONGEST],
-        cloud_id=body.cloud_id[:_LONGEST],
+        instance=body.instance[:_LONGEST_TEXT],
+        machine=body.machine[:_LONGEST_TEXT],
+        hostname=body.hostname[:_LONGEST_TEXT],
+        cloud_id=body.cloud_id[:_LONGEST_TEXT],
         key=body.key,
     )
     address = client_address(request.raw, request.app.settings)
     try:
         redemption = request.app.store.write(lambda tx: _redeem(tx, request, body.token, machine, address))
     except TokenRefused as refusal:
-        decision = _refusal(refusal, machine, address)
-        request.app.store.write(lambda tx: authorizer.record(tx, decision))
+        audit_trail.record_alone(request.app.store, _refusal(refusal, machine, address))
         # The answer is that for an unknown token: it must not tell whether the token was valid once.
         raise Unauthorized(refusal.message) from None
     server = redemption.server
@@ -79,15 +84,8 @@ def redeem(request: RequestContext, body: EnrollmentRequest) -> Response:
 def _redeem(tx: Tx, request: RequestContext, token: str, machine: Machine, address: str) -> Redemption:
     redemption = redeem_token(tx, request.app.servers.keys, token, machine)
     server, enrollment = redemption.server, redemption.enrollment
-    decision = Decision(
-        project_id=server.project_id,
-        actor=f"the agent of {server.name}",
-        action="enroll",
-        outcome=Outcome.ALLOWED,
-        reason=f"{machine.hostname or 'A machine'} at {address} used the enrollment {enrollment.id}",
-        server_id=server.id,
-    )
-    authorizer.record(tx, decision)
+    reason = f"{machine.hostname or 'A machine'} at {address} used the enrollment {enrollment.id}"
+    audit_trail.record_agent(tx, server, "enroll", reason)
     if redemption.replaces:
         server_runs.interrupt_runs(tx, request.app.work, server)
     if enrollment.reruns:
@@ -105,3 +103,46 @@ def _refusal(refusal: TokenRefused, machine: Machine, address: str) -> Decision:
         reason=f"{refusal.reason} ({enrollment.id})",
         server_id=enrollment.server_id,
     )
+
+
+class ApprovalQuery(Query):
+    wait: Annotated[Whole, Meta(description="Seconds to wait for the approval, at most 60")] = 0
+
+
+class Approval(Answer):
+    status: Literal["APPROVED", "PENDING_APPROVAL"]
+
+
+@operation(200, Approval)
+async def poll_approval(request: RequestContext, query: ApprovalQuery) -> Response:
+    """Return whether the server is approved, at the latest after the wait."""
+
+    async def read() -> tuple[bool, bool]:
+        is_pending = await request.in_thread(_is_pending, request)
+        return is_pending, not is_pending
+
+    # A rejected server has no key any more.
+    is_pending = await hold(request, key_topic(request.server), min(query.wait, LONGEST_WAIT), read)
+    return Response(200, Approval(status="PENDING_APPROVAL" if is_pending else "APPROVED"))
+
+
+def _is_pending(request: RequestContext) -> bool:
+    with request.app.store.read() as tx:
+        server = servers.find(tx, request.server)
+    return server is not None and server.agent_access is AgentAccess.PENDING_APPROVAL
+
+
+@operation(200, {"status": Literal["DELETED", "LEFT"]}, errors=(409,))
+def leave(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """
+    Revoke the key, because the agent is removed from its machine. Unfinished deployments fail.
+
+    The server is deleted unless a stack owns or represents it.
+    """
+    server = servers.find(tx, request.server, for_update=True)
+    if server is None:
+        raise Unauthorized("This key is not valid, or has been revoked.")
+    server_runs.release_server(tx, request.app.work, server.id, server.name)
+    status = _DELETED if enrollment.leave(tx, server) else _LEFT
+    audit_trail.record_agent(tx, server, "leave", "The agent was removed from its machine")
+    return {"status": status}

@@ -3,19 +3,7 @@
 from __future__ import annotations
 
 from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, PUBLIC, Access
-from stoker.http.agent import (
-    approval,
-    checks,
-    document,
-    enrollment,
-    facts,
-    hooks,
-    install,
-    refusals,
-    runs,
-    server,
-    upgrades,
-)
+from stoker.http.agent import document, downloads, enrollment, reports, runs
 from stoker.http.api import Route
 
 _KEY = Access(AGENT_KEY)
@@ -27,14 +15,14 @@ ROUTES = [
     Route("POST", _RUN + "/signal", _KEY, runs.signal, 2 * 1024 * 1024),
     Route("POST", _RUN + "/progress", _KEY, runs.progress),
     Route("POST", _RUN + "/logs", _KEY, runs.log, 256 * 1024),
-    Route("PUT", "/agent/v1/facts", _KEY, facts.put, 32 * 1024),
-    Route("POST", "/agent/v1/checks/{deployment_id}", _KEY, checks.report),
-    Route("POST", "/agent/v1/refusals", _KEY, refusals.create, 8 * 1024),
-    Route("GET", "/agent/v1/approval", _ANY_KEY, approval.poll),
-    Route("DELETE", "/agent/v1/server", _ANY_KEY, server.leave),
-    Route("POST", "/agent/v1/upgrade", _KEY, upgrades.record, 8 * 1024),
-    Route("GET", "/agent/v1/hooks/{sha256}", _KEY, hooks.show),
+    Route("PUT", "/agent/v1/facts", _KEY, reports.put_facts, 32 * 1024),
+    Route("POST", "/agent/v1/checks/{deployment_id}", _KEY, runs.check),
+    Route("POST", "/agent/v1/refusals", _KEY, reports.refuse_document, 8 * 1024),
+    Route("GET", "/agent/v1/approval", _ANY_KEY, enrollment.poll_approval),
+    Route("DELETE", "/agent/v1/server", _ANY_KEY, enrollment.leave),
+    Route("POST", "/agent/v1/upgrade", _KEY, reports.record_upgrade, 8 * 1024),
+    Route("GET", "/agent/v1/hooks/{sha256}", _KEY, downloads.hook),
     Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem),
-    Route("GET", "/agent/v1/install", PUBLIC, install.script),
-    Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, install.zipapp),
+    Route("GET", "/agent/v1/install", PUBLIC, downloads.script),
+    Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, downloads.zipapp),
 ]

@@ -1,16 +1,22 @@
-"""/agent/v1/runs/{config_id}: an agent reports the progress, output and result of a run."""
+"""/agent/v1/runs/{config_id} and checks/{deployment_id}: an agent reports runs and checks."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from stoker.deployments import log_storage, runs
+from msgspec import Meta
+
+from stoker.deployments import drift, log_storage, runs
+from stoker.deployments.drift import CheckReport
 from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
 from stoker.http.contracts import operation
-from stoker.http.fields import Body, Count, Flag, LongText, Query, integer
+from stoker.http.fields import LAST, Body, Count, Flag, LongText, Query, RequiredShortText, Unchecked, integer
+from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.http.signals import log_unknown
+from stoker.model.check import CheckState
+from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
     Percent = int
@@ -51,40 +57,59 @@ async def signal(request: RequestContext, body: dict[str, Any]) -> Response:
 
 
 @operation(204)
-def progress(request: RequestContext, body: ProgressReport) -> Response:
+def progress(request: RequestContext, tx: Tx, body: ProgressReport) -> None:
     """Record a heartbeat, or the percentage and message of a run."""
-    config_id = request.path["config_id"]
+    server_id, config_id = request.server, request.path["config_id"]
     if body.beat:
-        request.app.store.write(lambda tx: runs.heartbeat(tx, server_id=request.server, config_id=config_id))
-        return Response(204)
-    if body.state == "WAITING":
-        message = body.message or ""
-        request.app.store.write(
-            lambda tx: runs.record_wait(tx, server_id=request.server, config_id=config_id, reason=message)
-        )
-        return Response(204)
-    request.app.store.write(
-        lambda tx: runs.progress(
-            tx, server_id=request.server, config_id=config_id, percent=body.percent, message=body.message
-        )
-    )
-    return Response(204)
+        runs.heartbeat(tx, server_id=server_id, config_id=config_id)
+    elif body.state == "WAITING":
+        runs.record_wait(tx, server_id=server_id, config_id=config_id, reason=body.message or "")
+    else:
+        runs.progress(tx, server_id=server_id, config_id=config_id, percent=body.percent, message=body.message)
 
 
 @operation(200, {"offset": Count}, request_media_type="application/octet-stream")
-def log(request: RequestContext, query: ChunkQuery) -> Response:
+def log(request: RequestContext, tx: Tx, query: ChunkQuery) -> dict[str, int]:
     """Append a chunk of a run's output, and return the offset up to which Stoker has the output."""
-    end = request.app.store.write(
-        lambda tx: log_storage.append_log(
-            tx,
-            server_id=request.server,
-            config_id=request.path["config_id"],
-            stream=query.stream,
-            offset=query.offset,
-            data=request.body,
-            gap=query.gap == "1",
-            again=query.again == "1",
-            most=request.app.settings.max_log_bytes,
-        )
+    end = log_storage.append_log(
+        tx,
+        server_id=request.server,
+        config_id=request.path["config_id"],
+        stream=query.stream,
+        offset=query.offset,
+        data=request.body,
+        gap=query.gap == "1",
+        again=query.again == "1",
+        most=request.app.settings.max_log_bytes,
     )
-    return Response(200, {"offset": end})
+    return {"offset": end}
+
+
+class ReportedChanges(Unchecked):
+    """The differences as the hook reported them, which ``deployments.signals.read_changes`` checks."""
+
+    schema = list[RunChange]
+
+
+class CheckResult(Body):
+    """``config_id`` is the derived config that was checked, ``requested`` the request that the report answers."""
+
+    config_id: RequiredShortText
+    state: CheckState
+    reason: LongText = ""
+    changes: ReportedChanges | None = None
+    requested: Annotated[int, Meta(ge=0, le=LAST)] | None = None
+
+
+@operation(204)
+def check(request: RequestContext, tx: Tx, body: CheckResult) -> None:
+    """Record the result of a check. A report about an earlier run of the deployment changes nothing."""
+    result = CheckReport(
+        deployment_id=request.path["deployment_id"],
+        config_id=body.config_id,
+        state=body.state,
+        reason=body.reason,
+        changes=body.changes,
+        requested=body.requested,
+    )
+    drift.apply_report(tx, request.app.engine.env, request.server, result)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.http.agent.install import file_response
+from stoker.http.agent.downloads import file_response
 from stoker.http.contracts import Success, operation
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Unauthorized

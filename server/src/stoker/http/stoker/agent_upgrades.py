@@ -7,15 +7,13 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from stoker.http import pages
+from stoker.http import audit_trail, pages
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, fill
 from stoker.http.request import RequestContext, Response
 from stoker.model import canary
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
-from stoker.model.audit import Decision, Outcome
 from stoker.model.server import Server
-from stoker.policy import authorizer
 from stoker.servers import enrollment
 from stoker.store import agent_upgrades, servers
 from stoker.store.tx import Tx
@@ -68,7 +66,8 @@ def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, A
         requested_by=request.user.user_name,
     )
     for server, upgrade in zip(chosen, upgrades, strict=True):
-        _audit(tx, request, server, "upgrade agent", f"to {upgrade.version}, {upgrade.sha256[:12]}")
+        audit_trail.describe_server(request, server, f"to {upgrade.version}, {upgrade.sha256[:12]}")
+        audit_trail.record(tx, request, "upgrade agent")
     return {"agent_upgrades": _serialize(upgrades, {server.id: server for server in chosen})}
 
 
@@ -89,19 +88,7 @@ def cancel(request: RequestContext, tx: Tx) -> None:
     """Cancel the upgrade of a server's agent, if the agent has not begun it."""
     server = enrollment.find(tx, request.project, request.path["server"])
     request.app.servers.agent_upgrades.cancel(tx, server)
-    _audit(tx, request, server, "cancel upgrade of agent", "")
-
-
-def _audit(tx: Tx, request: RequestContext, server: Server, action: str, reason: str) -> None:
-    decision = Decision(
-        project_id=server.project_id,
-        actor=request.user.user_name,
-        action=action,
-        outcome=Outcome.ALLOWED,
-        reason=reason,
-        server_id=server.id,
-    )
-    authorizer.record(tx, decision)
+    audit_trail.describe_server(request, server)
 
 
 def _serialize(upgrades: list[AgentUpgrade], by_id: Mapping[str, Server]) -> list[ShownAgentUpgrade]:

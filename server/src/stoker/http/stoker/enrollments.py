@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta
 
 from stoker.deployments import server_runs
+from stoker.http import audit_trail
 from stoker.http.contracts import operation
 from stoker.http.fields import (
     Answer,
@@ -28,10 +29,8 @@ from stoker.http.fields import (
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ShownServer, serialize
 from stoker.model import labels
-from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Enrollment, NameSource, Server
-from stoker.policy import authorizer
 from stoker.public_url import is_loopback_url
 from stoker.servers import approval, enrollment
 from stoker.servers.agent_bundle import Download, Endpoint
@@ -142,7 +141,7 @@ def create_server(request: RequestContext, tx: Tx, body: NewServer) -> dict[str,
         again=body.again,
         reruns=body.rerun,
     )
-    _audit(tx, request, issued, "create enrollment")
+    _describe(request, issued)
     return {"server": serialize(request, server), "enrollment": _with_token(tx, request, issued, token, body)}
 
 
@@ -160,7 +159,7 @@ def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, An
         labels=labels.check_labels(body.labels or {}),
         needs_approval=body.approval,
     )
-    _audit(tx, request, issued, "create enrollment")
+    _describe(request, issued)
     return {"enrollment": _with_token(tx, request, issued, token, body)}
 
 
@@ -175,7 +174,7 @@ def delete(request: RequestContext, tx: Tx) -> None:
     """Revoke a token. Servers that were enrolled with it keep their keys."""
     issued = enrollments.get(tx, request.path["enrollment"], request.project)
     enrollments.delete(tx, issued.id)
-    _audit(tx, request, issued, "delete enrollment")
+    _describe(request, issued)
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
@@ -188,7 +187,7 @@ def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
     server = _find_locked(tx, request)
     approved = approval.approve(tx, server, request.path["server"])
     name = "" if approved.is_self_named == server.is_self_named else ", and stacks may use its name"
-    _record(tx, request, server.id, "approve", f"Server {server.name} may run configs{name}")
+    audit_trail.describe_server(request, approved, f"Server {server.name} may run configs{name}")
     return {"server": serialize(request, approved)}
 
 
@@ -199,7 +198,7 @@ def reject(request: RequestContext, tx: Tx) -> None:
     approval.require_pending(server)
     server_runs.release_server(tx, request.app.work, server.id, server.name)
     enrollment.remove(tx, server)
-    _record(tx, request, server.id, "reject", f"Server {server.name} was deleted")
+    audit_trail.describe_server(request, server, f"Server {server.name} was deleted")
 
 
 def _find_locked(tx: Tx, request: RequestContext) -> Server:
@@ -209,22 +208,11 @@ def _find_locked(tx: Tx, request: RequestContext) -> Server:
     return server
 
 
-def _audit(tx: Tx, request: RequestContext, issued: Enrollment, action: str) -> None:
+def _describe(request: RequestContext, issued: Enrollment) -> None:
+    """Name the enrollment for the audit log."""
     scope = "one server" if issued.server_id else f"{issued.limit} servers"
-    reason = f"{issued.id} for {scope}, until {issued.expires_at:%Y-%m-%dT%H:%M:%SZ}"
-    _record(tx, request, issued.server_id, action, reason)
-
-
-def _record(tx: Tx, request: RequestContext, server_id: str | None, action: str, reason: str) -> None:
-    decision = Decision(
-        project_id=request.project,
-        actor=request.user.user_name,
-        action=action,
-        outcome=Outcome.ALLOWED,
-        reason=reason,
-        server_id=server_id,
-    )
-    authorizer.record(tx, decision)
+    request.subject.server_id = issued.server_id
+    request.subject.detail = f"{issued.id} for {scope}, until {issued.expires_at:%Y-%m-%dT%H:%M:%SZ}"
 
 
 def _with_token(

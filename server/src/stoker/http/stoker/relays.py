@@ -12,10 +12,8 @@ from msgspec import Meta
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, Unchecked, fill
 from stoker.http.request import RequestContext
-from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay
-from stoker.policy import authorizer
 from stoker.servers import relays as relay_service
 from stoker.store import relays
 from stoker.store.tx import Tx
@@ -60,7 +58,7 @@ def create(request: RequestContext, tx: Tx, body: NewRelay) -> dict[str, Any]:
     url, ca = _check(body)
     user = request.user.user_name
     relay, key = relay_service.create(tx, request.project, str(body.name), url, ca=ca, created_by=user)
-    _record(tx, request, relay, "create relay")
+    _describe(request, relay)
     return {"relay": fill(CreatedRelay, relay, key=key)}
 
 
@@ -75,7 +73,7 @@ def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a relay and revoke its key. Its agents keep their keys, but need another URL."""
     relay = relays.get(tx, request.path["relay"], request.project)
     relay_service.delete(tx, relay)
-    _record(tx, request, relay, "delete relay")
+    _describe(request, relay)
 
 
 def _check(body: NewRelay) -> tuple[str, str | None]:
@@ -110,12 +108,6 @@ def _check_ca(text: str) -> None:
         raise Invalid("ca has no certificates in PEM: pass the certificate of the relay's CA") from None
 
 
-def _record(tx: Tx, request: RequestContext, relay: Relay, action: str) -> None:
-    decision = Decision(
-        project_id=request.project,
-        actor=request.user.user_name,
-        action=action,
-        outcome=Outcome.ALLOWED,
-        reason=f"{relay.name} ({relay.id}) at {relay.url}",
-    )
-    authorizer.record(tx, decision)
+def _describe(request: RequestContext, relay: Relay) -> None:
+    """Name the relay for the audit log."""
+    request.subject.detail = f"{relay.name} ({relay.id}) at {relay.url}"

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
 from stoker.deployments import server_runs
-from stoker.http import pages
+from stoker.http import audit_trail, pages
 from stoker.http.contracts import operation
 from stoker.http.fields import (
     Absent,
@@ -29,11 +29,10 @@ from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.model import labels, selectors
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
-from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import EntityNotFound
 from stoker.model.facts import FactsSummary, ServerFacts, with_labels
 from stoker.model.server import Kind, Server
-from stoker.policy import authorizer, holds, rules, windows
+from stoker.policy import holds, rules, windows
 from stoker.servers import enrollment
 from stoker.store import agent_upgrades, rows, server_lists, servers
 from stoker.store.tx import Tx
@@ -246,7 +245,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
 def delete(request: RequestContext, tx: Tx) -> None:
     """Remove a server. Its key becomes invalid, and its unfinished deployments fail."""
     server = enrollment.find(tx, request.project, request.path["server"])
-    request.subject.server_id, request.subject.server_name = server.id, server.name
+    audit_trail.describe_server(request, server)
     server_runs.release_server(tx, request.app.work, server.id, server.name)
     enrollment.remove(tx, server)
     compute = request.app.servers.compute
@@ -260,16 +259,8 @@ def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: A
     if before == after:
         return
     old, new = ("none" if value is None else rows.dump(value) for value in (before, after))
-    decision = Decision(
-        project_id=server.project_id,
-        actor=request.user.user_name,
-        action=f"change {what}",
-        outcome=Outcome.ALLOWED,
-        reason=f"{old} → {new}",
-        server_id=server.id,
-        server_name=server.name,
-    )
-    authorizer.record(tx, decision)
+    audit_trail.describe_server(request, server, f"{old} → {new}")
+    audit_trail.record(tx, request, f"change {what}")
 
 
 def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:

@@ -1,4 +1,4 @@
-"""/agent/v1/install and /agent/v1/stoker-agent.pyz: the installer and the agent program."""
+"""/agent/v1/install, stoker-agent.pyz and hooks/{sha256}: what agents download."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import hashlib
 
 from stoker.http.contracts import Success, operation
 from stoker.http.request import RequestContext, Response, matches_tag
+from stoker.model.artifact import ArtifactKind
+from stoker.model.errors import EntityNotFound
+from stoker.store import artifacts, servers
+from stoker.store.tx import Tx
 
 _UNCHANGED = {304: Success(headers=("ETag",))}
 
@@ -33,3 +37,15 @@ def file_response(request: RequestContext, content: bytes, media_type: str) -> R
     if matches_tag(request.raw.headers.get("if-none-match", ""), digest):
         return Response(304, headers=headers)
     return Response(200, content, headers, media_type)
+
+
+@operation(200, bytes, headers=("ETag",), media_type="application/octet-stream", also=_UNCHANGED)
+def hook(request: RequestContext, tx: Tx) -> Response:
+    """Return a hook of the server's project or of the site, or 304 if the client has it. Raises EntityNotFound."""
+    digest = request.path["sha256"]
+    server = servers.find(tx, request.server)
+    project = server.project_id if server is not None else ""
+    artifact = artifacts.find_by_digest(tx, ArtifactKind.HOOK, project, digest)
+    if artifact is None:
+        raise EntityNotFound(f"The server's project has no stored hook with the SHA-256 {digest}.")
+    return file_response(request, artifacts.content(tx, artifact.id), "application/octet-stream")

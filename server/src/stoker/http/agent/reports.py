@@ -1,18 +1,24 @@
-"""/agent/v1/facts: an agent reports the facts of its machine."""
+"""/agent/v1/facts, refusals and upgrade: what an agent reports about its machine and itself."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 from msgspec import Meta
 
+from stoker.http import audit_trail
 from stoker.http.contracts import convert, operation
-from stoker.http.fields import Body, Count, Name, Unchecked
+from stoker.http.fields import NO_NUL, Body, Count, Name, RequiredShortText, Unchecked
 from stoker.http.request import RequestContext
+from stoker.model.agent_upgrade import UpgradeStatus
+from stoker.model.audit import Outcome
+from stoker.model.errors import Unauthorized
 from stoker.model.facts import CUSTOM, LABELS
 from stoker.servers import facts as server_facts
+from stoker.types import publishing
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 _Names = Annotated[list[Name], Meta(max_length=256)]
@@ -71,7 +77,7 @@ class FactsBody(Unchecked):
 
 
 @operation(204, example={"os": {"id": "debian", "family": "debian", "version": "12"}, "memory_mb": 7941})
-def put(request: RequestContext, tx: Tx, body: FactsBody) -> None:
+def put_facts(request: RequestContext, tx: Tx, body: FactsBody) -> None:
     """Replace the facts of the server."""
     facts: Facts = convert(body, Facts, "the facts")
     unknown = {
@@ -83,3 +89,38 @@ def put(request: RequestContext, tx: Tx, body: FactsBody) -> None:
     if unknown:
         values[CUSTOM] = {**(values.get(CUSTOM) or {}), **unknown}
     server_facts.store_facts(tx, request.server, values)
+
+
+class DocumentRefusal(Body):
+    """``source`` is the section of the agent's configuration for the service that delivered the document."""
+
+    source: Annotated[str, Meta(max_length=32, pattern=NO_NUL)] | None = None
+    reason: Annotated[str, Meta(max_length=500, pattern=NO_NUL)] | None = None
+
+
+@operation(204)
+def refuse_document(request: RequestContext, tx: Tx, body: DocumentRefusal) -> None:
+    """Record the refusal in the audit log, and publish the document again to replace the refused one."""
+    server = servers.find(tx, request.server)
+    if server is None:
+        raise Unauthorized("This key is not valid, or has been revoked.")
+    action, reason = f"take a document from {body.source or '?'}", f"The agent refused a document: {body.reason or ''}"
+    audit_trail.record_agent(tx, server, action, reason, Outcome.REFUSED)
+    publishing.publish_again(tx, request.app.engine, server.id)
+
+
+class UpgradeReport(Body):
+    """``id`` is that of the offer in the agent's document."""
+
+    id: RequiredShortText
+    status: Literal["IN_PROGRESS", "COMPLETE", "FAILED", "ROLLED_BACK"]
+    reason: Annotated[str, Meta(max_length=2000, pattern=NO_NUL)] | None = None
+    #: The digest of the program that sends the report.
+    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
+
+
+@operation(204)
+def record_upgrade(request: RequestContext, tx: Tx, body: UpgradeReport) -> None:
+    """Record the state of the agent's upgrade."""
+    status, upgrades = UpgradeStatus(body.status), request.app.servers.agent_upgrades
+    upgrades.record(tx, request.server, body.id, status, body.reason, sha256=body.sha256)
