@@ -30,9 +30,8 @@ class Rows:
 
 def answer(rows: Rows, **more: Any) -> tuple[bool, list[Any]]:
     """Whether it was sent in pieces, and the list."""
-    app = SimpleNamespace(store=SimpleNamespace(read=nullcontext))
-    call: Any = SimpleNamespace(caller=Caller(), in_thread=in_thread, app=app)
-    reply = pages.reply(call, "rows", rows, first=2, **more)
+    call: Any = SimpleNamespace(caller=Caller(), in_thread=in_thread, read=nullcontext)
+    reply = pages.reply(call, None, "rows", rows, first=2, **more)
     if not hasattr(reply, "chunks"):
         return False, json.loads(reply.content)["rows"]
 

@@ -63,12 +63,12 @@ def test_servers_are_listed_whole_and_in_pages(site, query, whole):
 def test_a_long_list_is_read_in_parts(site, monkeypatch, query):
     reply, parts = pages.reply, []
 
-    def reply_in_parts(request: Any, name: str, read: pages.Read, **options: Any) -> Any:
+    def reply_in_parts(request: Any, tx: Any, name: str, read: pages.Read, **options: Any) -> Any:
         def record(*arguments: Any) -> list[tuple[Any, Any]]:
             parts.append(read(*arguments))
             return parts[-1]
 
-        return reply(request, name, record, **{**options, "first": 2})
+        return reply(request, tx, name, record, **{**options, "first": 2})
 
     monkeypatch.setattr(pages, "reply", reply_in_parts)
     monkeypatch.setattr(pages, "LARGE", 1)

@@ -17,27 +17,21 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from cryptography.fernet import Fernet
-from stoker.http.openapi.routes import ROUTES as OPENAPI
 
-from stoker.http import health
-from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.apis import DESCRIBED
 from stoker.http.cfn.routes import ROUTES as CFN
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.signals import ROUTES as SIGNALS
-from stoker.http.stoker.routes import ROUTES as STOKER
 from stoker.store.postgresql import conninfo
 from support.accounts import Account, create_account
 from support.backends import CLIENT
 from support.server import Served, served_on
 
 GETS = [
-    each
-    for table in (health.ROUTES, OPENAPI, AGENT, HEAT, STOKER, CFN, SIGNALS, IDENTITY, MESSAGING, OBJECTS)
-    for each in table
-    if each.verb == "GET"
+    each for table in (DESCRIBED, CFN, SIGNALS, IDENTITY, MESSAGING, OBJECTS) for each in table if each.verb == "GET"
 ]
 #: Where a hidden parameter, a secret input … has its value from.
 SECRETS = {

@@ -153,7 +153,7 @@ def _runner(handler: Callable[..., Any], verb: str) -> Callable[..., Any]:
     """Return a function that calls the handler in a transaction."""
 
     def read(request: RequestContext, **arguments: Any) -> Any:
-        with request.app.store.read() as tx:
+        with request.read() as tx:
             return handler(request, tx, **arguments)
 
     def write(request: RequestContext, **arguments: Any) -> Any:

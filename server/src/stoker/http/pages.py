@@ -1,7 +1,8 @@
 """
 Lists of unlimited length: read, encoded and sent page by page, so that a long list is never in memory as a whole.
 
-A short list (up to 1 MiB) is an ordinary response. Each page is a separate snapshot: the response may or may not
+A short list (up to 1 MiB) is an ordinary response. The first 1 MiB is read in the handler's transaction, and each
+following page in one of its own: the response may or may not
 include rows that are created while it is sent, as with pages that a client requests.
 """
 
@@ -35,8 +36,7 @@ class _Pages:
     def __init__(
         self, request: RequestContext, read: Read, start: Any, limit: int | None, first: int, fit: Fit | None
     ) -> None:
-        self._only_reads = request.caller.only_reads
-        self._store = request.app.store
+        self._request = request
         self._read = read
         self._fit = fit
         self._position = start
@@ -45,15 +45,19 @@ class _Pages:
         self.over = limit == 0
 
     def next(self) -> bytes:
+        """Return the next entries, separated by commas, in a transaction of its own."""
+        with self._request.read() as tx:
+            return self.read(tx)
+
+    def read(self, tx: Tx) -> bytes:
         """Return the next entries, separated by commas: about ``LARGE`` bytes; empty at the end."""
         parts: list[bytes] = []
         size = 0
         while not self.over and size < LARGE:
             most = self._rows if self._left is None else min(self._rows, self._left)
-            with self._store.read() as tx:
-                if self._fit is not None and most > 1:  # rows after the last page may be much larger than its rows
-                    most = self._fit(tx, self._position, most)
-                rows = self._read(tx, self._position, most)
+            if self._fit is not None and most > 1:  # rows after the last page may be much larger than its rows
+                most = self._fit(tx, self._position, most)
+            rows = self._read(tx, self._position, most)
             entries = [self._encode(value) for _, value in rows]
             parts += entries
             if self._left is not None:
@@ -69,7 +73,7 @@ class _Pages:
     def _encode(self, value: Any) -> bytes:
         """Redact each entry here, because a streamed page does not pass through ``without_credentials``."""
         raw = _encoder.encode(value)
-        return redact_credentials(raw) if self._only_reads else raw
+        return redact_credentials(raw) if self._request.caller.only_reads else raw
 
 
 class _Streamed(Response, frozen=True, kw_only=True):
@@ -81,6 +85,7 @@ class _Streamed(Response, frozen=True, kw_only=True):
 
 def reply(
     request: RequestContext,
+    tx: Tx,
     name: str,
     read: Read,
     *,
@@ -90,13 +95,13 @@ def reply(
     fit: Fit | None = None,
 ) -> Response:
     """
-    Return ``{name: [...]}`` with the rows that ``read`` returns after ``start``, at most ``limit``. Runs on a thread.
+    Return ``{name: [...]}`` with the rows that ``read`` returns after ``start``, at most ``limit``.
 
     ``first`` is the number of rows of the first page; pass a small number if one row may be large. ``fit`` is for lists
     whose rows may be large.
     """
     pages = _Pages(request, read, start, limit, first, fit)
-    start_of_list = b'{"%s":[%s' % (name.encode(), pages.next())
+    start_of_list = b'{"%s":[%s' % (name.encode(), pages.read(tx))
     if pages.over:
         return Response(200, start_of_list + b"]}")
     return _Streamed(status=200, chunks=_chunks(request, pages, start_of_list))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
@@ -95,14 +96,19 @@ class RequestContext:
         assert self.caller.relay is not None, "the route asks for no relay's key"
         return self.caller.relay
 
-    def write(self, do: Callable[[Tx], T]) -> T:
+    def read(self) -> AbstractContextManager[Tx]:
+        """Return a read transaction, for handlers with work that must not run in one."""
+        return self.app.store.read()
+
+    def write(self, do: Callable[[Tx], T], *, background: bool = False) -> T:
         """
         Run ``do`` in a write transaction, which adds the route's action to the audit log, and return its result.
 
-        Raises as ``Store.write``.
+        For handlers with work that must not run in a transaction; others receive theirs (``http.contracts``). Raises as
+        ``Store.write``.
         """
         if not self.route.action:
-            return self.app.store.write(do)
+            return self.app.store.write(do, background=background)
 
         def do_and_record(tx: Tx) -> T:
             audit_trail.describe_path(tx, self)
@@ -110,7 +116,7 @@ class RequestContext:
             audit_trail.record(tx, self)
             return result
 
-        return self.app.store.write(do_and_record)
+        return self.app.store.write(do_and_record, background=background)
 
     async def authorize_again(self) -> None:
         """

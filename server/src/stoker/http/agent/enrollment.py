@@ -63,7 +63,7 @@ def redeem(request: RequestContext, body: EnrollmentRequest) -> Response:
     )
     address = client_address(request.raw, request.app.settings)
     try:
-        redemption = request.app.store.write(lambda tx: _redeem(tx, request, body.token, machine, address))
+        redemption = request.write(lambda tx: _redeem(tx, request, body.token, machine, address))
     except TokenRefused as refusal:
         audit_trail.record_alone(request.app.store, _refusal(refusal, machine, address))
         # The answer is that for an unknown token: it must not tell whether the token was valid once.
@@ -127,7 +127,7 @@ async def poll_approval(request: RequestContext, query: ApprovalQuery) -> Respon
 
 
 def _is_pending(request: RequestContext) -> bool:
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         server = servers.find(tx, request.server)
     return server is not None and server.agent_access is AgentAccess.PENDING_APPROVAL
 

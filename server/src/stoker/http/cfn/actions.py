@@ -60,7 +60,7 @@ def describe_stack_resource(request: RequestContext, params: Params) -> Any:
     """
     ref = _required(params, "StackName")
     name = _required(params, "LogicalResourceId")
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         stack = _find_stack(tx, request.project, ref)
         resource = find_target(tx, stack, name, request.caller.resource)
         if resource is None:
@@ -89,7 +89,7 @@ def describe_stack_resources(request: RequestContext, params: Params) -> Any:
 
     Raises Refused or EntityNotFound.
     """
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         match (params.get("StackName"), params.get("PhysicalResourceId")):
             case (str(name), None):
                 stack = _find_stack(tx, request.project, name)

@@ -59,7 +59,7 @@ def _plain_poll(request: RequestContext) -> Mapping[str, str] | None:
 def _load(request: RequestContext, params: Mapping[str, str], resource_id: str) -> Document | None:
     """Read and cache the response. Return None if the request names another resource, or the resource is suspended."""
     epoch = request.app.documents.epoch
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         resource = resources.find(tx, resource_id)
         stack = stacks.find(tx, resource.stack_id) if resource else None
         if resource is None or stack is None or not resource.physical_id or not _is_named(resource, stack, params):

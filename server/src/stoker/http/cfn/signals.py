@@ -63,7 +63,7 @@ def _take(request: RequestContext, details: dict[str, Any]) -> str:
         return resource.name
 
     with log_unknown(None, params.get("Run")):
-        return request.app.store.write(do)
+        return request.write(do)
 
 
 def _details(request: RequestContext) -> dict[str, Any]:

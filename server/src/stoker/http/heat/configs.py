@@ -97,19 +97,18 @@ class ConfigQuery(Query):
 
 
 @operation(200, {"software_configs": list[ConfigSummary]})
-def index(request: RequestContext, query: ConfigQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: ConfigQuery) -> Response:
     """List the project's configs, newest first."""
     if query.global_tenant:
         raise Forbidden("You are not authorized to complete this action.")
     start = None
     if query.marker:  # an unknown marker is ignored, as in Heat
-        with request.app.store.read() as tx:
-            start = configs.position(tx, query.marker, request.project)
+        start = configs.position(tx, query.marker, request.project)
 
     def read(tx: Tx, before: int | None, most: int) -> list[tuple[int, Any]]:
         return list(configs.page(tx, request.project, before=before, limit=most, with_derived=query.derived))
 
-    return pages.reply(request, "software_configs", read, first=1000, start=start, limit=query.limit)
+    return pages.reply(request, tx, "software_configs", read, first=1000, start=start, limit=query.limit)
 
 
 @operation(

@@ -132,12 +132,11 @@ class DeletionQuery(Query):
 
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
-def index(request: RequestContext, query: DeploymentQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
     """List the project's deployments, oldest first, optionally of one server."""
     start = None
     if query.marker:  # an unknown marker is ignored, as in the list of configs
-        with request.app.store.read() as tx:
-            start = deployments.position(tx, query.marker, request.project)
+        start = deployments.position(tx, query.marker, request.project)
 
     def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
         page = deployments.page(tx, request.project, query.server_id, after=after, limit=most)
@@ -150,7 +149,7 @@ def index(request: RequestContext, query: DeploymentQuery) -> Response:
     def fit(tx: Tx, after: int | None, most: int) -> int:
         return deployments.count_fitting(tx, request.project, query.server_id, after=after, limit=most, size=LARGE)
 
-    return pages.reply(request, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
+    return pages.reply(request, tx, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
 
 
 @operation(200, {"metadata": list[SoftwareConfig]})

@@ -82,7 +82,7 @@ class PreviewQuery(Query):
 def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
     name, resolved = _prepare_new(request, body, every_member=True)
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         stack, prechecks = _plan_new(tx, request, body, name, resolved)
         missing = prechecks.list_missing_programs()
         planner = Planner(tx, request.app.engine, stack.project_id)
@@ -113,7 +113,7 @@ def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
         stack, _ = _plan_new(tx, request, body, name, resolved)
         return _start_previews(tx, request, stack, resolved, exists=False)
 
-    answer = ServerPreviewsAnswer(server_previews=request.app.store.write(do))
+    answer = ServerPreviewsAnswer(server_previews=request.write(do))
     return Response(201, answer, warnings.headers(resolved.warnings))
 
 
@@ -197,7 +197,7 @@ def change(request: RequestContext, body: StackPatch, query: PreviewQuery) -> Re
 
 def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, query: PreviewQuery) -> Response:
     engine = request.app.engine
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
         missing = operations.refuse_update_deployments(tx, engine, current, resolved).list_missing_programs()
@@ -215,7 +215,7 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
         resource_changes=ResourceChanges(**listed), planned_runs=[fill(PlannedRun, run) for run in runs]
     )
     if query.on_servers:
-        answer.server_previews = request.app.store.write(
+        answer.server_previews = request.write(
             lambda tx: _start_previews(tx, request, stacks.get(tx, stack.id), resolved)
         )
     return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))

@@ -135,7 +135,7 @@ async def metadata(request: RequestContext) -> Response:
 
 def _metadata(request: RequestContext, form: str) -> Response:
     epoch = request.app.documents.epoch
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         stack, resource = _authorized_stack(tx, request)
         revision = documents.revision(tx, resource.physical_id or resource.id)
         server_id = resource.physical_id if request.caller.resource else None
@@ -228,7 +228,8 @@ def _live_deployments(tx: Tx, request: RequestContext, matches: Iterable[Resourc
     absent = {
         server.id: f"{WAITING}: {server.name} is {status}"
         for server in servers.find_several(tx, waiting).values()
-        if (status := server.status(tx.now, request.app.settings.offline_after)) != "ONLINE"
+        if server.project_id == request.project  # a policy may admit deployments of other projects
+        and (status := server.status(tx.now, request.app.settings.offline_after)) != "ONLINE"
     }
     return {
         id: LiveDeployment(absent.get(server_id, reason) if reason == WAITING else reason, last)

@@ -100,7 +100,7 @@ ROUTES = [
     Route("PUT", _STACK + "/preview", WRITE, previews.replace_it, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("PATCH", _STACK + "/preview", WRITE, previews.change, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("POST", _STACK + "/actions", WRITE, actions.act),
-    Route("DELETE", _STACK + "/abandon", WRITE, stacks.abandon),
+    Route("DELETE", _STACK + "/abandon", WRITE, stacks.abandon, action="abandon stack"),
     Route("GET", _STACK + "/export", WRITE, stacks.export),
     Route("POST", _STACK + "/snapshots", WRITE, snapshots.create, action="create snapshot"),
     Route("GET", _STACK + "/snapshots", READ, snapshots.index),

@@ -101,19 +101,16 @@ def retry(
 
 
 @operation(200, {"status": str | None}, body_optional=True)
-def signal(request: RequestContext, body: dict[str, Any], query: SignalQuery) -> dict[str, Any]:
+def signal(request: RequestContext, tx: Tx, body: dict[str, Any], query: SignalQuery) -> dict[str, Any]:
     """
     Apply a signal from a project member, the server's agent, or a client with the signal URL.
 
     The body contains deploy_stdout, deploy_stderr, deploy_status_code and the config's outputs.
     """
-
-    def do(tx: Tx) -> str | None:
-        deployment = _find_signal_target(tx, request)
-        return signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
-
     with log_unknown(request.path["deployment_id"], query.run):
-        return {"status": request.app.store.write(do)}
+        deployment = _find_signal_target(tx, request)
+        status = signals.deliver(tx, request.app.engine, deployment, body, number=query.run, has_event=True)
+    return {"status": status}
 
 
 def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:

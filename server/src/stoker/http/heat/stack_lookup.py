@@ -68,7 +68,7 @@ def redirect(request: RequestContext) -> Response:
     """
     # The user of a resource is redirected only to the stack of that resource.
     named = request.path["stack_name"]
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         target = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
         own = resources.find(tx, request.caller.resource) if request.caller.resource is not None else None
     if target is None or (request.caller.resource is not None and (own is None or own.stack_id != target.id)):

@@ -199,7 +199,7 @@ def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, Resolve
 
 def find_stack(request: RequestContext) -> tuple[Stack, Source]:
     """Return the stack of the path and its template. Raises EntityNotFound, or NotSupported for a nested stack."""
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
         stack_lookup.refuse_nested(stack)
         return stack, stacks.source(tx, stack.id)
@@ -212,7 +212,7 @@ def _with_entries(request: RequestContext, stack_request: StackRequest) -> Stack
         text = shipped.find_entry(name, version)
         if text is not None:
             return text
-        with request.app.store.read() as tx:
+        with request.read() as tx:
             artifact = artifacts.find(tx, ArtifactKind.ENTRY, request.project, name, version)
             return None if artifact is None else artifacts.content(tx, artifact.id).decode()
 

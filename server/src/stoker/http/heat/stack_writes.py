@@ -61,7 +61,7 @@ def delete(request: RequestContext, stack: Stack) -> Stack:
 
     If Stoker may not act for the stack's owner any more, it acts for the caller.
     """
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         is_large = resources.are_many(tx, stack.id, operations.LARGE)
         is_delegated = _acts_for_owner(tx, request.app, stack)
     return _write(
@@ -114,7 +114,7 @@ def _write(
 
     The stack gets a delegation of the caller if it needs one.
     """
-    app, delegations = request.app, request.app.provider.delegations
+    delegations = request.app.provider.delegations
     delegation = None
 
     def do(tx: Tx) -> Stack:
@@ -126,7 +126,7 @@ def _write(
     if delegations is not None and is_delegated:
         delegation = delegations.delegate(request.token, request.project, stack_id)
     if delegations is None or delegation is None:
-        return app.store.write(do, background=is_large)
+        return request.write(do, background=is_large)
     confirm, new = delegations.confirm, delegation
 
     def with_delegation(tx: Tx) -> Stack:
@@ -134,7 +134,7 @@ def _write(
         return do(tx)
 
     try:
-        return app.store.write(with_delegation, background=is_large)
+        return request.write(with_delegation, background=is_large)
     except Exception:
         delegations.discard(new)
         raise

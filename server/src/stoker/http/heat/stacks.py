@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from stoker.http import audit_trail
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
 from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, template_types, warnings
@@ -162,7 +161,7 @@ def change(request: RequestContext, body: StackPatch) -> Any:
 @operation(204, errors=(409,), headers=(OPERATION,))
 def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
     return Response(204, headers=stack_lookup.operation_header(stack_writes.delete(request, stack)))
@@ -175,21 +174,15 @@ def export(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 @operation(200, ExportedStack, errors=(409,))
-def abandon(request: RequestContext) -> Any:
+def abandon(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """
     Delete the stack, but keep the objects that its resources represent.
 
     Returns the data with which a stack can adopt these objects. Raises ActionInProgress.
     """
-    with request.app.store.read() as tx:
-        stack = stack_lookup.stack(tx, request, live=True)
+    stack = stack_lookup.stack(tx, request, live=True)
     stack_lookup.refuse_nested(stack)
-
-    def do(tx: Tx) -> dict[str, Any]:
-        audit_trail.record(tx, request, "abandon stack")
-        return stack_export.abandon(tx, request.app.engine, stack.id)
-
-    return request.app.store.write(do)
+    return stack_export.abandon(tx, request.app.engine, stack.id)
 
 
 @operation(200, dict[str, Any])

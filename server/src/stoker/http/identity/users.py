@@ -100,7 +100,7 @@ def change(request: RequestContext, body: UserUpdateBody) -> dict[str, Any]:
 def change_password(request: RequestContext, body: PasswordChangeBody) -> Response:
     """Change a user's own password. Requires the old password; all tokens of the user end."""
     _check_length(body.user.password)
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         user = administration.user(tx, request.path["user_id"])
     address, old = client_address(request.raw, request.app.settings), body.user.original_password
     if not request.app.identity.is_password(user.id, old, user.password_hash, address):

@@ -143,7 +143,7 @@ def _read_line(request: RequestContext, keys: Mapping[str, str]) -> Changes:
     unknown = {server_id: key for server_id, key in keys.items() if service.get_cached(key) is None}
     results = service.authenticate_all([KeyRequest(key, f"relay {request.relay}") for key in unknown.values()])
     refused = {id for id, result in zip(unknown, results, strict=True) if isinstance(result, StokerError)}
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         heads = documents.agent_heads(tx, keys.keys() - refused)
     revisions = {id: heads.get(id, (0, False))[0] for id in keys if id not in refused}
     return Changes(revisions=revisions, refused=sorted(refused))

@@ -72,7 +72,7 @@ def create(request: RequestContext, tx: Tx, body: UpgradeRequest) -> dict[str, A
 
 
 @operation(200, {"agent_upgrades": list[ShownAgentUpgrade]})
-def index(request: RequestContext, query: UpgradeQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: UpgradeQuery) -> Response:
     """List the last upgrade of each server's agent, sorted by the servers' ids."""
 
     def read(tx: Tx, after: str | None, most: int) -> list[tuple[str, ShownAgentUpgrade]]:
@@ -80,7 +80,7 @@ def index(request: RequestContext, query: UpgradeQuery) -> Response:
         by_id = servers.find_several(tx, [upgrade.server_id for upgrade in upgrades])
         return [(shown.server_id, shown) for shown in _serialize(upgrades, by_id)]
 
-    return pages.reply(request, "agent_upgrades", read, first=1000, start=query.marker, limit=query.limit)
+    return pages.reply(request, tx, "agent_upgrades", read, first=1000, start=query.marker, limit=query.limit)
 
 
 @operation(204, errors=(409,))

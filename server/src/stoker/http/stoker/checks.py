@@ -89,17 +89,16 @@ def create(request: RequestContext, tx: Tx, body: NewCheck) -> dict[str, Any]:
 
 
 @operation(200, {"checks": list[ShownCheck]}, errors=(409,))
-def index(request: RequestContext, query: CheckQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: CheckQuery) -> Response:
     """List checks, without their differences, in the order of their deployments."""
     server_ids, root_id, start = None, None, None
-    with request.app.store.read() as tx:
-        if query.server is not None or query.selector is not None:
-            named = None if query.server is None else [query.server]
-            server_ids = _server_ids(tx, request, named, query.selector)
-        if query.stack is not None:
-            root_id = find_stack(tx, request.project, query.stack).root_id
-        if query.marker:  # an unknown marker is ignored, as in the list of deployments
-            start = deployments.position(tx, query.marker, request.project)
+    if query.server is not None or query.selector is not None:
+        named = None if query.server is None else [query.server]
+        server_ids = _server_ids(tx, request, named, query.selector)
+    if query.stack is not None:
+        root_id = find_stack(tx, request.project, query.stack).root_id
+    if query.marker:  # an unknown marker is ignored, as in the list of deployments
+        start = deployments.position(tx, query.marker, request.project)
 
     def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
         rows = checks.list_all(
@@ -114,7 +113,7 @@ def index(request: RequestContext, query: CheckQuery) -> Response:
         )
         return [(row.position, shown) for row, shown in zip(rows, _serialize(tx, request, rows), strict=True)]
 
-    return pages.reply(request, "checks", read, first=100, start=start, limit=query.limit)
+    return pages.reply(request, tx, "checks", read, first=100, start=start, limit=query.limit)
 
 
 @operation(200, {"check": ShownCheck})

@@ -124,7 +124,7 @@ class _LogReader:
 
 
 def _read(request: RequestContext, after: int) -> DeploymentLogs:
-    with request.app.store.read() as tx:
+    with request.read() as tx:
         deployment, page, run = _load_page(tx, request.path["deployment_id"], request.project, after)
         progress = _progress(run, tx.now)
     return DeploymentLogs(

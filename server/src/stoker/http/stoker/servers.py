@@ -169,7 +169,7 @@ class ServerQuery(Query):
 
 
 @operation(200, {"servers": list[ShownServer]})
-def index(request: RequestContext, query: ServerQuery) -> Response:
+def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
     """
     List the project's servers, or those that the names and the selectors of the query select, oldest first.
 
@@ -179,8 +179,7 @@ def index(request: RequestContext, query: ServerQuery) -> Response:
     selector = selectors.join(parts) if parts else None
     start = None
     if query.marker:  # an unknown marker is ignored, as in the list of configs
-        with request.app.store.read() as tx:
-            start = server_lists.position(tx, request.project, query.marker)
+        start = server_lists.position(tx, request.project, query.marker)
 
     def read(tx: Tx, after: server_lists.Position | None, most: int) -> list[tuple[server_lists.Position, ShownServer]]:
         named = server_lists.find_named(tx, request.project, query.name) if query.name else None
@@ -198,7 +197,7 @@ def index(request: RequestContext, query: ServerQuery) -> Response:
             for position, server in page
         ]
 
-    return pages.reply(request, "servers", read, first=1000, start=start, limit=query.limit)
+    return pages.reply(request, tx, "servers", read, first=1000, start=start, limit=query.limit)
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
