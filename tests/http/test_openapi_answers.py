@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from stoker.http.apis import DESCRIBED
-from stoker.http.openapi import parameters, path_of
+from stoker.http.openapi import _PATH_PARAMETERS, path_of
 from support.described_api import Described
 from support.openapi import openapi_document
 from support.search import sample
@@ -471,7 +471,7 @@ def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, 
     stack = made.body["stack"]["id"] if made.status == 201 else "none"
     config = of_http.heat("POST", "/software_configs", {}).body["software_config"]["id"]
     deployed = of_http.heat("POST", "/software_deployments", {"config_id": config, "server_id": "s"})
-    names = dict.fromkeys(parameters.PATH, "x") | {
+    names = dict.fromkeys(_PATH_PARAMETERS, "x") | {
         "project": stoker.project,
         "stack_name": "oddly",
         "stack_id": stack,
@@ -505,7 +505,7 @@ ODD_WORDS = [
 def test_an_odd_value_in_any_query_is_refused_or_answered_as_described(of_http, row):
     template = {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}
     made = of_http.heat("POST", "/stacks", {"stack_name": "asked", "template": template})
-    names = dict.fromkeys(parameters.PATH, "x") | {
+    names = dict.fromkeys(_PATH_PARAMETERS, "x") | {
         "project": of_http.stoker.project,
         "stack_name": "asked",
         "stack_id": made.body["stack"]["id"],

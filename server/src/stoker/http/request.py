@@ -195,7 +195,7 @@ class Bodies:
 
     def __init__(self) -> None:
         self._total = 0
-        self._held: dict[str, int] = {}
+        self._bytes: dict[str, int] = {}
 
     async def read(self, request: Request, route: Route, client: Client, app: App) -> bytes:
         """
@@ -227,18 +227,18 @@ class Bodies:
     def release(self, client: Client, size: int) -> None:
         """Undo the reservation of a body of ``size`` bytes, after its request was answered."""
         self._total -= size
-        held = self._held.get(client.key, 0) - size
-        if held:
-            self._held[client.key] = held
+        usage = self._bytes.get(client.key, 0) - size
+        if usage:
+            self._bytes[client.key] = usage
         else:
-            self._held.pop(client.key, None)
+            self._bytes.pop(client.key, None)
 
     def _add(self, client: Client, more: int, size: int) -> None:
         """Reserve ``more`` bytes for a body that has ``size`` now. The only body of a client is never refused."""
         self._total += more
-        held = self._held[client.key] = self._held.get(client.key, 0) + more
+        usage = self._bytes[client.key] = self._held.get(client.key, 0) + more
         share = _KNOWN_BYTES if client.is_known else _UNKNOWN_BYTES
-        if held > size and (held > share or self._total > _BYTES):
+        if usage > size and (usage > share or self._total > _BYTES):
             raise TooManyRequests("Too many large requests at a time: try again in a moment", retry_after=2)
 
 

@@ -17,9 +17,9 @@ from stoker.model.audit import Outcome
 from stoker.model.errors import Unauthorized
 from stoker.model.facts import CUSTOM, LABELS
 from stoker.servers import facts as server_facts
-from stoker.types import publishing
 from stoker.store import servers
 from stoker.store.tx import Tx
+from stoker.types import publishing
 
 _Names = Annotated[list[Name], Meta(max_length=256)]
 
