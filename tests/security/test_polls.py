@@ -64,4 +64,4 @@ def test_an_impossible_server_id_is_refused(reader):
     for path in (f"/software_deployments/metadata/{long}", f"/software_deployments?server_id={long}"):
         answer = reader.heat("GET", path)
         assert answer.status == 400
-        assert "length <= 36" in answer.body["error"]["message"]
+        assert "at most 36 characters" in answer.body["error"]["message"]

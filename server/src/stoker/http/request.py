@@ -236,7 +236,7 @@ class Bodies:
     def _add(self, client: Client, more: int, size: int) -> None:
         """Reserve ``more`` bytes for a body that has ``size`` now. The only body of a client is never refused."""
         self._total += more
-        usage = self._bytes[client.key] = self._held.get(client.key, 0) + more
+        usage = self._bytes[client.key] = self._bytes.get(client.key, 0) + more
         share = _KNOWN_BYTES if client.is_known else _UNKNOWN_BYTES
         if usage > size and (usage > share or self._total > _BYTES):
             raise TooManyRequests("Too many large requests at a time: try again in a moment", retry_after=2)
