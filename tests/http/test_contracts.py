@@ -23,11 +23,10 @@ class Page(Query):
 
 
 def request(body: Any = None, query: str = "") -> Any:
-    store = SimpleNamespace(read=lambda: nullcontext("read"), write=lambda do: do("write"))
     raw = json.dumps(body).encode()
     return SimpleNamespace(
-        app=SimpleNamespace(store=store),
-        write=store.write,
+        read=lambda: nullcontext("read"),
+        write=lambda do: do("write"),
         body=raw,
         raw=SimpleNamespace(scope={"query_string": query.encode()}),
     )

@@ -9,10 +9,10 @@ from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, fill
-from stoker.http.heat import serializers, stack_lookup, stack_requests, template_types, warnings
-from stoker.http.heat.constraints import open_constraints
-from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement
+from stoker.http.heat import serializers, stack_lookup, stack_requests, warnings
+from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import (
+    TEMPLATE_EXAMPLE,
     NewResource,
     PreviewedStack,
     ResourceChange,
@@ -77,7 +77,7 @@ class PreviewQuery(Query):
     200,
     {"stack": PreviewedStack, "planned_runs": list[PlannedRun]},
     errors=(409,),
-    example={"stack_name": "previewed", "template": template_types.EXAMPLE, "parameters": {"length": 8}},
+    example={"stack_name": "previewed", "template": TEMPLATE_EXAMPLE, "parameters": {"length": 8}},
 )
 def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
@@ -103,7 +103,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     201,
     ServerPreviewsAnswer,
     errors=(409,),
-    example={"stack_name": "previewed", "template": template_types.EXAMPLE, "parameters": {"length": 8}},
+    example={"stack_name": "previewed", "template": TEMPLATE_EXAMPLE, "parameters": {"length": 8}},
 )
 def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
     """Start triggers that show what the deployments of a new stack would change on servers that exist already."""

@@ -10,14 +10,13 @@ from uuid import uuid4
 import msgspec
 from msgspec import Meta
 
+from stoker.backends.provider import Constraints
 from stoker.catalog import shipped
 from stoker.hot.bounds import MAX_ENVIRONMENT, MAX_TEMPLATE
 from stoker.http.contracts import BODY, convert
 from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
 from stoker.http.heat import stack_lookup
-from stoker.http.heat.constraints import open_constraints
-from stoker.http.heat.stack_types import ExportedStack
-from stoker.http.heat.template_types import Environment, EnvironmentFiles, Files, ParameterValues, Template
+from stoker.http.heat.stack_types import Environment, EnvironmentFiles, ExportedStack, Files, ParameterValues, Template
 from stoker.http.request import RequestContext
 from stoker.json_body import Part, decode, decode_texts, json_size, split
 from stoker.model.artifact import ArtifactKind
@@ -226,3 +225,13 @@ def _prepare(request: RequestContext, body: StackBody, identity: Identity) -> Re
 
 def _identity(stack: Stack) -> Identity:
     return Identity(stack.id, stack.name, stack.project_id)
+
+
+def open_constraints(request: RequestContext) -> Constraints | None:
+    """
+    Return the checks of one request; None without a provider. Must not be used in a transaction.
+
+    Without a login of the site, values are looked up as the user of the request.
+    """
+    open_checks = request.app.provider.open_constraints
+    return open_checks(request.token, request.project) if open_checks is not None else None

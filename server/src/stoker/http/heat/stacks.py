@@ -8,12 +8,11 @@ from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
-from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, template_types, warnings
-from stoker.http.heat.constraints import open_constraints
+from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, warnings
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_lookup import OPERATION
-from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement
-from stoker.http.heat.stack_types import ExportedStack
+from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement, open_constraints
+from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE, ExportedStack
 from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import adoption, outputs
@@ -25,8 +24,8 @@ from stoker.store import stack_lists, stacks
 from stoker.store.stack_lists import Filter
 from stoker.store.tx import Tx
 
-_EXAMPLE = {"stack_name": "example", "template": template_types.EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
-UPDATE_EXAMPLE = {"template": template_types.EXAMPLE, "parameters": {"length": 9}, "tags": "a,b"}
+_EXAMPLE = {"stack_name": "example", "template": TEMPLATE_EXAMPLE, "parameters": {"length": 8}, "tags": "a,b"}
+UPDATE_EXAMPLE = {"template": TEMPLATE_EXAMPLE, "parameters": {"length": 9}, "tags": "a,b"}
 #: Filters of ``StackQuery``, with the columns that they filter.
 _COLUMNS = {
     "id": "id",

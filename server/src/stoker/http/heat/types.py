@@ -12,9 +12,9 @@ from stoker.hot import syntaxes
 from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
-from stoker.http.heat import template_types, warnings
-from stoker.http.heat.constraints import open_constraints
-from stoker.http.heat.stack_requests import ValidationBody
+from stoker.http.heat import warnings
+from stoker.http.heat.stack_requests import ValidationBody, open_constraints
+from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType
@@ -240,7 +240,7 @@ def _version(name: str) -> str:
     return version
 
 
-@operation(200, ValidatedTemplate, example={"template": template_types.EXAMPLE})
+@operation(200, ValidatedTemplate, example={"template": TEMPLATE_EXAMPLE})
 def validate(request: RequestContext, body: ValidationBody, query: ValidationQuery) -> Response:
     """Validate a template and describe its parameters. Raises Invalid."""
     shown = describe_template(
