@@ -17,8 +17,8 @@ from msgspec import Meta, Struct, UnsetType
 from stoker.model.server import LONGEST_ID
 from stoker.store.rows import heat_time
 from stoker.typed_values import NO_NUL as NO_NUL  # noqa: PLC0414  # for importers, beside the strings below
-from stoker.typed_values import RequiredName as RequiredName  # noqa: PLC0414
-from stoker.typed_values import RequiredShortText as RequiredShortText  # noqa: PLC0414
+from stoker.typed_values import RequiredName as RequiredName  # noqa: PLC0414  # as above
+from stoker.typed_values import RequiredShortText as RequiredShortText  # noqa: PLC0414  # as above
 
 T = TypeVar("T", bound=Struct)
 Schema = Mapping[str, Any]
