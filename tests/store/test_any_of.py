@@ -21,14 +21,14 @@ QUERIES = {
     "agent_upgrades.find_of_servers": agent_upgrades._ALL_OF_SERVERS,
     "servers.summarize_facts": servers._SUMMARIES_OF_SEVERAL,
     "agent_upgrades.of_servers": agent_upgrades._OF_SERVERS,
-    "configs.preload": configs._SEVERAL,
-    "deployments.lock_all": deployments._LOCK_ALL,
+    "configs.prime": configs._SEVERAL,
+    "deployments.prime": deployments._SEVERAL.for_update,
     "deployments.find_owners": deployments._OWNERS,
     "deployments.to_run_on": deployments._TO_RUN,
     "documents.agent_heads": documents._AGENT_HEADS,
-    "server_policies.preload": server_policies._STAYING_ALL,
-    "servers.preload": servers._SEVERAL,
-    "targets.preload": targets._OF_DEPLOYMENTS,
+    "server_policies.prime": server_policies._STAYING_ALL,
+    "servers.prime": servers._SEVERAL,
+    "targets.prime": targets._OF_DEPLOYMENTS,
 }
 
 

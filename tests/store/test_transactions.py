@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from stoker.model.errors import Invalid, RequestLimitExceeded, Unavailable
-from stoker.store import documents, limits
+from stoker.store import documents
 from stoker.store import sqlite as sqlite_doors
 from stoker.store.faults import UniqueViolation
 from stoker.store.notifier import server_topic
 from stoker.store.open import Store
 from stoker.store.sql import insert, sql
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, check_limit
 from support import databases, query
 from support.notifications import Notified
 
@@ -597,7 +597,7 @@ def test_deferred_writes_keep_their_order(store):
 def test_concurrent_transactions_do_not_exceed_a_limit_together(store):
     def create(id: str) -> Callable[[], None]:
         def do(tx: Tx) -> None:
-            limits.check_limit(tx, "projects", "owner", 3, lambda: query.count(tx, "projects"))
+            check_limit(tx, "projects", "owner", 3, lambda: query.count(tx, "projects"))
             if store.dialect == "postgresql":
                 query.scalar(tx, "SELECT pg_sleep(0.05)")
             add(tx, id)

@@ -23,7 +23,7 @@ from stoker.model.deployment import OWN_CHANNEL
 from stoker.store import agent_upgrades, checks, deployments, documents, rows, servers
 from stoker.store.checks import ToCheck
 from stoker.store.deployments import ToRun
-from stoker.store.notifier import ALL
+from stoker.store.notifier import ALL, SERVERS
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -103,7 +103,7 @@ class Documents:
         self._notified_revisions: OrderedDict[str, int] = OrderedDict()
         #: Resource id → id of the server that the resource represents. The pair never changes.
         self._servers: LruCache[str, str] = LruCache(_RESOURCES)
-        store.notifier.subscribe(self._on_notification)
+        store.notifier.subscribe(self._on_notification, SERVERS)
 
     def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
         """Return the cached document of the server's own agent, or None. See ``load_agent``."""
@@ -227,7 +227,7 @@ class Documents:
         return document
 
     def _drop(self, server_id: str) -> None:
-        forms = self._kept.pop(server_id, {})
+        forms = self._kept.pop(server_id)
         self._bytes -= sum(_size(server_id, form, document) for form, document in forms.items())
 
     def _on_notification(self, topic: str, revision: int) -> None:
@@ -236,9 +236,10 @@ class Documents:
                 self._epoch += 1
                 self._kept.clear()
                 self._bytes = 0
-            elif topic.startswith("s/"):
-                server_id = topic[2:]
-                self._drop(server_id)
+            else:
+                server_id = topic.partition("/")[2]
+                if server_id in self._kept:
+                    self._drop(server_id)
                 self._notified_revisions[server_id] = max(revision, self._notified_revisions.get(server_id, 0))
                 self._notified_revisions.move_to_end(server_id)
                 if len(self._notified_revisions) > 100_000:

@@ -37,14 +37,12 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
     """
     tx.is_signal = True
     owners = deployments.find_owners(tx, [(report.server_id, report.config_id) for report in reports])
-    locked = _lock(tx, list(owners.values()))
+    _lock(tx, list(owners.values()))
     results: list[str | EntityNotFound | None] = []
     for report in reports:
         owner = owners.get((report.server_id, report.config_id))
         tx.secrets = tx.new_secrets()
-        # A second report on the run finds what the first one has left.
-        decode = locked.pop(owner.id, None) if owner else None
-        deployment = decode() if decode else deployments.find(tx, owner.id) if owner else None
+        deployment = deployments.find(tx, owner.id) if owner else None
         if deployment is None:
             results.append(EntityNotFound.of("Run", report.config_id))
         elif deployment.config_id != report.config_id:
@@ -55,16 +53,13 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
     return results
 
 
-def _lock(tx: Tx, owners: Sequence[RunOwner]) -> deployments.Locked:
+def _lock(tx: Tx, owners: Sequence[RunOwner]) -> None:
     """Lock stacks, triggers and deployments, in this order, and read what the reports need."""
     for root_id in sorted({owner.root_id for owner in owners if owner.root_id is not None}):
         stacks.find(tx, root_id, for_update=True)
     triggers.share_locks(tx, {owner.trigger_id for owner in owners if owner.trigger_id is not None})
-    if not owners:
-        return {}
-    locked = deployments.lock_all(tx, [owner.id for owner in owners])
-    configs.preload(tx, [owner.config_id for owner in owners])
+    deployments.prime(tx, [owner.id for owner in owners], for_update=True)
+    configs.prime(tx, [owner.config_id for owner in owners])
     triggered = [owner.id for owner in owners if owner.trigger_id is not None]
     if triggered:
-        targets.preload(tx, triggered)
-    return locked
+        targets.prime(tx, triggered)

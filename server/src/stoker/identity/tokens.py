@@ -18,7 +18,7 @@ from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal, Project, Token
 from stoker.store import application_credentials, identity, tokens
-from stoker.store.notifier import ALL, TOKENS_TOPIC
+from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -63,7 +63,7 @@ class Tokens:
         self._store = store
         self._life = timedelta(hours=hours)
         self._seen: LruCache[str, Principal] = LruCache(_REMEMBERED)
-        store.notifier.subscribe(self._on_notification)
+        store.notifier.subscribe(lambda _topic, _number: self._seen.clear(), TOKENS_TOPIC)
 
     def issue(self, tx: Tx, request: TokenRequest) -> Issued:
         """Issue a token. Raises Unauthorized if the parent token has been revoked."""
@@ -130,10 +130,6 @@ class Tokens:
             tx.notify(TOKENS_TOPIC)
 
         self._store.write(do)
-
-    def _on_notification(self, topic: str, _: int) -> None:
-        if topic in (TOKENS_TOPIC, ALL):
-            self._seen.clear()
 
 
 def _resolve(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:

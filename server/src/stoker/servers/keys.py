@@ -35,9 +35,13 @@ _LONGEST_ID = 64
 _WRONG = "This key is not valid, or has been revoked."
 
 
+#: The kind of topics of servers' keys.
+_TOPICS = "k"
+
+
 def key_topic(server_id: str) -> str:
     """Return the topic that is notified when the server's keys change or the server is deleted."""
-    return f"k/{server_id}"
+    return f"{_TOPICS}/{server_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +73,7 @@ class Keys:
         self._notified = 0
         #: The current minute, and the servers whose refused keys were logged in it.
         self._refusals: tuple[int, set[str]] = 0, set()
-        store.notifier.subscribe(self._on_notification)
+        store.notifier.subscribe(self._on_notification, _TOPICS)
 
     def issue(self, tx: Tx, server_id: str) -> str:
         """
@@ -123,7 +127,7 @@ class Keys:
         notified = self._notified
         ids = {request.server_id for request in requests if "\0" not in request.server_id}
         with self._store.read() as tx:
-            servers.preload(tx, ids)
+            servers.prime(tx, ids)
             by_id = {id: servers.find(tx, id) for id in ids}
         results: list[str | BaseException] = []
         for request in requests:
@@ -165,12 +169,11 @@ class Keys:
 
     def _on_notification(self, topic: str, _: int) -> None:
         with self._lock:
+            self._notified += 1
             if topic == ALL:
-                self._notified += 1
                 self._valid.clear()
-            elif topic.startswith("k/"):
-                self._notified += 1
-                self._valid.drop(topic[2:])
+            else:
+                self._valid.drop(topic.partition("/")[2])
 
 
 def _bytes(key: str) -> bytes:

@@ -28,9 +28,13 @@ _REMEMBERED = 10_000
 _VERSION = re.compile(r"stoker-relay/([\w.+-]{1,64})")
 
 
+#: The kind of topics of relays.
+_TOPICS = "relay"
+
+
 def relay_topic(relay_id: str) -> str:
     """Return the topic that is notified when the relay is deleted."""
-    return f"relay/{relay_id}"
+    return f"{_TOPICS}/{relay_id}"
 
 
 def create(
@@ -77,7 +81,7 @@ class Relays:
         self._seen: LruCache[str, float] = LruCache(_REMEMBERED)
         #: Number of notifications. A key that was read before a notification must not be cached after it.
         self._notified = 0
-        store.notifier.subscribe(self._on_notification)
+        store.notifier.subscribe(self._on_notification, _TOPICS)
 
     def get_cached(self, key: str) -> str | None:
         """Return the relay's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
@@ -111,12 +115,11 @@ class Relays:
 
     def _on_notification(self, topic: str, _: int) -> None:
         with self._lock:
+            self._notified += 1
             if topic == ALL:
-                self._notified += 1
                 self._valid.clear()
-            elif topic.startswith("relay/"):
-                self._notified += 1
-                self._valid.drop(topic.removeprefix("relay/"))
+            else:
+                self._valid.drop(topic.partition("/")[2])
 
 
 def _hash(key: str) -> str:

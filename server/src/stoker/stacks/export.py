@@ -69,7 +69,7 @@ def redacted_environment(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]
     hidden = set(stack.parameters.get("hidden", ()))
     parameters = {**shown.get("parameters", {}), **source.supplied}
     if defaults := shown.get("parameter_defaults"):
-        tree = [stack, *stacks.prefetch(tx, stack.root_id)]
+        tree = [stack, *stacks.prime(tx, stack.root_id)]
         names = {name for member in tree for name in member.parameters.get("values", ())}
         hidden |= {name for member in tree for name in member.parameters.get("hidden", ())}
         shown["parameter_defaults"] = tx.secrets.redact(_without(defaults, hidden | (defaults.keys() - names)))
@@ -78,7 +78,7 @@ def redacted_environment(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]
 
 def visible_files(tx: Tx, stack: Stack) -> dict[str, str]:
     """Return the files of the whole tree, which belong to the root. Nested stacks have no files of their own."""
-    stacks.prefetch(tx, stack.root_id)  # adds the hidden values of the whole tree to the transaction, for redaction
+    stacks.prime(tx, stack.root_id)  # adds the hidden values of the whole tree to the transaction, for redaction
     redacted: dict[str, str] = tx.secrets.redact(stacks.source(tx, stack.root_id).files)
     return redacted
 

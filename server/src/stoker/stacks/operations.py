@@ -22,8 +22,9 @@ from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.prechecks import Prechecks, may_represent_servers, plan_deployments
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
-from stoker.store import limits, resources, stacks
+from stoker.store import resources, stacks
 from stoker.store.tx import Tx
+from stoker.store.tx import check_limit as limit_rows
 
 #: Number of resources above which a stack's operations are written in the background, so that other writes need not
 #: wait for them.
@@ -106,7 +107,7 @@ def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: Re
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
     """Raise RequestLimitExceeded if the project may not have another stack."""
     limit = engine.limits.stacks_per_project
-    limits.check_limit(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
+    limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
 
 
 def new_stack(

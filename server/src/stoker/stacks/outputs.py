@@ -18,6 +18,9 @@ from stoker.stacks.templates.scope import LiveScope
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
 
+#: In ``Tx.cache``: the session of a stack, and the root of a tree that was read.
+_SESSION, _TREE = "session of stack", "tree of stack"
+
 
 def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
     """
@@ -25,15 +28,15 @@ def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
 
     A read transaction keeps the session for later calls. In a write transaction, each call reads the current state.
     """
-    prefetched = tx.prefetched.get(("stack", stack.id)) if tx.prefetched is not None else None
-    if isinstance(prefetched, StackSession):
-        return prefetched
+    session = tx.cache.get((_SESSION, stack.id))
+    if isinstance(session, StackSession):
+        return session
     session = StackSession(tx, engine, stack)
     present = resources.of_stack(tx, stack.id)
     session.resources.preload(present)
-    if tx.prefetched is not None:
-        _prefetch_details(tx, present)
-        tx.prefetched["stack", stack.id] = session
+    if tx.is_reading:
+        _prime_details(tx, present)
+        tx.cache[_SESSION, stack.id] = session
     return session
 
 
@@ -43,25 +46,25 @@ def prefetch_tree(tx: Tx, root_id: str) -> None:
 
     Does nothing in a write transaction, where the data may change.
     """
-    if tx.prefetched is not None and ("tree", root_id) not in tx.prefetched:
-        tx.prefetched["tree", root_id] = True
-        members = stacks.prefetch(tx, root_id)
-        present = resources.prefetch(tx, [stack.id for stack in members])
-        _prefetch_details(tx, present)
-        deployments.prefetch_bodies(tx, [resource.physical_id or resource.id for resource in present])
+    if tx.is_reading and (_TREE, root_id) not in tx.cache:
+        tx.cache[_TREE, root_id] = True
+        members = stacks.prime(tx, root_id)
+        present = resources.prime(tx, [stack.id for stack in members])
+        _prime_details(tx, present)
+        deployments.prime_bodies(tx, [resource.physical_id or resource.id for resource in present])
 
 
 def is_prefetched(tx: Tx, stack: Stack) -> bool:
     """Return whether the tree of the stack has been prefetched."""
-    return tx.prefetched is not None and ("tree", stack.root_id) in tx.prefetched
+    return (_TREE, stack.root_id) in tx.cache
 
 
-def _prefetch_details(tx: Tx, present: Iterable[Resource]) -> None:
+def _prime_details(tx: Tx, present: Iterable[Resource]) -> None:
     """Read the deployments and configs of the resources, and the facts of servers."""
     ids = [resource.physical_id or resource.id for resource in present]
-    prefetched = deployments.prefetch(tx, ids)
-    configs.prefetch(tx, [*ids, *(deployment.config_id for deployment in prefetched)])
-    servers.prefetch_facts(tx, ids)
+    present_deployments = deployments.prime(tx, ids)
+    configs.prime(tx, [*ids, *(deployment.config_id for deployment in present_deployments)])
+    servers.prime_facts(tx, ids)
 
 
 #: Up to this number, outputs are evaluated one by one, so that a large stack need not be read for them.

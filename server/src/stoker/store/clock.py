@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import structlog
 
@@ -35,9 +36,7 @@ _TOLERANCE = 5.0
 #: This clock also runs while the machine is suspended. Only Linux has it.
 _UPTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
-
-def _read_uptime() -> float:
-    return time.clock_gettime(_UPTIME)
+_read_uptime = partial(time.clock_gettime, _UPTIME)
 
 
 class Clock:

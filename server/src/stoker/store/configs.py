@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -113,30 +113,20 @@ def get(tx: Tx, id: str, project_id: str) -> Config:
     return _config(tx, _row(tx, id, project_id))
 
 
-def prefetch(tx: Tx, ids: Sequence[str]) -> None:
-    """Load several configs at once. In a read transaction, ``find`` returns them from memory afterwards."""
-    if tx.prefetched is None:
-        return
-    missing = [id for id in ids if ("config", id) not in tx.prefetched]
-    tx.prefetched |= dict.fromkeys((("config", id) for id in missing), None)
+def prime(tx: Tx, ids: Iterable[str]) -> None:
+    """Read several configs at once; other functions take them from memory in this transaction."""
+    missing = [id for id in ids if ("configs", id) not in tx.cache]
+    if tx.is_reading:
+        tx.cache |= dict.fromkeys(("configs", id) for id in missing)
     if missing:
-        loaded = tx.fetch_all(_SEVERAL, {"ids": rows.dump(missing)})
-        tx.prefetched |= {("config", row[-1]): _config(tx, row) for row in loaded}
+        for *row, id in tx.fetch_all(_SEVERAL, {"ids": rows.dump(missing)}):
+            tx.cache["configs", id] = row
 
 
 def find(tx: Tx, id: str) -> Config | None:
     """Return the config with this id, of any project, or None."""
-    if tx.prefetched is not None and ("config", id) in tx.prefetched:
-        config: Config | None = tx.prefetched["config", id]
-        return config
     row = _read(tx, id)
     return None if row is None else _config(tx, row)
-
-
-def preload(tx: Tx, ids: Collection[str]) -> None:
-    """Read several configs at once; other functions take them from memory in this write transaction."""
-    for *row, id in tx.fetch_all(_SEVERAL, {"ids": rows.dump(list(ids))}):
-        tx.configs[id] = row
 
 
 def of_tree(tx: Tx, root_id: str, server_id: str) -> list[Config]:
@@ -183,13 +173,13 @@ def in_use(tx: Tx, id: str) -> bool:
 
 def delete(tx: Tx, id: str) -> None:
     """Delete the config."""
-    tx.configs.pop(id, None)
+    tx.cache.pop(("configs", id), None)
     tx.execute_fast(_DELETE, {"id": id})
 
 
 def delete_owned(tx: Tx, id: str) -> None:
     """Delete a config that Stoker created, unless a deployment still uses it."""
-    tx.configs.pop(id, None)
+    tx.cache.pop(("configs", id), None)
     tx.execute_fast(_DELETE_OWNED, {"id": id})
 
 
@@ -230,9 +220,10 @@ def position(tx: Tx, id: str, project_id: str) -> int | None:
 
 def _read(tx: Tx, id: str) -> Any:
     """Return the row of the config with this id, with ``_COLUMNS``, or None."""
-    row = tx.configs.get(id)
-    if row is None:
-        row = tx.configs[id] = tx.execute_fast(_BODY, {"id": id})
+    place = ("configs", id)
+    row = tx.cache.get(place)
+    if row is None and not (tx.is_reading and place in tx.cache):
+        row = tx.cache[place] = tx.execute_fast(_BODY, {"id": id})
     return row
 
 

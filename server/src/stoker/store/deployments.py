@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -43,7 +42,7 @@ MAY_HAVE_BEGUN = (
     f" WHERE servers.id = deployments.server_id AND {_HAS_OWN_AGENT} AND servers.last_seen > :polled_since))"
 )
 _OF_STACK_ON_SERVER = _DEPLOYMENTS.select("server_id = :server_id AND stack_id = :stack_id ORDER BY seq")
-_SEVERAL = _DEPLOYMENTS.select("id @in(ids)")
+_SEVERAL = _DEPLOYMENTS.select("id @in(ids) ORDER BY id")
 # Sorts IN_PROGRESS before FAILED before COMPLETE.
 _OF_RUN = _DEPLOYMENTS.select(
     f"config_id = :config_id AND server_id = :server_id AND {MAY_RUN} ORDER BY status DESC, seq LIMIT 1"
@@ -53,7 +52,6 @@ _OWNERS = sql(
     " (SELECT stacks.root_id FROM stacks WHERE stacks.id = deployments.stack_id)"
     f" FROM deployments WHERE config_id @in(ids) AND {MAY_RUN} ORDER BY status DESC, seq"
 )
-_LOCK_ALL = _DEPLOYMENTS.select("id @in(ids) ORDER BY id @for_update")
 _IS_OF = sql(f"SELECT 1 FROM deployments WHERE id = :id AND server_id = :server_id AND {MAY_RUN}")
 _HAS_RUN_CONFIG = sql(
     "SELECT 1 FROM deployments WHERE server_id = :server_id AND config_id = :config_id"
@@ -153,7 +151,7 @@ _HEARTBEAT = sql(
 _SET_STREAMS = sqls.update(
     "deployments", "stdout_bytes", "stderr_bytes", "stdout_held", "stderr_held", "last_heartbeat_at"
 )
-#: The key of ``Tx.prefetched`` with the servers whose bodies a read transaction may need.
+#: The key of ``Tx.cache`` with the servers whose bodies a read transaction may need.
 _EXPECTED = ("bodies", "expected")
 
 
@@ -171,19 +169,13 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
     return require(find(tx, id, for_update=for_update), "Software deployment", id, project_id)
 
 
-def prefetch(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
+def prime(tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> list[Deployment]:
     """
-    Load several deployments at once; return those that were not loaded before.
+    Read several deployments at once for ``find`` (``Repository.prime``); return those not known before.
 
-    In a read transaction, ``find`` returns them from memory afterwards.
+    ``for_update`` locks their rows.
     """
-    if tx.prefetched is not None:
-        ids = [id for id in ids if ("deployment", id) not in tx.prefetched]
-    loaded = find_several(tx, ids)
-    if tx.prefetched is not None:
-        tx.prefetched |= dict.fromkeys((("deployment", id) for id in ids), None)
-        tx.prefetched |= {("deployment", deployment.id): deployment for deployment in loaded}
-    return loaded
+    return _DEPLOYMENTS.prime(tx, _SEVERAL.for_update if for_update else _SEVERAL, ids)
 
 
 def find_several(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
@@ -193,9 +185,6 @@ def find_several(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Deployment | None:
     """Return the deployment with this id, or None; ``for_update`` locks its row."""
-    if tx.prefetched is not None and ("deployment", id) in tx.prefetched:
-        deployment: Deployment | None = tx.prefetched["deployment", id]
-        return deployment
     return _DEPLOYMENTS.find(tx, id, for_update=for_update)
 
 
@@ -220,10 +209,6 @@ class RunOwner(NamedTuple):
     root_id: str | None
 
 
-#: What ``lock_all`` returns: functions that decode deployments, by id.
-Locked = dict[str, Callable[[], Deployment]]
-
-
 def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, str], RunOwner]:
     """Return the deployment of each run, by server id and derived config id; one in progress has precedence."""
     result = tx.fetch_all(_OWNERS, {"ids": rows.dump(list({config_id for _, config_id in runs}))})
@@ -232,19 +217,6 @@ def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, st
         if (owner.server_id, owner.config_id) in runs:
             owners.setdefault((owner.server_id, owner.config_id), owner)
     return owners
-
-
-def lock_all(tx: Tx, ids: Collection[str]) -> Locked:
-    """
-    Lock deployments, and return for each of them a function that decodes it.
-
-    The function adds the deployment's secrets to those that the transaction has at that time.
-    """
-    return {row[0]: partial(_decode, tx, row) for row in tx.fetch_all(_LOCK_ALL, {"ids": rows.dump(list(ids))})}
-
-
-def _decode(tx: Tx, row: Any) -> Deployment:
-    return _DEPLOYMENTS.decode(row, tx.secrets)
 
 
 def is_of(tx: Tx, id: str, server_id: str) -> bool:
@@ -309,11 +281,13 @@ def save_progress(tx: Tx, changed: Deployment) -> None:
 
 def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
     """Assign the deployment to a resource."""
+    tx.cache.pop(("deployments", id), None)
     tx.execute_fast(_RELINK, {"key_id": id, "stack_id": stack_id, "resource_id": resource_id})
 
 
 def disown(tx: Tx, id: str, resource_id: str) -> None:
     """Remove the deployment's link to its resource if it belongs to this resource."""
+    tx.cache.pop(("deployments", id), None)
     tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
 
 
@@ -381,30 +355,28 @@ def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
     """
     Return the rendered derived configs in a project's document of a server, in Heat's order: by name, then by age.
     """
-    prefetched = _prefetched_bodies(tx, server_id)
-    if prefetched is not None:
-        result = [row for row in prefetched if row[3] == project_id]
+    cached = _cached_bodies(tx, server_id)
+    if cached is not None:
+        result = [row for row in cached if row[3] == project_id]
     else:
         result = list(tx.fetch_all(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}))
     return [tx.secrets.decrypt(row[0]) for row in _by_name(result)]
 
 
-def prefetch_bodies(tx: Tx, server_ids: Collection[str]) -> None:
+def prime_bodies(tx: Tx, server_ids: Collection[str]) -> None:
     """In a read transaction, let the first call of ``bodies`` for one of these servers load those of all."""
-    if tx.prefetched is not None:
-        tx.prefetched.setdefault(_EXPECTED, set()).update(server_ids)
+    if tx.is_reading:
+        tx.cache.setdefault(_EXPECTED, set()).update(server_ids)
 
 
-def _prefetched_bodies(tx: Tx, server_id: str) -> list[Any] | None:
-    if tx.prefetched is None:
-        return None
-    expected = tx.prefetched.get(_EXPECTED, ())
+def _cached_bodies(tx: Tx, server_id: str) -> list[Any] | None:
+    expected = tx.cache.get(_EXPECTED, ())
     if server_id in expected:
-        del tx.prefetched[_EXPECTED]
-        tx.prefetched |= {("bodies", id): [] for id in expected}
+        del tx.cache[_EXPECTED]
+        tx.cache |= {("bodies", id): [] for id in expected}
         for row in tx.fetch_all(_BODIES_OF_SEVERAL, {"ids": rows.dump(list(expected))}):
-            tx.prefetched["bodies", row[2]].append(row)
-    bodies: list[Any] | None = tx.prefetched.get(("bodies", server_id))
+            tx.cache["bodies", row[2]].append(row)
+    bodies: list[Any] | None = tx.cache.get(("bodies", server_id))
     return bodies
 
 
@@ -494,6 +466,7 @@ def heartbeat(tx: Tx, id: str, config_id: str, channel: str) -> None:
 
 def save_streams(tx: Tx, changed: Deployment) -> None:
     """Write the state of the current run's output, which is a sign of life."""
+    tx.cache.pop(("deployments", changed.id), None)
     encrypt = tx.secrets.encrypt_bytes
     tx.put(
         _SET_STREAMS,

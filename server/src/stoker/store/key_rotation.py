@@ -12,9 +12,8 @@ from functools import partial
 from typing import Any
 
 from stoker.store import sql as sqls
-from stoker.store.encryption import ENCRYPTED
+from stoker.store.encryption import ENCRYPTED, ENCRYPTED_COLUMNS
 from stoker.store.open import Store
-from stoker.store.secret_columns import ENCRYPTED as ENCRYPTED_COLUMNS
 from stoker.store.sql import compose
 from stoker.store.tx import Tx
 

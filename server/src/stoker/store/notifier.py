@@ -19,10 +19,13 @@ Subscriber = Callable[[str, int], None]
 ALL = "*"
 """Anything may have changed: notifications of other processes may be lost."""
 
+#: The kind of topics of servers' documents.
+SERVERS = "s"
+
 
 def server_topic(server_id: str) -> str:
     """Topic of a server's document; the number is the document's new revision."""
-    return f"s/{server_id}"
+    return f"{SERVERS}/{server_id}"
 
 
 def deployment_topic(deployment_id: str) -> str:
@@ -44,22 +47,30 @@ TOKENS_TOPIC = "tokens"
 
 class Notifier:
     """
-    Calls all subscribers for each notification.
+    Calls the subscribers of each notification's topic.
 
     A subscriber runs in the thread that committed or in the listener's thread, so it must be fast. An exception affects
     no other subscriber and no caller, because the change is stored already: the subscriber is called with ``ALL``.
     """
 
     def __init__(self) -> None:
-        self._subscribers: list[Subscriber] = []
+        #: Each subscriber with its kind of topics; None: all topics.
+        self._subscribers: list[tuple[str | None, Subscriber]] = []
 
-    def subscribe(self, subscriber: Subscriber) -> None:
-        """Register a function that is called with the topic and number of each notification."""
-        self._subscribers.append(subscriber)
+    def subscribe(self, subscriber: Subscriber, kind: str | None = None) -> None:
+        """
+        Register a function that is called with the topic and number of each notification, and for ``ALL``.
+
+        ``kind`` restricts the topics to one kind, which is the part before the slash (``s`` of ``s/1234``).
+        """
+        self._subscribers.append((kind, subscriber))
 
     def notify(self, topic: str, number: int) -> None:
-        """Call all subscribers."""
-        for subscriber in self._subscribers:
+        """Call the subscribers of a topic, or all of them for ``ALL``."""
+        of_topic = topic.partition("/")[0]
+        for kind, subscriber in self._subscribers:
+            if kind != of_topic and kind is not None and topic != ALL:
+                continue
             try:
                 subscriber(topic, number)
             except Exception:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from stoker.metrics import Metrics
-from stoker.model.errors import Invalid, StokerError, Unavailable, redact_error
+from stoker.model.errors import Invalid, Unavailable
 from stoker.store import postgresql, sqlite
 from stoker.store.clock import Clock
 from stoker.store.connection_watchdog import ConnectionWatchdog
@@ -122,20 +122,9 @@ class Store:
         Raises Unavailable if the database does not respond, Invalid for a value that it cannot store, and any exception
         of ``do``, with secrets redacted.
         """
-        begun, is_signal = time.monotonic(), False
-
-        def guarded(tx: Tx) -> T:
-            nonlocal is_signal
-            try:
-                return do(tx)
-            except StokerError as error:
-                redact_error(error, tx.secrets.texts)
-                raise
-            finally:
-                is_signal = tx.is_signal
-
+        begun = time.monotonic()
         try:
-            result = self._writer.write(guarded, background=background, durable=durable)
+            result, tx = self._writer.write(do, background=background, durable=durable)
         except UNUSABLE_VALUES as error:
             raise unusable_value(error) from error
         except Unavailable:
@@ -144,7 +133,7 @@ class Store:
         self.may_write = True
         seconds = time.monotonic() - begun
         self.metrics.write_seconds.observe(seconds)
-        if is_signal:
+        if tx.is_signal:
             self.metrics.signal_seconds.observe(seconds)
         return result
 

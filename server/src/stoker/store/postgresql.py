@@ -27,7 +27,7 @@ from stoker.store.notifier import Notifier
 from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query
 from stoker.store.pool import Pool
 from stoker.store.sql import sql
-from stoker.store.tx import Tx, TxCallbacks, reading
+from stoker.store.tx import Tx, TxCallbacks, reading, run
 from stoker.store.unconfirmed_commits import UnconfirmedCommits
 
 T = TypeVar("T")
@@ -263,9 +263,11 @@ class Writer:
         self._metrics = metrics
         self._unconfirmed = UnconfirmedCommits(self._query, self._notify_unconfirmed)
 
-    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
+    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> tuple[T, Tx]:
         """
-        Run ``do`` in a transaction; repeat it after a deadlock, and once after a loss of the connection.
+        Run ``do`` in a transaction, and return its result and the transaction after the commit.
+
+        It is repeated after a deadlock, and once after a loss of the connection.
 
         ``background`` has no effect. Raises Unavailable.
         """
@@ -285,14 +287,13 @@ class Writer:
         """Send what waits of unconfirmed commits."""
         self._unconfirmed.close()
 
-    def _once(self, do: Callable[[Tx], T], durable: bool) -> T:
+    def _once(self, do: Callable[[Tx], T], durable: bool) -> tuple[T, Tx]:
         with self._pool.connection() as connection:
             tx = Tx(connection, self._clock.now(), self._encryption, callbacks=self._callbacks)
             try:
                 if not durable:
                     tx.put(_NOT_DURABLE, {})
-                result = do(tx)
-                tx.flush()
+                result = run(tx, do)
             except ConnectionLost as error:
                 raise _NothingStored(error) from error
             begun = time.monotonic()
@@ -305,7 +306,7 @@ class Writer:
         self._metrics.commit_transactions.observe(1)
         self._sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
-        return result
+        return result, tx
 
     def _query(self, statement: LiteralString) -> int:
         with self._pool.connection() as connection:

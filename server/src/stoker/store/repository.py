@@ -1,22 +1,187 @@
-"""Repositories: the statements that add, find, change and delete the rows of one struct, generated at import."""
+"""
+Repositories: the statements that add, find, change and delete the rows of one struct of ``model``, made at import.
+
+A field and its column have the same name. The field's annotation determines the form of the column, and None is NULL.
+``encryption`` states for each table which columns are encrypted, and in which secrets are redacted. Most columns hold
+the values themselves, so a codec is a list of functions for the others: this makes it as fast as written code.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from functools import cache
+import types
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from enum import Enum, EnumType
+from functools import cache, partial
+from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+import msgspec
 from msgspec import Struct
 
 from stoker.model.errors import EntityNotFound
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.codec import Codec, Encoder
+from stoker.store.encryption import ENCRYPTED_COLUMNS, REDACTED_COLUMNS, SecretColumns
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
 T = TypeVar("T", bound=Struct)
+#: Converts (object, the transaction's secrets) to the parameters of a statement.
+Encoder = Callable[[T, SecretColumns], dict[str, Any]]
+#: Converts (row, the transaction's secrets) to an object. The transaction learns the secrets in the row.
+Decoder = Callable[[Any, SecretColumns], T]
+
+#: The database generates the values of this column: a field of this name is read, but never written.
+SERIAL = "seq"
+
+
+class _Form(NamedTuple):
+    """The form of a column: functions of one value that is not None. None: the column holds the value itself."""
+
+    encode: Callable[[Any], Any] | None = None
+    decode: Callable[[Any], Any] | None = None
+
+
+class _SecretForm(NamedTuple):
+    """The form of a column with secrets: functions of (the transaction's secrets, value)."""
+
+    encode: Callable[[SecretColumns, Any], Any]
+    decode: Callable[[SecretColumns, Any], Any] | None = None
+
+
+#: Times are microseconds since 1970 in UTC, periods are microseconds.
+_FORMS: Mapping[Any, _Form] = {
+    str: _Form(),
+    int: _Form(),
+    bytes: _Form(),
+    bool: _Form(decode=bool),
+    datetime: _Form(),  # converted in the codec's own loops
+    timedelta: _Form(lambda period: period // rows.MICROSECOND, partial(timedelta, 0, 0)),
+}
+_ENCRYPTED_FORMS: Mapping[Any, _SecretForm] = {
+    str: _SecretForm(SecretColumns.encrypt, SecretColumns.decrypt),
+    bytes: _SecretForm(SecretColumns.encrypt_bytes, SecretColumns.decrypt_bytes),
+}
+_REDACTED_FORM = _SecretForm(SecretColumns.redact_text)
+
+
+class Codec(Generic[T]):
+    """
+    The mapping between the struct ``model`` and the table of this name::
+
+        codec = Codec(Claim, "claims")
+        tx.execute_fast(insert("claims", *codec.written), codec.encode(claim, tx.secrets))
+        codec.decode(row, tx.secrets)
+
+    ``decode`` expects the columns ``fields`` at the beginning of a row, in this order; ``encode`` returns ``written``.
+    Raises TypeError for a field with several types.
+    """
+
+    def __init__(self, model: type[T], table: str) -> None:
+        self.model = model
+        hints = get_type_hints(model)
+        self.fields = model.__struct_fields__
+        self.written = tuple(name for name in self.fields if name != SERIAL)
+        forms = {name: _find_form(hints[name], name, table) for name in self.fields}
+        self._forms = {name: form for name, form in forms.items() if isinstance(form, _Form)}
+        self._times = {name for name in self.fields if without_none(hints[name]) is datetime}
+        self._secret_forms = {name: form for name, form in forms.items() if isinstance(form, _SecretForm)}
+        self.encode: Encoder[T] = self.encoder({name: name for name in self.written})
+        self.decode: Decoder[T] = self._decoder()
+
+    def encoder(self, parameters: Mapping[str, str]) -> Encoder[T]:
+        """Return a function that encodes some of the columns. ``parameters`` are parameter → name of the field."""
+        names, fields = tuple(parameters), tuple(parameters.values())
+        # The first field once more, because a getter of one name returns no tuple.
+        get = attrgetter(*fields, fields[0])
+        forms = [(name, self._forms[field].encode) for name, field in parameters.items() if field in self._forms]
+        plain = [(name, encode) for name, encode in forms if encode]
+        protected = [(name, field) for name, field in parameters.items() if field in self._secret_forms]
+        secret = [(name, self._secret_forms[field].encode) for name, field in protected]
+
+        times = [name for name, field in parameters.items() if field in self._times]
+        epoch, microsecond = rows.EPOCH, rows.MICROSECOND
+
+        def encode(it: T, secrets: SecretColumns) -> dict[str, Any]:
+            values = dict(zip(names, get(it), strict=False))
+            for name in times:
+                moment = values[name]
+                if moment is not None:
+                    values[name] = (moment - epoch) // microsecond
+            for name, convert in plain:
+                value = values[name]
+                if value is not None:
+                    values[name] = convert(value)
+            for name, protect in secret:
+                value = values[name]
+                if value is not None:
+                    values[name] = protect(secrets, value)
+            return values
+
+        return encode
+
+    def _decoder(self) -> Decoder[T]:
+        model, names, count = self.model, self.fields, len(self.fields)
+        plain = [(names.index(name), form.decode) for name, form in self._forms.items() if form.decode]
+        secret = [(names.index(name), form.decode) for name, form in self._secret_forms.items() if form.decode]
+
+        times = [names.index(name) for name in self._times]
+        epoch = rows.EPOCH
+
+        def decode(row: Any, secrets: SecretColumns) -> T:
+            values = list(row[:count])
+            for i in times:
+                micros = values[i]
+                if micros is not None:
+                    values[i] = epoch + timedelta(0, 0, micros)
+            for i, convert in plain:
+                value = values[i]
+                if value is not None:
+                    values[i] = convert(value)
+            for i, reveal in secret:
+                value = values[i]
+                if value is not None:
+                    values[i] = reveal(secrets, value)
+            return model(**dict(zip(names, values, strict=True)))
+
+        return decode
+
+
+def _find_form(annotation: Any, column: str, table: str) -> _Form | _SecretForm:
+    kind = without_none(annotation)
+    if column in REDACTED_COLUMNS.get(table, ()):
+        return _REDACTED_FORM
+    if column in ENCRYPTED_COLUMNS.get(table, ()):
+        return _ENCRYPTED_FORMS.get(kind) or _encrypted_json(kind)
+    if kind in _FORMS:
+        return _FORMS[kind]
+    if isinstance(kind, EnumType):
+        members = {member.value: member for member in cast(type[Enum], kind)}
+        return _Form(attrgetter("value"), members.__getitem__)
+    return _Form(rows.dump, msgspec.json.Decoder(Any if _is_plain_json(kind) else kind).decode)
+
+
+def _encrypted_json(kind: Any) -> _SecretForm:
+    if _is_plain_json(kind):
+        return _SecretForm(SecretColumns.dump, SecretColumns.load)
+    parse = msgspec.json.Decoder(kind).decode
+    return _SecretForm(SecretColumns.dump, lambda secrets, column: parse(secrets.decrypt(column)))
+
+
+def _is_plain_json(kind: Any) -> bool:
+    return kind is Any or get_origin(kind) is Mapping
+
+
+def without_none(annotation: Any) -> Any:
+    """Return a field's annotation without None. Raises TypeError if it has several other types."""
+    if get_origin(annotation) not in (Union, types.UnionType):
+        return annotation
+    options = [option for option in get_args(annotation) if option is not types.NoneType]
+    if len(options) != 1:
+        raise TypeError(f"the field of a column has one type, and possibly None: not {annotation}")
+    return options[0]
 
 
 class _InProject(Protocol):
@@ -102,13 +267,38 @@ class Repository(Generic[T]):
         values = self.encode(new, tx.secrets) | columns
         tx.put(_insert(self.table, tuple(values)), values)
 
-    def add_all(self, tx: Tx, new: Iterable[T]) -> None:
-        """Insert objects."""
-        tx.run_many(_insert(self.table, self.codec.written), [self.encode(item, tx.secrets) for item in new])
+    def add_all(self, tx: Tx, new: Iterable[T], *, replace: bool = False) -> None:
+        """
+        Insert objects with the next other statement (``Tx.put``).
+
+        ``replace``: of those that exist, write all columns but the fixed ones.
+        """
+        values = [self.encode(item, tx.secrets) for item in new]
+        tx.put_rows(self.table, values, self._replace if replace else "")
 
     def find(self, tx: Tx, *key: Any, for_update: bool = False) -> T | None:
         """Return the object with this key, or None; ``for_update`` locks its row."""
+        place = (self.table, *key)
+        if place in tx.cache and not for_update:
+            row = tx.cache[place]
+            return None if row is None else self.decode(row, tx.secrets)
         return self.first(tx, self._find, dict(zip(self._key, key, strict=True)), for_update=for_update)
+
+    def prime(self, tx: Tx, query: Statement, ids: Iterable[str]) -> list[T]:
+        """
+        Read the rows with these keys at once: ``find`` takes them from memory until the transaction writes them.
+
+        ``query`` is as for ``several``. Returns the objects that were not known before.
+        """
+        missing = [id for id in ids if (self.table, id) not in tx.cache]
+        if not missing:
+            return []
+        if tx.is_reading:
+            tx.cache |= dict.fromkeys((self.table, id) for id in missing)
+        position = self.codec.fields.index(self._key[0])
+        stored = tx.fetch_all(query, {"ids": rows.dump(missing)})
+        tx.cache |= {(self.table, row[position]): row for row in stored}
+        return [self.decode(row, tx.secrets) for row in stored]
 
     def first(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
         """Return the object in the first row of a query made by ``select`` or ``by``, or None."""
@@ -131,11 +321,14 @@ class Repository(Generic[T]):
 
         ``later``: with the next other statement (``Tx.put``).
         """
+        if tx.cache:
+            tx.cache.pop((self.table, *(getattr(changed, name) for name in self._key)), None)
         write = tx.put if later else tx.execute_fast
         write(self._update, _encrypt(tx, self._encode_changes(changed, tx.secrets), encrypt))
 
     def update(self, tx: Tx, *key: Any, **changes: Any) -> None:
         """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
+        tx.cache.pop((self.table, *key), None)
         names = tuple(changes)
         if names not in self._updates:
             statement = sqls.update(self.table, *names, key=self._key)
@@ -144,12 +337,9 @@ class Repository(Generic[T]):
         keys = {f"key_{name}": value for name, value in zip(self._key, key, strict=True)}
         tx.execute_fast(statement, {**encode(SimpleNamespace(**changes), tx.secrets), **keys})
 
-    def save_all(self, tx: Tx, changed: Iterable[T]) -> None:
-        """Insert objects, or write all columns but the fixed ones of those that exist, with the next statement."""
-        tx.put_rows(self.table, [self.encode(item, tx.secrets) for item in changed], self._replace)
-
     def delete(self, tx: Tx, *key: Any) -> None:
         """Delete the row with this key."""
+        tx.cache.pop((self.table, *key), None)
         tx.execute_fast(self._delete, dict(zip(self._key, key, strict=True)))
 
 

@@ -37,10 +37,13 @@ _MAY_REQUIRE = sql(
 )
 _DELETE = delete("resources", "id")
 
+#: In ``Tx.cache``: the resources of a stack.
+_OF = "resources of stack"
+
 
 def save_all(tx: Tx, changed: Iterable[Resource]) -> None:
     """Insert new resources and write the changeable columns of others, with the next statement."""
-    _RESOURCES.save_all(tx, changed)
+    _RESOURCES.add_all(tx, changed, replace=True)
 
 
 def are_many(tx: Tx, root_id: str, many: int) -> bool:
@@ -65,8 +68,8 @@ def find(tx: Tx, id: str) -> Resource | None:
 
 def find_by_name(tx: Tx, stack_id: str, name: str) -> Resource | None:
     """Return the current incarnation of the resource with this name, or None."""
-    if tx.prefetched is not None and ("resources", stack_id) in tx.prefetched:
-        of_stack: list[Resource] = tx.prefetched["resources", stack_id]
+    if (_OF, stack_id) in tx.cache:
+        of_stack: list[Resource] = tx.cache[_OF, stack_id]
         return next((resource for resource in of_stack if resource.current and resource.name == name), None)
     return _RESOURCES.first(tx, _NAMED, {"stack_id": stack_id, "name": name})
 
@@ -99,22 +102,22 @@ def anywhere(tx: Tx, project_id: str, physical_id: str) -> Resource | None:
 
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:
     """Return all incarnations of the stack's resources, including outdated ones."""
-    if tx.prefetched is not None and ("resources", stack_id) in tx.prefetched:
-        return list(tx.prefetched["resources", stack_id])
+    if (_OF, stack_id) in tx.cache:
+        return list(tx.cache[_OF, stack_id])
     return _RESOURCES.all(tx, _OF_STACK, {"stack_id": stack_id})
 
 
-def prefetch(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
+def prime(tx: Tx, stack_ids: Collection[str]) -> list[Resource]:
     """
     Load the resources of several stacks at once.
 
     In a read transaction, ``of_stack`` and ``find_by_name`` return them from memory afterwards.
     """
     loaded = _RESOURCES.several(tx, _OF_SEVERAL, stack_ids)
-    if tx.prefetched is not None:
-        tx.prefetched |= {("resources", id): [] for id in stack_ids}
+    if tx.is_reading:
+        tx.cache |= {(_OF, id): [] for id in stack_ids}
         for resource in loaded:
-            tx.prefetched["resources", resource.stack_id].append(resource)
+            tx.cache[_OF, resource.stack_id].append(resource)
     return loaded
 
 

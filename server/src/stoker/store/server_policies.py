@@ -106,21 +106,21 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
 
     ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
     """
-    row = tx.preloaded.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
+    row = tx.cache.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
     return None if row is None else Governed(*row)
 
 
-def preload(tx: Tx, ids: Collection[str]) -> None:
+def prime(tx: Tx, ids: Collection[str]) -> None:
     """Read and lock the rows of several servers at once, as ``server`` does with ``staying``."""
     for *row, id in tx.fetch_all(_STAYING_ALL, {"ids": rows.dump(list(ids))}):
-        tx.preloaded["policy", id] = row
+        tx.cache["policy", id] = row
 
 
-def preload_with_config(tx: Tx, id: str, config_id: str) -> None:
+def prime_with_config(tx: Tx, id: str, config_id: str) -> None:
     """Read and lock the row of a server, and read a config, at once, if both exist."""
     row = tx.execute_fast(_WITH_CONFIG, {"id": id, "config": config_id})
     if row is not None:
-        tx.configs[config_id], tx.preloaded["policy", id] = row[:4], row[4:]
+        tx.cache["configs", config_id], tx.cache["policy", id] = row[:4], row[4:]
 
 
 def stack_of_trigger(tx: Tx, id: str) -> str | None:

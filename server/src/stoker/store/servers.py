@@ -85,16 +85,12 @@ def change(tx: Tx, id: str, **changes: Any) -> None:
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
     """Return the server with this id, of any project, or None; ``for_update`` locks its row."""
-    row = None if for_update else tx.preloaded.get(("server", id))
-    if row is not None:
-        return SERVERS.decode(row, tx.secrets)
     return SERVERS.find(tx, id, for_update=for_update)
 
 
-def preload(tx: Tx, ids: Collection[str]) -> None:
-    """Read the rows of several servers at once; ``find`` takes them from memory until ``preloaded`` is cleared."""
-    for row in tx.fetch_all(_SEVERAL, {"ids": rows.dump(list(ids))}):
-        tx.preloaded["server", row[_ID_PLACE]] = row
+def prime(tx: Tx, ids: Iterable[str]) -> None:
+    """Read the rows of several servers at once for ``find`` (``Repository.prime``)."""
+    SERVERS.prime(tx, _SEVERAL, ids)
 
 
 def get(tx: Tx, id: str, project_id: str) -> Server:
@@ -198,21 +194,13 @@ def delete(tx: Tx, id: str) -> None:
     SERVERS.delete(tx, id)
 
 
-def prefetch_facts(tx: Tx, ids: Iterable[str]) -> None:
-    """
-    Load the facts of several servers. In a read transaction, ``find_facts`` returns them from memory afterwards.
-    """
-    if tx.prefetched is not None:
-        missing = [id for id in ids if ("facts", id) not in tx.prefetched]
-        tx.prefetched |= dict.fromkeys((("facts", id) for id in missing), None)
-        tx.prefetched |= {("facts", row.server_id): row for row in _FACTS.several(tx, _FACTS_OF_SEVERAL, missing)}
+def prime_facts(tx: Tx, ids: Iterable[str]) -> None:
+    """Read the facts of several servers at once for ``find_facts`` (``Repository.prime``)."""
+    _FACTS.prime(tx, _FACTS_OF_SEVERAL, ids)
 
 
 def find_facts(tx: Tx, server_id: str) -> ServerFacts | None:
     """Return the facts of a server, or None if its agent has sent none."""
-    if tx.prefetched is not None and ("facts", server_id) in tx.prefetched:
-        facts: ServerFacts | None = tx.prefetched["facts", server_id]
-        return facts
     return _FACTS.find(tx, server_id)
 
 

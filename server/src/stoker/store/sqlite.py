@@ -27,7 +27,7 @@ from stoker.store.encryption import Encryption
 from stoker.store.faults import DatabaseError
 from stoker.store.notifier import Notifier
 from stoker.store.pool import Pool
-from stoker.store.tx import Tx, TxCallbacks, reading
+from stoker.store.tx import Tx, TxCallbacks, reading, run
 
 T = TypeVar("T")
 
@@ -147,12 +147,6 @@ class _Work:
         #: Set when the work is done, or when its thread has to lead the next group.
         self.wake = threading.Event()
 
-    def outcome(self) -> Any:
-        """Return the result, or raise the error."""
-        if self.error is not None:
-            raise self.error
-        return self.result
-
 
 class GroupWriter:
     """Runs write transactions in groups, on one connection."""
@@ -185,9 +179,9 @@ class GroupWriter:
         #: Whether commits currently wait for the disk.
         self._is_synced = True
 
-    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
+    def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> tuple[T, Tx]:
         """
-        Run ``do`` in a transaction and return its result after the commit.
+        Run ``do`` in a transaction, and return its result and the transaction after the commit.
 
         The caller whose thread gets the turn commits for all that wait. ``background`` marks a part of a long
         operation. Raises RuntimeError inside another write of the same thread.
@@ -207,11 +201,12 @@ class GroupWriter:
                     self._wake_next()
             elif not work.done:
                 work.wake.wait()
-        result: T = work.outcome()
+        if work.error is not None:
+            raise work.error
+        assert work.tx is not None, "a transaction without an error was run"
         # In each caller's own thread, outside its turn: callbacks may write or fail without affecting other callers.
-        assert work.tx is not None
         work.tx.notify_committed(self._notifier)
-        return result
+        return work.result, work.tx
 
     def close(self) -> None:
         """Close the connection after the current group."""
@@ -300,8 +295,7 @@ class GroupWriter:
             work.tx = Tx(
                 self._connection, now, self._encryption, callbacks=self._callbacks, is_contended=self._is_contended
             )
-            work.result = work.do(work.tx)
-            work.tx.flush()
+            work.result = run(work.tx, work.do)
             work.tx.send()
         except BaseException as error:
             work.error = _unavailable(error) if is_fault(error) else error

@@ -116,5 +116,5 @@ def drop(tx: Tx, resource_id: str) -> None:
 
 def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
     """Set the project for users in all stacks of a tree. The transaction has locked the root stack."""
-    tx.preloaded.clear()
+    tx.cache.clear()
     tx.execute_fast(_SET_PROJECT, {"key_root_id": root_id, "user_project_id": user_project_id})

@@ -47,6 +47,9 @@ _PURGE_PARTS = [
 _PURGE = sql("DELETE FROM stacks WHERE id @in(ids)")
 _COUNT = sql("SELECT count(*) FROM stacks WHERE project_id = :project_id AND deleted_at IS NULL AND parent_id IS NULL")
 
+#: In ``Tx.cache``: the row of a stack whose tree is locked, and the nested stacks of a stack.
+_LOCKED_ROW, _CHILDREN_OF = "stacks locked", "stacks children"
+
 
 def add(tx: Tx, new: Stack, source: Source) -> None:
     """Insert a stack. Raises StackExists if another stack of the project has its name."""
@@ -57,12 +60,9 @@ def add(tx: Tx, new: Stack, source: Source) -> None:
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Stack | None:
     """Return the stack with this id, also a deleted one, or None. ``for_update`` locks the root of its tree."""
-    if tx.prefetched is not None and ("found", id) in tx.prefetched:
-        prefetched: Stack = tx.prefetched["found", id]
-        return prefetched
     if not for_update:
         return STACKS.find(tx, id)
-    row = tx.preloaded.get(("stack", id)) or _lock(tx, id)
+    row = tx.cache.get((_LOCKED_ROW, id)) or _lock(tx, id)
     return None if row is None else STACKS.decode(row, tx.secrets)
 
 
@@ -72,7 +72,7 @@ def _lock(tx: Tx, id: str) -> Any:
     if row is not None and STACKS.decode(row, tx.secrets).id != id:
         row = tx.execute_fast(_BY_ID, {"id": id})
     if row is not None:
-        tx.preloaded["stack", id] = row
+        tx.cache[_LOCKED_ROW, id] = row
     return row
 
 
@@ -92,7 +92,7 @@ def find_by_name(tx: Tx, name: str, project_id: str) -> Stack | None:
 
 def save(tx: Tx, changed: Stack) -> None:
     """Write the changeable columns of a stack."""
-    tx.preloaded.pop(("stack", changed.id), None)
+    tx.cache.pop((_LOCKED_ROW, changed.id), None)
     STACKS.save(tx, changed, encrypt=_hidden_columns(tx, changed))
 
 
@@ -138,8 +138,8 @@ def keep_source(tx: Tx, id: str) -> None:
 
 def children(tx: Tx, id: str) -> list[Stack]:
     """Return the nested stacks that resources of this stack represent."""
-    if tx.prefetched is not None and ("children", id) in tx.prefetched:
-        return list(tx.prefetched["children", id])
+    if (_CHILDREN_OF, id) in tx.cache:
+        return list(tx.cache[_CHILDREN_OF, id])
     return STACKS.all(tx, _CHILDREN, {"parent_id": id})
 
 
@@ -148,19 +148,21 @@ def of_resource(tx: Tx, id: str, resource_id: str) -> Stack | None:
     return STACKS.first(tx, _OF_RESOURCE, {"parent_id": id, "parent_resource_id": resource_id})
 
 
-def prefetch(tx: Tx, root_id: str) -> list[Stack]:
+def prime(tx: Tx, root_id: str) -> list[Stack]:
     """
     Load all stacks of the root stack ``root_id`` at once.
 
     In a read transaction, ``find`` and ``children`` return them from memory afterwards.
     """
-    loaded = STACKS.all(tx, _TREE, {"id": root_id})
-    if tx.prefetched is not None:
-        tx.prefetched |= {("found", stack.id): stack for stack in loaded}
-        tx.prefetched |= {("children", stack.id): [] for stack in loaded}
+    stored = tx.fetch_all(_TREE, {"id": root_id})
+    loaded = [STACKS.decode(row, tx.secrets) for row in stored]
+    if tx.is_reading:
+        for stack, row in zip(loaded, stored, strict=True):
+            tx.cache["stacks", stack.id] = row
+            tx.cache[_CHILDREN_OF, stack.id] = []
         for stack in loaded:
             if stack.parent_id is not None:
-                tx.prefetched.setdefault(("children", stack.parent_id), []).append(stack)
+                tx.cache.setdefault((_CHILDREN_OF, stack.parent_id), []).append(stack)
     return loaded
 
 

@@ -147,22 +147,22 @@ def list_replaced(tx: Tx, trigger_id: str, newer_id: str, limit: int) -> list[Ta
 
 def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
     """Return the target with this deployment, or None."""
-    row = tx.preloaded.get(("target", deployment_id))
+    row = tx.cache.get(("target", deployment_id))
     if row is not None:
         return _TARGETS.decode(row, tx.secrets)
     return _TARGETS.first(tx, _OF_DEPLOYMENT, {"deployment_id": deployment_id})
 
 
-def preload(tx: Tx, deployment_ids: Collection[str]) -> None:
+def prime(tx: Tx, deployment_ids: Collection[str]) -> None:
     """Read the targets with these deployments at once; ``of_deployment`` takes them from memory, until it is saved."""
     for row in tx.fetch_all(_OF_DEPLOYMENTS, {"ids": rows.dump(list(deployment_ids))}):
-        tx.preloaded["target", row[-1]] = row
+        tx.cache["target", row[-1]] = row
 
 
 def save(tx: Tx, changed: Target) -> None:
     """Write the status and the deployment of a target."""
-    if tx.preloaded and changed.deployment_id:
-        tx.preloaded.pop(("target", changed.deployment_id), None)
+    if changed.deployment_id:
+        tx.cache.pop(("target", changed.deployment_id), None)
     _TARGETS.save(tx, changed, later=True)
 
 

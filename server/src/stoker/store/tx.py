@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
+from stoker.model.errors import RequestLimitExceeded, StokerError, redact_error
 from stoker.model.selectors import Selectable
 from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
-from stoker.store.connection import Connection
-from stoker.store.encryption import Encryption
-from stoker.store.faults import UNUSABLE_VALUES, unusable_value
+from stoker.store import sql as sqls
+from stoker.store.connection import Batch, Connection, Rows
+from stoker.store.encryption import Encryption, SecretColumns
+from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, unusable_value
 from stoker.store.notifier import Notifier, server_topic
-from stoker.store.secret_columns import SecretColumns
-from stoker.store.sql import sql
-from stoker.store.statement_executor import StatementExecutor
+from stoker.store.sql import Statement, sql
 
 #: A revision is the time of its transaction in microseconds, so that none recurs after a restored backup: an agent that
 #: knows a revision of the lost time would not receive another document with the same number.
@@ -43,6 +43,14 @@ _IS_UNUSED = sql(
 _DROP = sql("DELETE FROM documents WHERE server_id = :id")
 _SHARED_LOCK = sql("SELECT pg_advisory_xact_lock_shared(hashtextextended(:name, 0))")
 _ADVISORY_LOCK = sql("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0))")
+
+T = TypeVar("T")
+_SAVEPOINT, _ROLLBACK = sql("SAVEPOINT part"), sql("ROLLBACK TO SAVEPOINT part")
+_RELEASE = sql("RELEASE SAVEPOINT part")
+#: Rows in one statement at most.
+_MOST_ROWS = 50
+#: Rows that concurrent transactions may add at a time. A count that is further from a limit needs no lock.
+_CONCURRENT = 500
 
 _log = structlog.get_logger("stoker.store")
 #: Seconds that a transaction may last if others wait for it and a later transaction can continue its work.
@@ -81,7 +89,114 @@ class TxCallbacks:
             setattr(self, name, getattr(callbacks, name))
 
 
-class Tx(StatementExecutor):
+class Statements:
+    """
+    Executes the statements of one transaction: those that return nothing wait for the next round trip.
+
+    A transaction inherits this class, because its methods run for every query.
+    """
+
+    #: Errors of the database, after which the transaction cannot continue.
+    FAULTS = (DatabaseError,)
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        #: Statements of ``put`` that were not sent yet, in their order, each with the values of successive calls.
+        self._unsent: list[tuple[Statement, list[Mapping[str, Any]]]] = []
+        #: What the transaction has read already, by kind and id, so that nothing is read twice: in a read transaction
+        #: anything, in a write transaction rows that never change, and rows that were read in advance.
+        self.cache: dict[tuple[str, str], Any] = {}
+
+    def put(self, statement: Statement, values: Mapping[str, Any]) -> None:
+        """
+        Write a row later: with the next other statement, or at the end of the transaction.
+
+        On PostgreSQL, all of these rows are sent in one round trip, in the order of the calls, with the statement or
+        the commit that follows. Parameters have the form that ``execute_fast`` expects, and nothing is returned.
+        """
+        if self._unsent and self._unsent[-1][0] is statement:
+            self._unsent[-1][1].append(values)
+        else:
+            self._unsent.append((statement, [values]))
+
+    def put_rows(self, table: str, values: Sequence[Mapping[str, Any]], end: str = "") -> None:
+        """Insert rows later, as ``put`` does, many in one statement. ``end`` is what follows their values."""
+        for first in range(0, len(values), _MOST_ROWS):
+            portion = values[first : first + _MOST_ROWS]
+            statement = sqls.insert_rows(table, tuple(portion[0]), len(portion), end)
+            numbered = {f"{name}_{row}": item for row, names in enumerate(portion) for name, item in names.items()}
+            self.put(statement, numbered)
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """
+        Undo the writes of the block if it raises. An error of the database is not undone: the transaction fails.
+
+        The statements of the savepoint are sent with the next ones, so they cost no round trip.
+        """
+        self.put(_SAVEPOINT, {})
+        begin = self._unsent[-1]
+        try:
+            yield
+        except DatabaseError:
+            raise
+        except Exception:
+            position = next((i for i, entry in enumerate(self._unsent) if entry is begin), None)
+            del self._unsent[position or 0 :]
+            self.cache.clear()  # rows may have been read after the writes
+            if position is None:  # the savepoint was sent
+                self.put(_ROLLBACK, {})
+                self.put(_RELEASE, {})
+            raise
+        self.put(_RELEASE, {})
+
+    def send(self) -> None:
+        """Execute the statements of ``put``."""
+        if self._unsent:
+            self.connection.execute(self._take_unsent())
+
+    def commit(self) -> None:
+        """Execute the statements of ``put`` and commit, in one round trip. Only on PostgreSQL."""
+        self.connection.commit(self._take_unsent())
+
+    def execute_fast(self, statement: Statement, values: Mapping[str, Any]) -> Any:
+        """
+        Execute a statement and return its first row, or None. ``values`` has a value for each of its parameters.
+
+        The method calls the driver directly. Therefore columns have the form in which they are stored, and no parameter
+        may be a list.
+        """
+        return self._execute(statement, (values,)).fetchone()
+
+    def scalar(self, statement: Statement, values: Mapping[str, Any]) -> Any:
+        """Execute a query as ``execute_fast`` does, and return the first value of its first row, or None."""
+        row = self.execute_fast(statement, values)
+        return None if row is None else row[0]
+
+    def fetch_all(self, statement: Statement, values: Mapping[str, Any]) -> Sequence[Any]:
+        """Execute a query as ``execute_fast`` does, and return all rows."""
+        return self._execute(statement, (values,)).fetchall()
+
+    def change(self, statement: Statement, values: Mapping[str, Any]) -> int:
+        """Execute an UPDATE, a DELETE or an INSERT as ``execute_fast`` does, and return the number of its rows."""
+        return self._execute(statement, (values,)).rowcount
+
+    def run_many(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> None:
+        """Execute a statement for each of the values, as ``execute_fast`` does."""
+        if values:
+            self._execute(statement, values)
+
+    def _execute(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> Rows:
+        """Execute a statement, after those of ``put``."""
+        last = (statement, values)
+        return self.connection.execute((*self._take_unsent(), last) if self._unsent else (last,))
+
+    def _take_unsent(self) -> Batch:
+        unsent, self._unsent = self._unsent, []
+        return unsent
+
+
+class Tx(Statements):
     """
     One transaction. ``store.read()`` and ``store.write()`` create it and pass it to all query functions::
 
@@ -91,8 +206,8 @@ class Tx(StatementExecutor):
 
         store.write(rename)
 
-    The inherited methods execute statements. New revisions of documents, notifications and events are collected and
-    written once, at the end of the transaction (``flush``).
+    The inherited methods execute statements. New revisions of documents, notifications and
+    events are collected and written once, at the end of the transaction (``flush``).
     """
 
     def __init__(
@@ -116,11 +231,8 @@ class Tx(StatementExecutor):
         self._encryption = encryption
         self._is_contended = is_contended
         self._begun = time.monotonic()
-        #: Rows that a read transaction has loaded in advance, by kind and id; its snapshot does not change. None in a
-        #: write transaction.
-        self.prefetched: dict[tuple[str, str], Any] | None = {} if reading else None
-        #: Rows of configs that the transaction has read, by id. Configs never change.
-        self.configs: dict[str, Any] = {}
+        #: Whether this is a read transaction, whose snapshot does not change.
+        self.is_reading = reading
         #: Data that higher layers keep during this transaction, by their own keys.
         self.notes: dict[str, Any] = {}
         #: The time of the transaction, which all its writes share.
@@ -257,6 +369,32 @@ class Tx(StatementExecutor):
                 _log.exception("after_commit.failed")
 
 
+def run(tx: Tx, do: Callable[[Tx], T]) -> T:
+    """Return the result of ``do(tx)`` after ``flush``, or raise its error with known secrets redacted."""
+    try:
+        result = do(tx)
+    except StokerError as error:
+        redact_error(error, tx.secrets.texts)
+        raise
+    tx.flush()
+    return result
+
+
+def check_limit(tx: Tx, noun: str, owner: str, limit: int, count: Callable[[], int], *, new: int = 1) -> None:
+    """
+    Check that ``owner``, a project, may have ``new`` more rows; the transaction must add them.
+
+    ``noun`` names the rows in the error. ``limit`` -1: no limit. ``count`` returns the present number; it is called
+    twice near the limit, because concurrent transactions must not exceed the limit together. Raises
+    RequestLimitExceeded.
+    """
+    if limit < 0 or count() + new + _CONCURRENT <= limit:
+        return
+    tx.advisory_lock(f"limit {noun} {owner}")
+    if count() + new > limit:
+        raise RequestLimitExceeded(f"this project may have {limit} {noun} and has them: delete some")
+
+
 @contextmanager
 def reading(connection: Connection, now: datetime, encryption: Encryption) -> Iterator[Tx]:
     """Yield a read transaction on ``connection``; only the store calls this. Raises Invalid for unusable values."""
@@ -266,8 +404,6 @@ def reading(connection: Connection, now: datetime, encryption: Encryption) -> It
     except UNUSABLE_VALUES as error:
         raise unusable_value(error) from error
     finally:
-        # Prefetched rows refer to the transaction: otherwise they would wait for the garbage collector.
-        if tx.prefetched is not None:
-            tx.prefetched.clear()
-        tx.configs.clear()
+        # Known objects refer to the transaction: otherwise they would wait for the garbage collector.
+        tx.cache.clear()
         tx.notes.clear()

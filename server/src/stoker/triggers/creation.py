@@ -20,8 +20,7 @@ from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import EventLog
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
-from stoker.store.limits import check_limit
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, check_limit
 from stoker.triggers import lifecycle
 from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
 from stoker.triggers.sources import Source, find_stack

@@ -238,13 +238,13 @@ def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Ta
         content = content or triggers.content(tx, trigger.id)
         left -= len(turn)
         ids = [target.server_id for target in turn]
-        servers.preload(tx, ids)
-        server_policies.preload(tx, ids)
+        servers.prime(tx, ids)
+        server_policies.prime(tx, ids)
         for target in turn:
             if trigger.options.stopped:
                 break
             trigger = _begin_on_server(tx, env, trigger, content, target)
-        tx.preloaded.clear()
+        tx.cache.clear()
     return trigger
 
 

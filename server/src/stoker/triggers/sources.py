@@ -234,7 +234,7 @@ def _list_users(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> lis
     ids = {each.physical_id for each in (resource, *resources.retired(tx, stack.id, resource.name))}
     members = (
         _member(tx, by_id[user.stack_id], user, path)
-        for path, user in list_in_order(tree[0], tree[1:], resources.prefetch(tx, list(by_id)))
+        for path, user in list_in_order(tree[0], tree[1:], resources.prime(tx, list(by_id)))
         if isinstance(kind := engine.type(user.type), RunsConfig) and not kind.is_group and _is_there(user)
     )
     return [member for member in members if member.applied.get("config") in ids]

@@ -24,7 +24,7 @@ from stoker.backoff import backoff
 from stoker.store import jobs
 from stoker.store.faults import UniqueViolation
 from stoker.store.jobs import Job
-from stoker.store.notifier import ALL, JOBS_TOPIC
+from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work.pool import Pool
@@ -68,7 +68,7 @@ class Dispatcher:
         self._threads = [thread for pool in self._pools for thread in pool.start(self._on_end)]
         dispatcher = BackgroundThread("stoker-jobs", self._run)
         self._threads.append(dispatcher)
-        self._store.notifier.subscribe(self._on_notification)
+        self._store.notifier.subscribe(self._on_notification, JOBS_TOPIC)
         dispatcher.start()
 
     def stop(self, timeout: float) -> None:
@@ -90,12 +90,11 @@ class Dispatcher:
                 pool.look_at = look_at
                 self._changed.notify_all()
 
-    def _on_notification(self, topic: str, _number: int) -> None:
-        if topic in (JOBS_TOPIC, ALL):
-            with self._changed:
-                for pool in self._pools:
-                    pool.look_at = 0.0
-                self._changed.notify_all()
+    def _on_notification(self, _topic: str, _number: int) -> None:
+        with self._changed:
+            for pool in self._pools:
+                pool.look_at = 0.0
+            self._changed.notify_all()
 
     def _on_end(self, pool: Pool, job: Job, error: str | None) -> None:
         self._store.metrics.count_job(job.kind, has_failed=error is not None)

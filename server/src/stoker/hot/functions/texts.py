@@ -203,8 +203,8 @@ class Digest(Function):
     def check(self, argument: Any, version: str) -> None:
         check_parts(argument, (2,), '"digest" needs a list: an algorithm and a value')
         if isinstance(argument[0], str) and argument[0].lower() not in _ALGORITHMS:
-            known = ", ".join(sorted(_ALGORITHMS))
-            raise StackValidationFailed(f'"digest" knows no algorithm {quote_word(argument[0])}: {known}')
+            names = ", ".join(sorted(_ALGORITHMS))
+            raise StackValidationFailed(f'"digest" knows no algorithm {quote_word(argument[0])}: {names}')
 
     def evaluate(self, argument: Any, scope: Scope) -> str:
         self.check(argument, scope.version)

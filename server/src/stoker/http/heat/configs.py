@@ -16,8 +16,7 @@ from stoker.http.fields import Absent, Answer, Body, Flag, Id, Name, Query, Requ
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Forbidden
 from stoker.store import configs, rows
-from stoker.store.limits import check_limit
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, check_limit
 
 
 class NewConfigInput(Body, forbid_unknown_fields=True):

@@ -41,8 +41,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.status import Action, Status
 from stoker.store import audit, configs, deployments, server_policies
-from stoker.store.limits import check_limit
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, check_limit
 
 SIGNAL_TRANSPORTS = (
     "AUTO",
@@ -179,7 +178,7 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     """
     limit, project_id = request.app.settings.max_software_deployments, request.project
     check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id))
-    server_policies.preload_with_config(tx, body.server_id, body.config_id)
+    server_policies.prime_with_config(tx, body.server_id, body.config_id)
     config = _find_config(tx, project_id, body.config_id, body.input_values or {})
     if body.status in (None, Status.IN_PROGRESS):
         refuse_missing_hook(tx, config, body.server_id, body.action)

@@ -18,9 +18,8 @@ from msgspec import Struct, defstruct
 from msgspec.structs import replace
 
 from stoker import store as package
-from stoker.store.codec import SERIAL, Codec, without_none
-from stoker.store.repository import Repository
-from stoker.store.secret_columns import ENCRYPTED, REDACTED
+from stoker.store.encryption import ENCRYPTED_COLUMNS, REDACTED_COLUMNS
+from stoker.store.repository import SERIAL, Codec, Repository, without_none
 from support import tables
 from support.search import examples
 
@@ -167,7 +166,7 @@ def test_an_object_returns_as_it_was_stored(store, name):
 
 def has_secrets(name: str) -> bool:
     table, fields = REPOSITORIES[name].table, REPOSITORIES[name].codec.fields
-    return any(field in (*ENCRYPTED.get(table, ()), *REDACTED.get(table, ())) for field in fields)
+    return any(field in (*ENCRYPTED_COLUMNS.get(table, ()), *REDACTED_COLUMNS.get(table, ())) for field in fields)
 
 
 def with_secrets(annotation: Any) -> Any:
@@ -185,8 +184,8 @@ def test_no_secret_is_stored_in_the_clear(store, name):
     repository = REPOSITORIES[name]
     codec = repository.codec
     hints = get_type_hints(codec.model)
-    encrypted = [field for field in codec.fields if field in ENCRYPTED.get(repository.table, ())]
-    redacted = [field for field in codec.fields if field in REDACTED.get(repository.table, ())]
+    encrypted = [field for field in codec.fields if field in ENCRYPTED_COLUMNS.get(repository.table, ())]
+    redacted = [field for field in codec.fields if field in REDACTED_COLUMNS.get(repository.table, ())]
     texts_with_secrets = {field: with_secrets(hints[field]) for field in (*encrypted, *redacted)}
 
     @settings(max_examples=3, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -234,6 +233,6 @@ def test_a_field_has_one_type():
 
 def test_secrets_are_stated_of_columns_that_exist(store):
     with store.read() as tx:
-        for table, names in (*ENCRYPTED.items(), *REDACTED.items()):
+        for table, names in (*ENCRYPTED_COLUMNS.items(), *REDACTED_COLUMNS.items()):
             columns = tables.columns(tx, table)
             assert {columns[name].type.lower() for name in names} <= {"text", "blob", "bytea"}
