@@ -15,6 +15,7 @@ import pytest
 from stoker.identity import ec2
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
+from stoker_agent.transports import Making
 from stoker_agent.transports.cfn import Cfn
 from stoker_agent.transports.heat import Heat
 from stoker_agent.transports.stoker import Stoker
@@ -174,13 +175,13 @@ def make(there) -> Iterator[Make]:
 
     def one(name: str, **more: Any) -> Any:
         if name == "cfn":
-            made.append(Cfn(cfn_section(there, **more), 30.0, None))
+            made.append(Cfn(cfn_section(there, **more), Making()))
         elif name == "heat":
-            made.append(Heat(login(there, stack_id="s/1", resource_name="server", **more), 30.0, None))
+            made.append(Heat(login(there, stack_id="s/1", resource_name="server", **more), Making()))
         elif name == "request":
-            made.append(Request({"metadata_url": f"{there.url}/object", **more}, 30.0, None))
+            made.append(Request({"metadata_url": f"{there.url}/object", **more}, Making()))
         else:
-            made.append(Zaqar(login(there, queue_id="q", **more), 30.0, None))
+            made.append(Zaqar(login(there, queue_id="q", **more), Making()))
         return made[-1]
 
     yield one
@@ -446,7 +447,7 @@ def test_redirects_are_followed_within_a_limit(world, there, make):
 @pytest.mark.parametrize("url", ["", "ftp://x/y", "http://", "nothing", "http://x:port/", "http://x/\x01", "http://[/"])
 def test_an_invalid_url_is_refused(tmp_path, url):
     with pytest.raises(Unreachable, match="URL"):
-        Request({"metadata_url": url}, 30.0, None).fetch(0)
+        Request({"metadata_url": url}, Making()).fetch(0)
 
 
 # Queues
@@ -523,7 +524,7 @@ def secure(world, tmp_path) -> Iterator[tuple[Answering, str]]:
 def test_a_server_is_trusted_by_the_configured_ca_file(secure, key):
     there, file = secure
     more = {key: file} if key else {}
-    source = Cfn(cfn_section(there, **more), 30.0, None if key else file)
+    source = Cfn(cfn_section(there, **more), Making(ca_file=None if key else file))
     try:
         assert source.fetch(0).entries == [ENTRY]
     finally:
@@ -533,7 +534,7 @@ def test_a_server_is_trusted_by_the_configured_ca_file(secure, key):
 @pytest.mark.parametrize("file", [None, "/not/there.pem"])
 def test_a_server_with_an_unknown_ca_is_refused(secure, file):
     there, _ = secure
-    source = Cfn(cfn_section(there), 30.0, file)
+    source = Cfn(cfn_section(there), Making(ca_file=file))
     with pytest.raises(Unreachable, match=r"CERTIFICATE_VERIFY_FAILED|FileNotFound"):
         source.fetch(0)
     source.close()

@@ -193,7 +193,7 @@ class Web:
             connection = self._connect(place)
         if connection.sock is None:
             connection.timeout = min(seconds, _CONNECT_SECONDS)
-            self._open(place, connection)
+            connection.connect()
         connection.sock.settimeout(seconds)
         proxy = find_proxy(*place[:2]) if place[0] == "http" else None
         if proxy:
@@ -224,20 +224,6 @@ class Web:
             connection = http.client.HTTPConnection(to_host, to_port)
         self._connections[place] = connection
         return connection
-
-    def _open(self, place: _Place, connection: http.client.HTTPConnection) -> None:
-        scheme, host, _ = place
-        if not host.isascii() or find_proxy(scheme, host):
-            connection.connect()
-            return
-        # A name in bytes, because Python loads the tables of international names for each name that is a text.
-        address: Any = (host.encode("ascii"), connection.port)
-        sock = socket.create_connection(address, connection.timeout)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if scheme == "https":
-            assert self._tls is not None
-            sock = self._tls.wrap_socket(sock, server_hostname=host)
-        connection.sock = sock
 
     def _drop(self, place: _Place) -> None:
         connection = self._connections.pop(place, None)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, List, Mapping, Optional
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
+from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
-from stoker_agent.signatures import Verifier
-from stoker_agent.transports.base import LOCAL, SIGNED, STOKER, Document, Entries, NoSender, Sender, Source
+from stoker_agent.transports.base import LOCAL, SIGNED, STOKER, Document, Entries, Making, NoSender, Sender, Source
+from stoker_agent.transports.cfn import Cfn
+from stoker_agent.transports.heat import Heat, HeatSignal
 from stoker_agent.transports.stoker import Stoker, StokerSignal
+from stoker_agent.transports.url import Request, UrlSignal
+from stoker_agent.transports.zaqar import QueueOfLogin, QueueSignal, SignedQueue, Zaqar
 from stoker_agent.web import Web
 
-if TYPE_CHECKING:
-    from stoker_agent.keystone import Login, Session
-
+_SOURCES: Mapping[str, Callable[[Mapping[str, Any], Making], Source]] = {
+    "cfn": Cfn,
+    "heat": Heat,
+    "request": Request,
+    "zaqar": Zaqar,
+}
 _LOGIN = ("auth_url", "user_id", "password", "project_id")
 #: The supported sections of os-collect-config, with their required keys.
 NEEDED = {
@@ -46,18 +52,6 @@ __all__ = [
 ]
 
 
-class Making(NamedTuple):
-    """The common arguments of sources, besides their sections."""
-
-    config: Optional[Config]
-    hooks: Path
-    #: The longest pause in seconds between two polls without changes.
-    polling: float
-    ca_file: Optional[str]
-    #: Verifies published documents; with None, the agent has no key and accepts them unverified.
-    verifier: Optional[Verifier] = None
-
-
 def missing(name: str, section: Mapping[str, Any]) -> List[str]:
     """Return the required keys that the section lacks."""
     needed = _SIGNED if name == "zaqar" and section.get("url_signature") else NEEDED[name]
@@ -65,27 +59,11 @@ def missing(name: str, section: Mapping[str, Any]) -> List[str]:
 
 
 def create_source(name: str, section: Mapping[str, Any], making: Making) -> Source:
-    """
-    Create the source ``name`` from a complete section. Only the modules of used sources are imported, to save memory.
-    """
+    """Create the source ``name`` from a complete section."""
     if name == STOKER:
         assert making.config is not None, "settings have it only where this agent is enrolled"
         return Stoker(Channel(making.config), making.hooks)
-    if name == "cfn":
-        from stoker_agent.transports.cfn import Cfn
-
-        return Cfn(section, making.polling, making.ca_file)
-    if name == "heat":
-        from stoker_agent.transports.heat import Heat
-
-        return Heat(section, making.polling, making.ca_file)
-    if name == "request":
-        from stoker_agent.transports.url import Request
-
-        return Request(section, making.polling, making.ca_file, making.verifier)
-    from stoker_agent.transports.zaqar import Zaqar
-
-    return Zaqar(section, making.polling, making.ca_file, making.verifier)
+    return _SOURCES[name](section, making)
 
 
 _SESSIONS = 16
@@ -128,23 +106,13 @@ class Senders:
         self._web.close()
 
     def _create(self, values: Mapping[str, Any]) -> Optional[Sender]:
-        """
-        Return the sender that the inputs describe, or None if they describe none.
-
-        Only the modules of used transports are imported, to save memory.
-        """
+        """Return the sender that the inputs describe, or None if they describe none."""
         url = values.get("deploy_signal_id")
         if isinstance(url, str) and url:
-            from stoker_agent.transports.url import UrlSignal
-
             return UrlSignal(self._web, url, str(values.get("deploy_signal_verb") or "POST"))
         signed = bool(values.get("deploy_url_signature"))
         if not signed and not values.get("deploy_auth_url"):
             return None
-        from stoker_agent.keystone import Login
-        from stoker_agent.transports.heat import HeatSignal
-        from stoker_agent.transports.zaqar import QueueOfLogin, QueueSignal, SignedQueue
-
         try:
             if signed:
                 return QueueSignal(SignedQueue(self._web, values, "deploy_"))
@@ -156,8 +124,6 @@ class Senders:
             return NoSender(f"its input {error} is missing")
 
     def _session(self, login: Login) -> Session:
-        from stoker_agent.keystone import Session
-
         with self._lock:
             session = self._sessions.pop(login, None) or Session(self._web, login)
             self._sessions[login] = session

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.config import Config
 from stoker_agent.limits import REPORT
 from stoker_agent.signatures import Verifier
 from stoker_agent.web import Unreachable, Web
@@ -87,12 +89,30 @@ class Source(Protocol):
         """Close connections. A later ``fetch`` opens them again."""
 
 
-class Polled:
-    """Base class of sources without long polling: pauses grow until a document changes."""
+class Making(NamedTuple):
+    """The common arguments of sources, besides their sections."""
 
-    def __init__(self, web: Web, longest: float = LONGEST) -> None:
-        self._web = web
-        self._backoff = Backoff(longest)
+    config: Optional[Config] = None
+    hooks: Path = Path()
+    #: The longest pause in seconds between two polls without changes.
+    polling: float = LONGEST
+    ca_file: Optional[str] = None
+    #: Verifies published documents; with None, the agent has no key and accepts them unverified.
+    verifier: Optional[Verifier] = None
+
+
+class Polled:
+    """
+    Base class of sources without long polling: pauses grow until a document changes.
+
+    ``section`` has the source's settings in os-collect-config.
+    """
+
+    def __init__(self, section: Mapping[str, Any], making: Making) -> None:
+        self._web = Web(ca_file(section, making.ca_file))
+        self._seconds = seconds(section)
+        self._verifier = making.verifier
+        self._backoff = Backoff(making.polling)
 
     def come_again(self, news: bool) -> float:
         """Return the next pause, which grows until the document changes."""

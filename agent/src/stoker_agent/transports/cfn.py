@@ -9,8 +9,8 @@ import urllib.parse
 from typing import Any, List, Mapping, Optional, Tuple
 from xml.etree import ElementTree
 
-from stoker_agent.transports.base import Document, Polled, ca_file, document, parse_json, seconds
-from stoker_agent.web import DOCUMENT, Unreachable, Web, host_of
+from stoker_agent.transports.base import Document, Making, Polled, document, parse_json
+from stoker_agent.web import DOCUMENT, Unreachable, host_of
 
 
 class Cfn(Polled):
@@ -18,14 +18,13 @@ class Cfn(Polled):
 
     name = "cfn"
 
-    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
-        super().__init__(Web(ca_file(section, trusted)), longest)
+    def __init__(self, section: Mapping[str, Any], making: Making) -> None:
+        super().__init__(section, making)
         self._url = str(section["metadata_url"])
         self._access, self._secret = str(section["access_key_id"]), str(section["secret_access_key"])
         self._stack = str(section["stack_name"])
         paths = section["path"]
         self._paths = [str(path) for path in (paths if isinstance(paths, list) else [paths])]
-        self._seconds = seconds(section)
         self._last: Optional[List[bytes]] = None
 
     def fetch(self, wait: float) -> Optional[Document]:

@@ -11,14 +11,13 @@ from stoker_agent.limits import REPORT
 from stoker_agent.transports.base import (
     NAME,
     Document,
+    Making,
     Polled,
-    ca_file,
     document,
     parse_json,
-    seconds,
     with_run_id,
 )
-from stoker_agent.web import DOCUMENT, JSON, Unreachable, Web
+from stoker_agent.web import DOCUMENT, JSON, Unreachable
 
 
 class Heat(Polled):
@@ -26,9 +25,9 @@ class Heat(Polled):
 
     name = "heat"
 
-    def __init__(self, section: Mapping[str, Any], longest: float, trusted: Optional[str]) -> None:
-        super().__init__(Web(ca_file(section, trusted)), longest)
-        self._session = Session(self._web, Login.of(section), seconds(section))
+    def __init__(self, section: Mapping[str, Any], making: Making) -> None:
+        super().__init__(section, making)
+        self._session = Session(self._web, Login.of(section), self._seconds)
         stack, name = (urllib.parse.quote(str(section[key]), safe="/") for key in ("stack_id", "resource_name"))
         self._path = f"/stacks/{stack}/resources/{name}/metadata"
         self._last: Optional[bytes] = None

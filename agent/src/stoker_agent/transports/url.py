@@ -12,15 +12,13 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Mapping, Optional, Tuple
 
 from stoker_agent.limits import REPORT
-from stoker_agent.signatures import Verifier
 from stoker_agent.transports.base import (
     NAME,
     Document,
+    Making,
     Polled,
-    ca_file,
     parse_json,
     read_carried,
-    seconds,
     with_run_id,
 )
 from stoker_agent.web import DOCUMENT, JSON, Answer, Unreachable, Web, host_of
@@ -36,17 +34,9 @@ class Request(Polled):
 
     name = "request"
 
-    def __init__(
-        self,
-        section: Mapping[str, Any],
-        longest: float,
-        trusted: Optional[str],
-        verifier: Optional[Verifier] = None,
-    ) -> None:
-        super().__init__(Web(ca_file(section, trusted)), longest)
-        self._verifier = verifier
+    def __init__(self, section: Mapping[str, Any], making: Making) -> None:
+        super().__init__(section, making)
         self._url = str(section["metadata_url"])
-        self._seconds = seconds(section)
         self._state = _NONE
         self._digest = b""
         #: Whether the store answers 304. If not, a HEAD request precedes each GET.

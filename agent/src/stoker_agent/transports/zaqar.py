@@ -14,15 +14,14 @@ import uuid
 from typing import Any, List, Mapping, Optional, Protocol, Tuple
 
 from stoker_agent.keystone import Login, LoginRejected, Session
-from stoker_agent.signatures import Unverified, Verifier
+from stoker_agent.signatures import Unverified
 from stoker_agent.transports.base import (
     SIGNED,
     Document,
+    Making,
     Polled,
-    ca_file,
     document,
     parse_json,
-    seconds,
     with_run_id,
 )
 from stoker_agent.web import SECONDS, Answer, Limit, Unreachable, Web, host_of
@@ -108,16 +107,9 @@ class Zaqar(Polled):
 
     name = "zaqar"
 
-    def __init__(
-        self,
-        section: Mapping[str, Any],
-        longest: float,
-        trusted: Optional[str],
-        verifier: Optional[Verifier] = None,
-    ) -> None:
-        super().__init__(Web(ca_file(section, trusted)), longest)
-        self._verifier = verifier
-        self._queue = open_queue(self._web, section, seconds=seconds(section))
+    def __init__(self, section: Mapping[str, Any], making: Making) -> None:
+        super().__init__(section, making)
+        self._queue = open_queue(self._web, section, self._seconds)
         #: The position after the last message read.
         self._marker = ""
         self._polls = 0
