@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from stoker_agent.config import Unusable
-from stoker_agent.ini import parse_list, read_ini
-from stoker_agent.settings import CliOptions, Settings, keep, settings, take_over
+from stoker_agent.settings import CliOptions, Settings, keep, parse_list, read_ini, settings, take_over
 
 CFN = {
     "metadata_url": "http://heat/v1/",

@@ -8,7 +8,7 @@ import pytest
 
 from stoker.deployments.configs import WITHOUT_UNDO, check_options, depends_on
 from stoker.model.errors import Invalid
-from stoker_agent.hook_modes import module_name
+from stoker_agent.hook_contract import module_name
 from stoker_agent.programs import CannotRun, list_builtin
 from stoker_agent.run_options import RunOptions
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stoker_agent.hook_modes import MODE, RESULT_FILE, STATE
+from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
 from stoker_agent.programs import Folders, program
 from support.machine_hooks import run_hook
 from support.machines import Machine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker_agent.hook_modes import UNSUPPORTED
+from stoker_agent.hook_contract import UNSUPPORTED
 
 GROUP = "script"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from stoker_agent.archive import build
-from stoker_agent.hook_modes import MODE, RESULT_FILE, STATE
+from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
 from support.machines import Machine
 
 _PROGRAM, _RUNS, _STATE = "/opt/agent.pyz", "/run/hooks", "/var/lib/hooks"

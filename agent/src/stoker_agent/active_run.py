@@ -1,11 +1,13 @@
-"""One run in progress: its execution, the request to stop it, and the report of its progress."""
+"""One run in progress: its execution, the request to stop it, the report of its progress, and its output afterwards."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, Mapping, NamedTuple, Optional
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
@@ -15,9 +17,10 @@ from stoker_agent.failures import failure
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.live import Live
 from stoker_agent.outbox import Outbox
-from stoker_agent.output_files import BoundedFile
+from stoker_agent.output_files import AFTERWARDS, BoundedFile, tidy
 from stoker_agent.programs import CannotRun, inputs
 from stoker_agent.progress import ProgressReporter, Signals, wants_progress
+from stoker_agent.runs import Runs
 from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders
 
@@ -119,3 +122,46 @@ class ActiveRun:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)
         sender = env.senders.of(self.entry, self.source) if wants_progress(self.entry) else None
         return None if sender is None else Signals(env.outbox, sender, self.id, self.folder)
+
+
+class EndedRuns:
+    """
+    The output of ended runs on disk: truncated after the report, and released if the disk is full.
+
+    ``changed`` is the agent's condition, which protects ``active``, the runs in progress.
+    """
+
+    def __init__(self, runs: Runs, active: Mapping[str, ActiveRun], changed: threading.Condition) -> None:
+        self._runs = runs
+        self._active = active
+        self._changed = changed
+        #: Ended runs whose progress reporters still read their files.
+        self._followed: List[ActiveRun] = []
+
+    def add(self, run: ActiveRun) -> None:
+        """Add a run that has ended. The caller holds ``changed``."""
+        if run.is_followed:
+            self._followed.append(run)
+
+    def tidy(self) -> None:
+        """Truncate the output files of completed runs as soon as their progress reporters have ended."""
+        self._truncate(self._runs.list_folders("acknowledged"))
+
+    def release(self, error: OSError) -> None:
+        """Release output if ``error`` says that the disk is full: results and new runs are more important."""
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            return
+        with self._changed:
+            followed = list(self._followed)
+        for run in followed:
+            run.shrink()
+        self._truncate(self._runs.list_folders("acknowledged"), 0)
+        self._truncate(self._runs.list_folders())
+
+    def _truncate(self, folders: Sequence[Path], kept: int = AFTERWARDS) -> None:
+        with self._changed:
+            self._followed = [run for run in self._followed if run.is_followed]
+            in_use = {*self._active, *(run.id for run in self._followed)}
+        for folder in folders:
+            if folder.name not in in_use:
+                tidy(folder, kept)

@@ -11,12 +11,11 @@ import sys
 import threading
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from stoker_agent.active_run import ActiveRun, RunEnv, identify_deployment
+from stoker_agent.active_run import ActiveRun, EndedRuns, RunEnv, identify_deployment
 from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.drain import Drain
-from stoker_agent.ended_runs import EndedRuns
 from stoker_agent.execute import interrupted_stop_result
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.failures import INTERRUPTED, failure

@@ -10,7 +10,7 @@ import zipfile
 from pathlib import Path
 from typing import Iterable, Iterator, Mapping
 
-from stoker_agent.hook_modes import module_name
+from stoker_agent.hook_contract import module_name
 from stoker_agent.programs import HOOKS, list_builtin
 
 _MAIN = "import stoker_agent.__main__\n\nstoker_agent.__main__.exit_with()\n"

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from stoker_agent import hook_modes
+from stoker_agent import hook_contract
 from stoker_agent.active_run import ActiveRun
 from stoker_agent.config import Paths
 from stoker_agent.execute import execute
@@ -215,7 +215,7 @@ def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control
     if str(code) != "0":
         lines = str(values.get("deploy_stderr") or "").strip().splitlines()
         reason = values.get("deploy_status_reason") or (lines[-1] if lines else f"the check ended with {code}")
-        state = UNSUPPORTED if str(code) == str(hook_modes.UNSUPPORTED) else UNKNOWN
+        state = UNSUPPORTED if str(code) == str(hook_contract.UNSUPPORTED) else UNKNOWN
         return Finding(entry["id"], state, str(reason)[:_LONGEST_REASON])
     if not isinstance(is_changed, bool):
         return Finding(entry["id"], UNKNOWN, "the hook's check does not report deploy_changed")

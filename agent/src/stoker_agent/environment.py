@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from pathlib import Path
 from typing import Any, Dict, Mapping, NamedTuple
@@ -30,15 +31,11 @@ class Account(NamedTuple):
     @classmethod
     def of(cls, name: str) -> Account:
         """Return the account of a name. Raises KeyError if this machine has no such user."""
-        import pwd
-
         return cls._from(pwd.getpwnam(name))
 
     @classmethod
     def own(cls) -> Account:
         """Return the account of the agent; a user without a name has its number as the name."""
-        import pwd
-
         try:
             return cls._from(pwd.getpwuid(os.geteuid()))
         except KeyError:

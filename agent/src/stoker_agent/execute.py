@@ -11,7 +11,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from stoker_agent.failures import TIMED_OUT, failure, read_streams
 from stoker_agent.files import write
-from stoker_agent.hook_modes import APPLY
+from stoker_agent.hook_contract import APPLY
 from stoker_agent.launch import Launch
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, parse_seconds, program

@@ -9,11 +9,13 @@ random name, and its rights, before it takes the place of the old one.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
+import shutil
 import stat
 from pathlib import Path
-from typing import BinaryIO, Iterator, Optional
+from typing import BinaryIO, Iterator, List, Optional
 
 from stoker_agent.folders import Folder, State
 
@@ -105,6 +107,34 @@ def read(path: Path) -> Optional[bytes]:
         return None
 
 
+def compare(
+    path: Path, content: Optional[bytes], mode: Optional[int], uid: Optional[int], gid: Optional[int]
+) -> List[str]:
+    """Return what distinguishes a file or directory from the wanted one, as texts. None stands for any value."""
+    present = inspect(path)
+    differences = []
+    if content is not None:
+        before = read(path)
+        if before != content:
+            differences.append(_diff(path, before or b"", content))
+        if before is None:
+            return differences
+    if mode not in (None, present.mode):
+        differences.append(f"mode {present.mode:04o} → {mode:04o}")
+    if uid not in (None, present.uid):
+        differences.append(f"owner {present.uid} → {uid}")
+    if gid not in (None, present.gid):
+        differences.append(f"group {present.gid} → {gid}")
+    return differences
+
+
+def _diff(path: Path, before: bytes, content: bytes) -> str:
+    if b"\0" in before + content:
+        return f"binary content of {len(content)} bytes"
+    old, new = (text.decode("utf-8", "replace").splitlines() for text in (before, content))
+    return "\n".join(difflib.unified_diff(old, new, str(path), str(path), lineterm=""))
+
+
 def make_folder(
     path: Path, mode: Optional[int] = None, uid: Optional[int] = None, gid: Optional[int] = None, parents: int = 0o755
 ) -> None:
@@ -158,8 +188,6 @@ def sync_folder(folder: Path) -> None:
 
 def remove_tree(folder: Path) -> None:
     """Remove a directory with everything in it. What cannot be removed stays."""
-    import shutil  # with its modules for archives, half a megabyte that an agent at rest need not load
-
     shutil.rmtree(str(folder), ignore_errors=True)
 
 

@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import pwd
+import shutil
 import stat
 from pathlib import Path
 from types import TracebackType
@@ -145,8 +147,6 @@ class Folder:
         """Remove a file, a link, or a directory with everything in it, if it is there."""
         kind = self.inspect(name).kind
         if kind == "directory":
-            import shutil  # with its modules for archives, half a megabyte that an agent at rest need not load
-
             shutil.rmtree(f"/proc/self/fd/{self._handle}/{name}")
         elif kind != "absent":
             with _naming(self.path / name):
@@ -282,8 +282,6 @@ def _is_root(handle: int) -> bool:
 
 
 def _user(uid: int) -> str:
-    import pwd
-
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

@@ -28,17 +28,27 @@ import functools
 import importlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from stoker_agent import files, originals
+from stoker_agent import files
 from stoker_agent.files import open_trusted
-from stoker_agent.hook_memory import Item, Memory
-from stoker_agent.hook_modes import APPLY, MODE, MODES, RESULT_FILE, STATE, UNSUPPORTED, module_name
+from stoker_agent.hook_memory import Item, Memory, restore_path
 from stoker_agent.tool_lines import LinePipe
 
+#: The agent names the file for the result in this variable; standard output then carries the tool's output only.
+RESULT_FILE = "STOKER_RESULT"
+#: What to do: ``apply`` (default), ``check``, ``preview`` or ``undo``.
+MODE = "STOKER_HOOK_MODE"
+#: The directory whose content a hook keeps between runs.
+STATE = "STOKER_HOOK_STATE"
+APPLY = "apply"
+MODES = (APPLY, "check", "preview", "undo")
+#: Exit code of a hook that does not support the mode: EOPNOTSUPP.
+UNSUPPORTED = 95
 #: The value of a result that says whether the run changed the machine.
 CHANGED = "deploy_changed"
 
@@ -109,7 +119,43 @@ class Result(NamedTuple):
         return report
 
 
-class HookRun:
+class Commands:
+    """Runs the tools of a hook, or of the catalog's steps."""
+
+    #: Whether the last tool of ``call`` has failed.
+    has_tool_failed = False
+
+    def call(
+        self,
+        argv: Sequence[str],
+        environment: Optional[Mapping[str, str]] = None,
+        *,
+        folder: Optional[Path] = None,
+        stdin: Optional[str] = None,
+        passes: Optional[Callable[[bytes], bool]] = None,
+    ) -> int:
+        """
+        Run a tool, whose output goes directly to the run's output. Return its exit code.
+
+        With ``passes``, only those lines of its standard output for which ``passes`` returns True. Raises HookError,
+        with code 127, if there is no such program.
+        """
+        sys.stdout.flush()
+        with contextlib.ExitStack() as pipes:
+            target = None if passes is None else pipes.enter_context(LinePipe(passes))
+            code = run_tool(argv, environment, folder, stdin, target).returncode
+        self.has_tool_failed = code != 0
+        return code
+
+    def read(
+        self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None, *, folder: Optional[Path] = None
+    ) -> Tuple[int, str]:
+        """Run a tool and return its exit code and its standard output as text. Raises HookError."""
+        done = run_tool(argv, environment, folder, None, subprocess.PIPE)
+        return done.returncode, done.stdout.decode("utf-8", "replace")
+
+
+class HookRun(Commands):
     """
     One run of a hook.
 
@@ -131,8 +177,6 @@ class HookRun:
         #: The output NAME is the content of the file ``<outputs_path>.NAME``.
         self.outputs_path = outputs
         self.mode = mode
-        #: Whether the last tool of ``call`` has failed.
-        self.has_tool_failed = False
 
     @functools.cached_property
     def memory(self) -> Memory:
@@ -206,35 +250,6 @@ class HookRun:
         """Write a file into the run's directory, only for the owner, and return its path."""
         return write_file(self.working / name, content, mode)
 
-    def call(
-        self,
-        argv: Sequence[str],
-        environment: Optional[Mapping[str, str]] = None,
-        *,
-        folder: Optional[Path] = None,
-        stdin: Optional[str] = None,
-        passes: Optional[Callable[[bytes], bool]] = None,
-    ) -> int:
-        """
-        Run a tool, whose output goes directly to the run's output. Return its exit code.
-
-        With ``passes``, only those lines of its standard output for which ``passes`` returns True. Raises HookError,
-        with code 127, if there is no such program.
-        """
-        sys.stdout.flush()
-        with contextlib.ExitStack() as pipes:
-            target = None if passes is None else pipes.enter_context(LinePipe(passes))
-            code = _run(argv, environment, folder, stdin, target).returncode
-        self.has_tool_failed = code != 0
-        return code
-
-    def read(
-        self, argv: Sequence[str], environment: Optional[Mapping[str, str]] = None, *, folder: Optional[Path] = None
-    ) -> Tuple[int, str]:
-        """Run a tool and return its exit code and its standard output as text. Raises HookError."""
-        done = _run(argv, environment, folder, None, subprocess.PIPE)
-        return done.returncode, done.stdout.decode("utf-8", "replace")
-
     def report_progress(self, percent: Optional[int], message: str = "") -> None:
         """Report progress: a percentage, a message, or both. Best effort."""
         path = os.environ.get("STOKER_PROGRESS")
@@ -244,6 +259,11 @@ class HookRun:
                 file.write(" ".join(words) + "\n")
 
 
+def module_name(group: str) -> str:
+    """Return the module of ``stoker_agent.hooks`` for a group: ``docker-cmd`` is in ``docker_cmd``."""
+    return group.replace("-", "_")
+
+
 def _inputs(entries: Sequence[Any]) -> Dict[str, Any]:
     for entry in entries:
         if not isinstance(entry, dict) or not isinstance(entry.get("name"), str):
@@ -251,13 +271,15 @@ def _inputs(entries: Sequence[Any]) -> Dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in entries}
 
 
-def _run(
+def run_tool(
     argv: Sequence[str],
-    environment: Optional[Mapping[str, str]],
-    folder: Optional[Path],
-    stdin: Optional[str],
-    stdout: Optional[int],
+    environment: Optional[Mapping[str, str]] = None,
+    folder: Optional[Path] = None,
+    stdin: Optional[str] = None,
+    stdout: Optional[int] = None,
+    stderr: Optional[int] = None,
 ) -> "subprocess.CompletedProcess[bytes]":
+    """Run a tool to its end. Raises HookError if it cannot be started."""
     try:
         return subprocess.run(
             list(argv),
@@ -266,6 +288,7 @@ def _run(
             stdin=subprocess.DEVNULL if stdin is None else None,
             input=None if stdin is None else stdin.encode(),
             stdout=stdout,
+            stderr=stderr,
             check=False,
         )
     except FileNotFoundError:
@@ -350,7 +373,7 @@ def undo_files(run: HookRun, items: Sequence[Item]) -> List[Change]:
     changes = []
     for item in reversed(items):
         if run.memory.release(item):
-            effect = originals.restore(Path(item.name), item.before)
+            effect = restore_path(Path(item.name), item.before)
             changes += [Change(item.name, diff=effect)] if effect else []
             run.memory.forget(item)
     return changes
@@ -387,8 +410,6 @@ def read_outputs(entry: Mapping[str, Any], prefix: Path) -> Dict[str, Any]:
 
 def find_command(*names: str) -> str:
     """Return the first of these programs that is in PATH. Raises HookError, with code 127, if there is none."""
-    import shutil  # as above
-
     for name in names:
         if shutil.which(name):
             return name

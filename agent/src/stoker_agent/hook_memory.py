@@ -11,6 +11,7 @@ A trigger's run records nothing: nothing undoes it, and it must not alter what t
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import fcntl
 import hashlib
@@ -30,6 +31,8 @@ _NAME = re.compile(r"(?P<number>\d{12})\.(?P<deployment>[A-Za-z0-9-]+)\.(?P<reso
 _ID = re.compile("[A-Za-z0-9-]{1,64}")
 #: The variable of the environment with the arguments of ``Memory``, for the processes of a hook.
 _VARIABLE = "STOKER_MEMORY"
+#: Largest file whose former content is kept.
+_LONGEST_CONTENT = 1024 * 1024
 
 
 class Item(NamedTuple):
@@ -183,6 +186,50 @@ class Memory:
             content = json.loads(own.read_text(encoding="utf-8"))
             items[key.item] = Item(own, content["kind"], content["name"], content["before"])
         return list(items.values())
+
+
+def describe_path(path: Path) -> Dict[str, Any]:
+    """Return what is at a path, with its content and rights. A file above 1 MiB has no content. Raises OSError."""
+    present = files.inspect(path)
+    before: Dict[str, Any] = {"was": present.kind}
+    if present.kind in ("file", "directory"):
+        before.update(mode=present.mode, uid=present.uid, gid=present.gid)
+    if present.kind == "file":
+        is_short = present.size <= _LONGEST_CONTENT
+        before["content"] = base64.b64encode(files.read(path) or b"").decode() if is_short else None
+    if present.kind == "link":
+        before["target"] = present.target
+    return before
+
+
+def restore_path(path: Path, before: Mapping[str, Any]) -> str:
+    """
+    Restore what was at a path. Return what this changed: ``removed``, ``restored``, or "" for nothing. Raises OSError.
+
+    A file whose content was not kept, and a directory that the deployment has not made (``made``), stay as they are.
+    """
+    effect, was = effect_of_restoring(path, before), before["was"]
+    if effect == "removed":
+        files.remove(path)
+    elif effect and was == "directory":
+        files.make_folder(path, before["mode"], before["uid"], before["gid"])
+    elif effect and was == "link":
+        files.link(path, before["target"])
+    elif effect:
+        content = base64.b64decode(before["content"])
+        files.write(path, content, before["mode"], uid=before["uid"], gid=before["gid"], folder_mode=0o755)
+    return effect
+
+
+def effect_of_restoring(path: Path, before: Mapping[str, Any]) -> str:
+    """Return what ``restore_path`` would return."""
+    present = describe_path(path)
+    if present == {key: value for key, value in before.items() if key != "made"}:
+        return ""
+    if before["was"] == "absent":
+        is_foreign = present["was"] == "directory" and before.get("made") != "directory"
+        return "" if is_foreign else "removed"
+    return "" if before["was"] == "file" and before.get("content") is None else "restored"
 
 
 def _digest(*words: str) -> str:

@@ -98,7 +98,7 @@ def _is_limited(controller: str, names: str, path: str) -> bool:
 
 def _mount_tmp(plan: Mapping[str, Any]) -> None:
     """Mount the directory ``$TMPDIR`` at /tmp and /var/tmp, only for this process and its children."""
-    import ctypes
+    import ctypes  # only a private /tmp needs it, and each run starts this program
 
     library = ctypes.CDLL(None, use_errno=True)
 

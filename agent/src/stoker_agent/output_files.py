@@ -8,6 +8,7 @@ holes (NFS before 4.2, FAT), the file remains complete until its run is forgotte
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import threading
@@ -109,8 +110,6 @@ def tidy(folder: Path, kept: int = AFTERWARDS) -> None:
 def _fallocate() -> Optional[Callable[[int, int, int, int], int]]:
     """Load fallocate on first use, because most agents never need it."""
     try:
-        import ctypes
-
         library = ctypes.CDLL(None)
         function: Any = getattr(library, "fallocate64", None) or library.fallocate
         function.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]

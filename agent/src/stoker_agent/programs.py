@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import stoker_agent
-from stoker_agent import hook_modes
+from stoker_agent import hook_contract
 from stoker_agent.files import open_trusted, write
+from stoker_agent.hook_contract import HookError, HookRun, read_outputs
 from stoker_agent.limits import clip_text
 
 #: The file beside the built-in hooks in the agent's archive that lists them. ``pkgutil`` would take a megabyte.
@@ -112,12 +113,12 @@ def available(own: Path) -> List[str]:
     return sorted(names)
 
 
-def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = hook_modes.APPLY) -> Program:
+def program(entry: Mapping[str, Any], own: Path, folders: Folders, mode: str = hook_contract.APPLY) -> Program:
     """
     Return the program for a document's entry. Installed hooks take precedence over built-in ones.
 
     ``own`` is the agent's hook directory, ``folders`` those of the run, ``mode`` what the hook does (one of
-    ``hook_modes.MODES``). Raises CannotRun, with code ``hook_modes.UNSUPPORTED`` if the hook does not know modes.
+    ``hook_contract.MODES``). Raises CannotRun, with code ``hook_contract.UNSUPPORTED`` if the hook does not know modes.
     """
     config, name = _part(entry), group_name(entry)
     executable = _executable(name, own)
@@ -140,7 +141,7 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
 
     A run that did not apply the config has nothing to clean up. Raises CannotRun.
     """
-    if entry.get("mode") not in (None, hook_modes.APPLY):
+    if entry.get("mode") not in (None, hook_contract.APPLY):
         return None
     options = entry.get("options")
     text = options.get("on_cancel") if isinstance(options, dict) else None
@@ -191,7 +192,7 @@ def _executable(name: str, own: Path) -> Optional[Path]:
 
 
 def _hook(group: str) -> Any:
-    return importlib.import_module(f"stoker_agent.hooks.{hook_modes.module_name(group)}")
+    return importlib.import_module(f"stoker_agent.hooks.{hook_contract.module_name(group)}")
 
 
 def _own(group: str, config: Mapping[str, Any], folders: Folders, mode: str) -> Program:
@@ -201,15 +202,15 @@ def _own(group: str, config: Mapping[str, Any], folders: Folders, mode: str) -> 
     To apply a config, the process of a hook with the function ``command`` is the config's program itself, which starts
     sooner.
     """
-    if mode == hook_modes.APPLY and hasattr(_hook(group), "command"):
+    if mode == hook_contract.APPLY and hasattr(_hook(group), "command"):
         return _direct(group, config, folders.working)
     result = folders.working / "hook-result.json"
     return Program(
         argv=[sys.executable, "-I", "-c", _CHILD, str(Path(stoker_agent.__file__).parents[1]), group],
         environment={
-            hook_modes.RESULT_FILE: str(result),
-            hook_modes.STATE: str(folders.state),
-            hook_modes.MODE: mode,
+            hook_contract.RESULT_FILE: str(result),
+            hook_contract.STATE: str(folders.state),
+            hook_contract.MODE: mode,
         },
         stdin=json.dumps(config).encode(),
         stdout="stdout",
@@ -231,8 +232,6 @@ def _read_result(path: Path, code: int) -> Dict[str, Any]:
 
 def _direct(group: str, config: Mapping[str, Any], folder: Path) -> Program:
     """Return the program of a hook whose work is one process. Raises CannotRun."""
-    from stoker_agent.hook_contract import HookError, HookRun, read_outputs  # only runs need the contract
-
     outputs = folder / "out"
     try:
         argv, environment = _hook(group).command(HookRun(config, folder, folder, outputs))
@@ -256,14 +255,14 @@ def _external(executable: Path, config: Mapping[str, Any], folders: Folders, mod
     heat-agents knows no modes and would apply the config, so only a hook that names the mode's variable gets a mode
     other than ``apply``. Raises CannotRun.
     """
-    if mode != hook_modes.APPLY and hook_modes.MODE.encode() not in executable.read_bytes():
-        reason = f"the hook {executable} does not support {mode}: it does not use the variable {hook_modes.MODE}"
-        raise CannotRun(reason, hook_modes.UNSUPPORTED)
+    if mode != hook_contract.APPLY and hook_contract.MODE.encode() not in executable.read_bytes():
+        reason = f"the hook {executable} does not support {mode}: it does not use the variable {hook_contract.MODE}"
+        raise CannotRun(reason, hook_contract.UNSUPPORTED)
     if folders.run in executable.parents and folders.working != folders.run:
         executable = _copy(executable, folders.working / "delivered")
     return Program(
         argv=[str(executable)],
-        environment={hook_modes.MODE: mode},
+        environment={hook_contract.MODE: mode},
         stdin=json.dumps(config).encode(),
         stdout=ANSWER,
         working=folders.working,

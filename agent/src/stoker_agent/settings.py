@@ -13,17 +13,17 @@ import json
 import logging
 import math
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable
 from stoker_agent.files import write
-from stoker_agent.ini import parse_list, read_ini
 from stoker_agent.transports import LOCAL, NEEDED, STOKER, missing
 
 _log = logging.getLogger("stoker-agent")
 
 Sections = Dict[str, Dict[str, Any]]
+Value = Union[str, List[str]]
 
 
 class Settings(NamedTuple):
@@ -133,6 +133,51 @@ def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
             )
     polling = _clamp(_number(default.get("polling_interval"), LONGEST))
     return Settings(order, {name: sections[name] for name in order if name in sections}, polling, None, digest)
+
+
+def read_ini(text: str) -> Dict[str, Dict[str, Value]]:
+    """
+    Return the options of a file in the INI format of oslo.config by section, including ``DEFAULT``.
+
+    ``-`` in an option's name becomes ``_``. A repeated option has a list of its values. Invalid lines are ignored, so
+    that an error in the file does not prevent the agent's start.
+    """
+    sections: Dict[str, Dict[str, Value]] = {}
+    section = sections.setdefault("DEFAULT", {})
+    key = ""
+    for line in text.splitlines():
+        plain = line.strip()
+        if not plain or plain[0] in "#;":
+            continue
+        if plain.startswith("[") and plain.endswith("]"):
+            section, key = sections.setdefault(plain[1:-1].strip(), {}), ""
+        elif line[0].isspace() and key:
+            _add_value(section, key, plain)
+        elif "=" in plain or ":" in plain:
+            name, value = _split_option(plain)
+            key = name.strip().replace("-", "_").lower()
+            if value.strip():
+                _add_value(section, key, value.strip())
+    return sections
+
+
+def parse_list(value: Value) -> List[str]:
+    """Split a list value: one item per line, or items separated by commas."""
+    lines = value if isinstance(value, list) else [value]
+    return [word.strip() for line in lines for word in line.split(",") if word.strip()]
+
+
+def _split_option(line: str) -> List[str]:
+    at = min(place for place in (line.find("="), line.find(":")) if place >= 0)
+    return [line[:at], line[at + 1 :]]
+
+
+def _add_value(section: Dict[str, Value], key: str, value: str) -> None:
+    before = section.get(key)
+    if before is None:
+        section[key] = value
+    else:
+        section[key] = [*(before if isinstance(before, list) else [before]), value]
 
 
 def _read(text: str) -> Mapping[str, Mapping[str, Any]]:

@@ -15,7 +15,6 @@ Undo restores the content that the deployment replaced, or removes what it creat
 
 from __future__ import annotations
 
-import difflib
 import grp
 import hashlib
 import pwd
@@ -23,8 +22,9 @@ import string
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional
 
-from stoker_agent import files, originals
+from stoker_agent import files
 from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_text, choose_state, undo_files
+from stoker_agent.hook_memory import describe_path
 
 _STATES = ("present", "directory", "link", "absent")
 
@@ -45,7 +45,7 @@ def apply(run: HookRun) -> Result:
         return undo(run)
     wanted = _wanted(run)
     changes = _compare(wanted)
-    run.memory.remember("file", str(wanted.path), made=wanted.state, **originals.describe(wanted.path))
+    run.memory.remember("file", str(wanted.path), made=wanted.state, **describe_path(wanted.path))
     if changes:
         _write(wanted)
     changes += undo_files(run, [item for item in run.memory.list("file") if item.name != str(wanted.path)])
@@ -141,36 +141,11 @@ def _compare(wanted: _Wanted) -> List[Change]:
     if wanted.state == "link":
         is_same = (present.kind, present.target) == ("link", wanted.target)
         return [] if is_same else [Change(name, diff=f"link to {wanted.target}")]
-    changes = []
-    if wanted.state == "directory":
-        if present.kind != "directory":
-            return [Change(name, diff="created")]
-    else:
-        content = files.read(wanted.path)
-        if content != wanted.content:
-            changes.append(Change(name, diff=_diff(wanted.path, content or b"", wanted.content)))
-        if content is None:
-            return changes
-    if wanted.mode not in (None, present.mode):
-        changes.append(Change(name, diff=f"mode {present.mode:04o} → {wanted.mode:04o}"))
-    if wanted.owner not in (None, present.uid):
-        changes.append(Change(name, diff=f"owner {present.uid} → {wanted.owner}"))
-    if wanted.group not in (None, present.gid):
-        changes.append(Change(name, diff=f"group {present.gid} → {wanted.group}"))
-    return changes
-
-
-def _diff(path: Path, before: bytes, content: bytes) -> str:
-    if b"\0" in before + content:
-        return f"binary content of {len(content)} bytes"
-    lines = difflib.unified_diff(
-        before.decode("utf-8", "replace").splitlines(),
-        content.decode("utf-8", "replace").splitlines(),
-        str(path),
-        str(path),
-        lineterm="",
-    )
-    return "\n".join(lines)
+    if wanted.state == "directory" and present.kind != "directory":
+        return [Change(name, diff="created")]
+    content = wanted.content if wanted.state == "present" else None
+    differences = files.compare(wanted.path, content, wanted.mode, wanted.owner, wanted.group)
+    return [Change(name, diff=difference) for difference in differences]
 
 
 def _write(wanted: _Wanted) -> None:

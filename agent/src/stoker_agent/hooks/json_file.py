@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from pathlib import Path
 from typing import Any, Dict, List, Tuple
 
-from stoker_agent import files, originals
+from stoker_agent import files
 from stoker_agent.hook_contract import Change, HookRun, Result, read_text, undo_files, write_changed
+from stoker_agent.hook_memory import describe_path
 
 
 def apply(run: HookRun) -> Result:
@@ -18,7 +18,7 @@ def apply(run: HookRun) -> Result:
     changes = _compare(run)
     present = _files(run)
     for path, _, _ in present:
-        run.memory.remember("file", str(path), **originals.describe(path))
+        run.memory.remember("file", str(path), **describe_path(path))
     write_changed(changes, present)
     names = {str(path) for path, _, _ in present}
     changes += undo_files(run, [item for item in run.memory.list("file") if item.name not in names])
@@ -63,10 +63,6 @@ def _mode(path: Path) -> int:
 def _compare(run: HookRun) -> List[Change]:
     changes = []
     for path, text, _ in _files(run):
-        present = read_text(path)
-        if present != text:
-            lines = difflib.unified_diff(
-                (present or "").splitlines(), text.splitlines(), str(path), str(path), lineterm=""
-            )
-            changes.append(Change(str(path), diff="\n".join(lines)))
+        differences = files.compare(path, text.encode(), None, None, None)
+        changes += [Change(str(path), diff=difference) for difference in differences]
     return changes

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Dict, List, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result
-from stoker_agent.hook_modes import UNSUPPORTED
+from stoker_agent.hook_contract import UNSUPPORTED, Change, HookError, HookRun, Result
 
 
 def command(run: HookRun) -> Tuple[List[str], Dict[str, str]]:
