@@ -6,8 +6,7 @@ import errno
 
 import pytest
 
-import stoker_agent.execute
-from stoker_agent import live
+from stoker_agent import active_run, live
 from stoker_agent.agent import Agent
 from stoker_agent.config import Config, Paths
 from stoker_agent.output_files import AFTERWARDS
@@ -34,7 +33,7 @@ def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, mo
     def execute(*_):
         raise fault
 
-    monkeypatch.setattr(stoker_agent.execute, "execute", execute)
+    monkeypatch.setattr(active_run, "execute", execute)
     server.give(server.entry("c1", "true"), server.entry("c2", "true"))
     here.once()
     for id in ("c1", "c2"):

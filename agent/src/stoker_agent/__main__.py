@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Callable, List, Optional
+from typing import List, Optional
 
 from stoker_agent import __version__
 from stoker_agent.config import Paths, Unusable
-
-if TYPE_CHECKING:
-    import argparse
+from stoker_agent.terminal import protect
 
 _DESCRIPTION = "Run Stoker's agent on this server: enroll it, keep it running, show its status."
 #: Commands with a module of their own in ``stoker_agent.commands``.
@@ -35,20 +34,10 @@ def main(argv: Optional[List[str]] = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words and words[0].startswith("-") and words[0] not in ("-h", "--help", "--version"):
         words.insert(0, "run")  # options without a command belong to `run`
-    if words[:1] == ["run"] and (len(words) == 1 or (len(words) == 3 and words[1] == "--root")):
-        # The service: it runs for months, and a parser of command lines takes a megabyte.
-        return _guard(lambda: _run(words[2] if len(words) == 3 else None))
-    from stoker_agent.terminal import protect  # the service needs no terminal
-
     protect()
     options = _parser(words[0] if words else "").parse_args(words)
-    return _guard(lambda: int(options.do(options, Paths.of(getattr(options, "root", None))) or 0))
-
-
-def _guard(command: Callable[[], int]) -> int:
-    """Run a command and return the exit code. Print an error as one line."""
     try:
-        return command()
+        return int(options.do(options, Paths.of(getattr(options, "root", None))) or 0)
     except Unusable as error:
         print(f"stoker-agent: {error}", file=sys.stderr)
     except OSError as error:
@@ -64,16 +53,7 @@ def exit_with() -> None:
     sys.exit(main())
 
 
-def _run(root: Optional[str]) -> int:
-    from stoker_agent.commands.run import SourceOptions, run
-
-    run(Paths.of(root), SourceOptions())
-    return 0
-
-
 def _parser(chosen: str) -> argparse.ArgumentParser:
-    import argparse
-
     parser = argparse.ArgumentParser(prog="stoker-agent", description=_DESCRIPTION)
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")

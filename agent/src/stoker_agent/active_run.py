@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import logging
 import threading
@@ -100,7 +101,8 @@ class ActiveRun:
             return failure(str(error), error.code)
         except Exception as error:  # for example: no more threads or file descriptors
             _log.exception("run.failed: run %s failed", self.id)
-            end_remaining_processes(self.folder)
+            with contextlib.suppress(OSError):  # of the same kind
+                end_remaining_processes(self.folder)
             return failure(f"The run could not be followed: {type(error).__name__}: {error}", 1)
         return values
 

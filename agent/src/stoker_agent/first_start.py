@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Optional
 
 from stoker_agent.config import Config, Paths, Unusable, read
+from stoker_agent.enroll import enroll
 from stoker_agent.files import remove_tree, write
 from stoker_agent.machine import is_copy
 
@@ -51,8 +52,6 @@ def ensure_enrollment(paths: Paths) -> Optional[Config]:
     if config is not None:
         _log.warning("enrollment.copied: the files are a copy of another machine's; this machine enrolls itself")
         _forget_runs(paths)
-    from stoker_agent.enroll import enroll  # once in the life of a machine
-
     config = enroll(paths, invitation.url.rstrip("/"), invitation.token, invitation.ca_file, invitation.proxy)
     _log.info("enrollment.done: enrolled as server %s at %s", config.name or config.server_id, config.url)
     # A token for many machines must not stay on each of them.

@@ -11,9 +11,11 @@ import sys
 from pathlib import Path
 from typing import Optional
 
+from stoker_agent import program_file
 from stoker_agent.config import Paths, Unusable
 from stoker_agent.files import inspect, link, write
 from stoker_agent.first_start import Invitation, keep_invitation
+from stoker_agent.systemd_unit import systemd_unit
 
 _PROGRAM = "opt/stoker-agent/stoker-agent.pyz"
 _UNIT = "etc/systemd/system/stoker-agent.service"
@@ -38,8 +40,6 @@ def install(
         raise Unusable(f"{token_file} holds no token")
     keep_invitation(paths, Invitation(url.rstrip("/"), token, f"/{_CA_FILE}" if ca_file else None, proxy_url))
     write(top / _PROGRAM, program.read_bytes(), 0o755, folder_mode=0o755)
-    from stoker_agent.systemd_unit import systemd_unit  # imported late: the running agent does not need it
-
     unit = systemd_unit(["/usr/bin/env", "python3", f"/{_PROGRAM}", "run"])
     write(top / _UNIT, unit.encode(), 0o644, folder_mode=0o755)
     for path, target in ((top / _WANTS, _UNIT), (top / _LINK, _PROGRAM)):
@@ -51,7 +51,7 @@ def install(
 
 def own_program() -> Path:
     """Return the file of this program. Raises Unusable if it runs from its sources."""
-    path = Path(__file__).resolve().parents[1]
-    if not path.is_file():
+    path = program_file.find()
+    if path is None:
         raise Unusable(f"build the program first: {sys.executable} -m stoker_agent build stoker-agent.pyz")
     return path

@@ -1,9 +1,8 @@
 """
 Replaces the agent's program by the one that Stoker offers.
 
-The steps: download the program and verify its digest, start it in a self-test, let the
-active runs end, keep the old file, replace the file and execute the new program in the same process. A process of the
-old program (``update_guard``) restores the old file if the new program does not reach Stoker in time. The record in
+The steps: download the program and verify its digest, start it in a self-test, let the active runs end, keep the old
+file, replace the file and execute the new program in the same process. A process of the old program (``update_guard``) restores the old file if the new program does not reach Stoker in time. The record in
 ``<state>/update.json`` says how far the update is, for all of these processes.
 """
 
@@ -19,7 +18,7 @@ import threading
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
-import stoker_agent
+from stoker_agent import program_file
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
@@ -77,18 +76,6 @@ def store_record(state: Path, record: UpdateRecord) -> None:
     write(record_path(state), json.dumps(record._asdict()).encode())
 
 
-def find_program() -> Optional[Path]:
-    """Return the file that this agent runs from, or None if the agent runs from a source directory."""
-    path = Path(stoker_agent.__file__).resolve().parents[1]
-    return path if path.is_file() else None
-
-
-def read_running_program() -> Optional[bytes]:
-    """Return the program that this process executes, or None if the agent runs from a source directory."""
-    opened = Path(stoker_agent.__path__[0]).parent  # the file as it was opened at the start (``program_file``)
-    return opened.read_bytes() if opened.is_file() else None
-
-
 class Updater:
     """
     Follows the offers in the documents of Stoker's channel.
@@ -102,7 +89,7 @@ class Updater:
         self._paths = paths
         self._manager = manager
         self._drain = drain
-        self._program = find_program()
+        self._program = program_file.find()
         self._thread: Optional[threading.Thread] = None
         self._record = read_record(paths.state)
         if self._is_unconfirmed() and self._is_running(self._record):
@@ -132,7 +119,7 @@ class Updater:
     @staticmethod
     def _is_running(record: Optional[UpdateRecord]) -> bool:
         """Whether this process executes the program of the update."""
-        program = read_running_program()
+        program = program_file.read()
         return record is not None and program is not None and _digest(program) == record.sha256
 
     def _work(self, offer: Mapping[str, Any]) -> None:
@@ -269,7 +256,7 @@ def report_test(config: Config, id: str) -> None:
 
 def _describe(id: str, status: str, reason: str) -> Dict[str, str]:
     """Return the report of the state of an update."""
-    program = read_running_program()
+    program = program_file.read()
     report = {"id": id, "status": status, "reason": reason[:2000]}
     return report if program is None else {**report, "sha256": _digest(program)}
 

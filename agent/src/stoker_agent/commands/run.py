@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import argparse
 import logging
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, List, NamedTuple, Optional
+from typing import List, Optional
 
 from stoker_agent import __version__, program_file, proxy
 from stoker_agent.agent import Agent, lock
@@ -17,23 +18,8 @@ from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
 
-if TYPE_CHECKING:
-    import argparse
-
 _SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 _log = logging.getLogger("stoker-agent")
-
-
-class SourceOptions(NamedTuple):
-    """The options of ``add_source_arguments``, by their names. The defaults are those of a service."""
-
-    sources: Optional[List[str]] = None
-    os_collect_config: Optional[Path] = None
-    #: Present with ``os_collect_config``.
-    deployed: Optional[Path] = None
-    document_key: Optional[Path] = None
-    polling_interval: Optional[float] = None
-    ca_file: Optional[str] = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -69,25 +55,20 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, paths: Paths) -> int:
     """Run until stopped. Raises Unusable if the agent cannot start."""
+    agent = create_agent(options, paths)
     if options.once:
-        create_agent(read_source_options(options), paths).once()
+        agent.once()
     else:
-        run(paths, read_source_options(options))
+        agent.run()
     return 0
 
 
-def run(paths: Paths, options: SourceOptions) -> None:
-    """Run until stopped. Raises Unusable if the agent cannot start."""
-    create_agent(options, paths).run()
+def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
+    """
+    Take the lock of the agent's directory, start the log and return the agent. Raises Unusable.
 
-
-def read_source_options(options: argparse.Namespace) -> SourceOptions:
-    """Return the options of ``add_source_arguments``."""
-    return SourceOptions(**{name: getattr(options, name) for name in SourceOptions._fields})
-
-
-def create_agent(options: SourceOptions, paths: Paths) -> Agent:
-    """Take the lock of the agent's directory, start the log and return the agent. Raises Unusable."""
+    ``options`` are those of ``add_source_arguments``.
+    """
     program_file.pin()
     paths.make()
     lock(paths)  # the lock lasts until this process ends
@@ -103,7 +84,6 @@ def create_agent(options: SourceOptions, paths: Paths) -> Agent:
     who = "not enrolled" if config is None else f"of server {config.server_id} at {config.url}"
     _log.info("agent.started: agent %s %s, sources %s", __version__, who, ", ".join(names))
     if options.os_collect_config is not None:
-        assert options.deployed is not None
         Runs(paths.state).adopt(options.deployed)
     key = credential(paths, config, options.document_key)
     if key is None:

@@ -30,7 +30,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
 
     Raises Unusable if no source answers, or if results are left to report.
     """
-    agent = run.create_agent(run.read_source_options(options), paths)
+    agent = run.create_agent(options, paths)
     outcome = agent.once(options.report_seconds, _FACTS_SECONDS)
     print(f"{outcome.runs} runs, {outcome.failed} failed")
     if outcome.unreported:
