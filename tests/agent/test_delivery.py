@@ -499,8 +499,9 @@ def test_a_result_that_could_not_be_stored_is_stored_before_the_agent_ends(serve
     server.give(server.entry("c1", script, deploy_on_interrupt=then))
     agent.start()
     server.until(lambda: agent.lines("runs"))
+    server.until((state / "facts.json").exists)
     server.vanish()
-    # The agent has handled its document, so it no longer replaces files, which would make room again.
+    # The agent has started and handled its document, so it no longer replaces files, which would make room again.
     server.until(lambda: "poll.failed" in agent.said())
     filler = fill(state)
     agent.work.joinpath("go").touch()

@@ -13,6 +13,7 @@ import pytest
 from agent.conftest import shortened
 from stoker_agent import facts_report
 from stoker_agent.addresses import list_addresses
+from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.facts import collect
 from stoker_agent.facts_report import LARGEST, FactsReporter
@@ -140,7 +141,7 @@ class Facts:
         self.paths = Paths.of(str(folder))
         self.paths.make()
         config = Config(server.url, id, "s1.secret")
-        self._outbox = Outbox(config)
+        self._outbox = Outbox(Channel(config))
         self._outbox.start()
         self._reporter = FactsReporter(
             config, self.paths, self._outbox, {}, WriteProblem(self.paths.state, self._outbox, lambda: None)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from stoker_agent import progress
+from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.outbox import Outbox
 from stoker_agent.results import Results
@@ -68,8 +69,9 @@ class Reporter:
     """Results with an outbox that has begun."""
 
     def __init__(self, runs: Runs, config: Config | None, longest: float) -> None:
-        self.outbox = Outbox(config, longest)
-        self.senders = Senders(config)
+        channel = None if config is None else Channel(config)
+        self.outbox = Outbox(channel, longest)
+        self.senders = Senders(channel)
         self.results = Results(runs, self.outbox, self.senders)
         self.outbox.start()
         self.wait = self.outbox.wait

@@ -86,8 +86,8 @@ def test_an_overloaded_target_gets_no_other_result(tmp_path: Path) -> None:
         return answers.get(asked.path.split("/")[-2], Said())
 
     with answering(decide) as there:
-        config = Config(f"{there.url}/stoker", "s", "key")
-        runs, senders, outbox = Runs(tmp_path), Senders(config), Outbox(config, longest=0.02)
+        channel = Channel(Config(f"{there.url}/stoker", "s", "key"))
+        runs, senders, outbox = Runs(tmp_path), Senders(channel), Outbox(channel, longest=0.02)
         results = Results(runs, outbox, senders)
         outbox.start()
 

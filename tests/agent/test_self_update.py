@@ -118,7 +118,7 @@ def test_sigterm_while_the_program_is_replaced_restores_the_old_one(tmp_path, mo
     drain = Drain(threading.Condition(), {}, lambda: True)
     monkeypatch.setattr(self_update, "start_guard", lambda *_: drain.stop())
     config = Config("http://127.0.0.1:1", "s1", "s1.secret")
-    updater = Updater(config, paths, ServiceManager(), drain, Outbox(config))
+    updater = Updater(config, paths, ServiceManager(), drain, Outbox(None))
     record = UpdateRecord("u", RESTARTING, "0" * 64, str(program), str(tmp_path / "agent.pyz.old"))
     with pytest.raises(Stopped):
         updater._restart(record, fresh)

@@ -12,6 +12,7 @@ import threading
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, EndedRuns, RunEnv, identify_deployment
+from stoker_agent.channel import Channel
 from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
@@ -83,11 +84,12 @@ class Agent:
         #: Truncates the output of runs that were reported.
         self.tidy = self._ended.tidy
         self._dependencies = Dependencies(paths.state / "dependencies.json", self._runs)
-        self._outbox = Outbox(config, settings.polling)
+        channel = None if config is None else Channel(config)
+        self._outbox = Outbox(channel, settings.polling)
         self._source_set = SourceSet(config, settings, paths, credential, self._outbox)
         self._poller = Poller(self._source_set.sources, self._on_document, settings.polling, observer)
         ca_file = settings.ca_file or (config.ca_file if config else None)
-        senders = Senders(config, ca_file)
+        senders = Senders(channel, ca_file)
         self._env = RunEnv(paths, config, ca_file, self._outbox, senders)
         self._results = Results(self._runs, self._outbox, senders, self._poller.hurry, self._ended.release)
         self._problem = WriteProblem(

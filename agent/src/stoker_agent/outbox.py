@@ -14,7 +14,6 @@ from typing import Any, Callable, Dict, Mapping, Optional
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config
 from stoker_agent.web import Busy, Refused, Unreachable
 
 _log = logging.getLogger("stoker-agent")
@@ -46,12 +45,12 @@ class Outbox:
     """
     The messages of one agent, by their keys, which name them in log lines.
 
-    ``config`` is the enrollment; without it, messages to Stoker are dropped. ``longest`` is the longest pause in
-    seconds between two retries.
+    ``channel`` leads to Stoker; without it, messages to Stoker are dropped. ``longest`` is the longest pause in seconds
+    between two retries.
     """
 
-    def __init__(self, config: Optional[Config], longest: float = LONGEST) -> None:
-        self._channel = None if config is None else Channel(config)
+    def __init__(self, channel: Optional[Channel], longest: float = LONGEST) -> None:
+        self._channel = channel
         self._longest = longest
         self._changed = threading.Condition()
         #: In the order in which they were added.

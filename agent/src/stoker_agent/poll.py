@@ -152,10 +152,10 @@ class Poller:
                 self._replace(changed)
 
     def _record_failure(self, way: _Way, error: Unreachable, pause: float) -> None:
-        write = _log.error if isinstance(error, Refused) else _log.warning
-        write("poll.failed: cannot poll %s: %s", way.source.name, error)
         if self._observer is not None:
             self._observer.record_failure(way.source.name, error)
+        write = _log.error if isinstance(error, Refused) else _log.warning
+        write("poll.failed: cannot poll %s: %s", way.source.name, error)
         way.failures += 1
         way.due = time.monotonic() + pause
 

@@ -2,8 +2,9 @@
 Replaces the agent's program by the one that Stoker offers.
 
 The steps: download the program and verify its digest, start it in a self-test, let the active runs end, keep the old
-file, replace the file and execute the new program in the same process. A process of the old program (``update_guard``) restores the old file if the new program does not reach Stoker in time. The record in
-``<state>/update.json`` says how far the update is, for all of these processes.
+file, replace the file and execute the new program in the same process. A process of the old program (``update_guard``)
+restores the old file if the new program does not reach Stoker in time. The record in ``<state>/update.json`` says how
+far the update is, for all of these processes.
 """
 
 from __future__ import annotations

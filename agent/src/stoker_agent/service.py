@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 from typing import List, NamedTuple, Optional, Sequence
 
+from stoker_agent import program_file
 from stoker_agent.config import Paths, Unusable
 from stoker_agent.files import write
 from stoker_agent.systemd_unit import systemd_unit
@@ -47,14 +48,10 @@ class Service(NamedTuple):
         return f"{self.unit} (systemd), started at boot"
 
 
-def program() -> Path:
-    """Return the agent's own file; the folder of the package if the agent does not run from one file."""
-    return Path(__file__).resolve().parents[1]
-
-
 def run_command(root: Optional[str]) -> List[str]:
     """Return the command that runs the agent."""
-    own = [str(program())] if program().is_file() else ["-m", "stoker_agent"]
+    program = program_file.find()
+    own = ["-m", "stoker_agent"] if program is None else [str(program)]
     return [sys.executable, *own, "run", *(["--root", str(Path(root).absolute())] if root else [])]
 
 
@@ -165,11 +162,13 @@ def _start_process(paths: Paths, command: Sequence[str]) -> None:
 
 def _link() -> None:
     """Let users call the agent by its name, unless another program has the name."""
-    target = program()  # before the link is removed, through which this program may run
+    target = program_file.find()  # before the link is removed, through which this program may run
+    if target is None:
+        return
     with contextlib.suppress(OSError):
         if LINK.is_symlink():
             LINK.unlink()
-        if LINK.parent.is_dir() and not LINK.exists() and target.is_file():
+        if LINK.parent.is_dir() and not LINK.exists():
             LINK.symlink_to(target)
 
 

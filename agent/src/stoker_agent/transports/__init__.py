@@ -7,7 +7,6 @@ from collections import OrderedDict
 from typing import Any, Callable, List, Mapping, Optional
 
 from stoker_agent.channel import Channel
-from stoker_agent.config import Config
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
 from stoker_agent.transports.base import LOCAL, SIGNED, STOKER, Document, Entries, Making, NoSender, Sender, Source
@@ -74,11 +73,11 @@ class Senders:
     """
     Selects the sender of a result. Reuses connections and tokens.
 
-    Several threads may select, but only one may send.
+    ``channel`` leads to Stoker, if this server is enrolled. Several threads may select, but only one may send.
     """
 
-    def __init__(self, config: Optional[Config], ca_file: Optional[str] = None) -> None:
-        self._channel = None if config is None else Channel(config)
+    def __init__(self, channel: Optional[Channel], ca_file: Optional[str] = None) -> None:
+        self._channel = channel
         self._web = Web(ca_file)
         self._sessions: OrderedDict[Login, Session] = OrderedDict()
         self._lock = threading.Lock()
