@@ -29,8 +29,7 @@ from stoker.http.request import RequestContext
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
 from stoker.store import artifacts
-from stoker.store.limits import check_limit
-from stoker.store.tx import Tx
+from stoker.store.tx import Tx, check_limit
 
 #: Largest hook in bytes. An agent keeps the hooks that it has fetched.
 LONGEST = 1024 * 1024
