@@ -10,10 +10,13 @@ from pathlib import Path
 import openstack.config  # noqa: F401 — works out folders when imported: not those of the first test
 import pytest
 
-from client.little_heat import PASSWORD, SOURCE, LittleHeat, serving
+from client.site import Service, Site, recorded_service
 from stoker_client.cli.main import main
 from stoker_client.client import Client, connect
+from support.http_stub import Answering
 from support.processes import default_interrupt
+
+SOURCE = Path(__file__).parents[2] / "client" / "src"
 
 
 @dataclass
@@ -41,25 +44,37 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.fixture
-def heat(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LittleHeat]:
-    """A running service, chosen by OS_*."""
-    for service in serving():
-        settings = {
-            "OS_AUTH_URL": f"{service.url}/identity/v3",
-            "OS_USERNAME": "admin",
-            "OS_PASSWORD": PASSWORD,
-            "OS_PROJECT_NAME": "default",
-            "OS_USER_DOMAIN_NAME": "Default",
-            "OS_PROJECT_DOMAIN_NAME": "Default",
-        }
-        for name, value in settings.items():
-            monkeypatch.setenv(name, value)
-        yield service
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, Answering]]:
+    with recorded_service(tmp_path_factory.mktemp("client")) as running:
+        yield running
 
 
 @pytest.fixture
-def client(heat: LittleHeat) -> Iterator[Client]:
+def site(service: tuple[Service, Answering], nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """A new project at the real service, chosen by OS_*."""
+    site = Site(*service)
+    for name, value in site.variables.items():
+        monkeypatch.setenv(name, value)
+    yield site
+    site.close()
+
+
+@pytest.fixture
+def use_admin(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Makes the administrator of the site the user of the next commands."""
+
+    def use() -> None:
+        monkeypatch.delenv("OS_PROJECT_ID")
+        for name, value in site.stoker.environment.items():
+            if name.startswith("OS_"):
+                monkeypatch.setenv(name, value)
+
+    return use
+
+
+@pytest.fixture
+def client(site: Site) -> Iterator[Client]:
     with connect() as connected:
         yield connected
 

@@ -5,53 +5,52 @@ import json
 
 import pytest
 
-ENTRY = "stoker_catalog_version: 1\nname: {name}\nversion: {version}\ndescription: d\n"
+ENTRY = "stoker_catalog_version: 1\nname: {name}\nversion: {version}\ndescription: d\ngroup: script\nconfig: echo\n"
 
 
 @pytest.fixture
-def artifacts(heat, nowhere):
-    """Two catalog entries and two versions of a hook."""
-    for name in ("nginx", "greet"):
-        heat.add_entry({"text": ENTRY.format(name=name, version=1), "public": name == "nginx"})
+def artifacts(site, nowhere):
+    """A catalog entry besides those of Stoker, and two versions of a hook."""
+    site.api("POST", "/catalog", {"text": ENTRY.format(name="greet", version=1)})
     for content in (b"one", b"two"):
-        heat.add_hook({"name": "shout", "content": base64.b64encode(content).decode(), "public": False})
+        site.api("POST", "/hooks", {"name": "shout", "content": base64.b64encode(content).decode()})
     (nowhere / "hook").write_bytes(b"#!/bin/sh\n")
     for number, name in enumerate(("new", "greet", "new")):
         (nowhere / f"{name}{number}.yaml").write_text(ENTRY.format(name=name, version=1))
     (nowhere / "wrong.yaml").write_text("config: x\n")
-    return heat
+    return site
 
 
 #: words, the beginning of the output
 SHOWN = [
-    (("catalog", "list", "-o", "name"), "greet/1\nnginx/1\n"),
-    (("catalog", "list", "-o", "csv", "-c", "name", "-c", "origin"), "name,origin\ngreet,project\nnginx,site\n"),
-    (("catalog", "list", "--limit", "1", "-o", "value"), "greet\t1\tproject\td\n"),
+    (("catalog", "list", "-o", "name"), "apt-repository/1\n"),
+    (("catalog", "list", "-o", "csv", "-c", "origin", "-c", "name", "--sort", "origin"), "origin,name\nproject,greet"),
+    (("catalog", "list", "--sort", "origin", "--limit", "1", "-o", "value"), "greet\t1\tproject\td\n"),
     (("catalog", "list"), "Name"),
-    (("catalog", "show", "nginx/1", "-o", "name"), "nginx/1\n"),
-    (("catalog", "show", "catalog://nginx/1", "-o", "value", "-c", "origin"), "site\n"),
-    (("catalog", "show", "nginx/1", "--text"), "stoker_catalog_version: 1\nname: nginx\n"),
+    (("catalog", "show", "greet/1", "-o", "name"), "greet/1\n"),
+    (("catalog", "show", "catalog://nginx/1", "-o", "value", "-c", "origin"), "stoker\n"),
+    (("catalog", "show", "greet/1", "--text"), "stoker_catalog_version: 1\nname: greet\n"),
     (("catalog", "add", "new0.yaml", "-o", "name"), "new/1\n"),
     (("catalog", "add", "new0.yaml"), "Name"),
-    (("catalog", "delete", "greet/1", "nginx/1", "--yes"), "catalog entry greet/1 deleted\ncatalog entry nginx/1"),
+    (("catalog", "delete", "greet/1", "--yes"), "catalog entry greet/1 deleted\n"),
     (("hook", "list", "-o", "name"), "shout/1\nshout/2\n"),
     (("hook", "list", "-o", "csv", "-c", "version", "--sort", "version:desc"), "version\n2\n1\n"),
     (("hook", "list"), "Name"),
     (("hook", "show", "shout/2", "-o", "name"), "shout/2\n"),
     (("hook", "add", "shout", "hook", "-o", "name"), "shout/3\n"),
     (("hook", "add", "shout", "hook", "-o", "value", "-c", "version"), "3\n"),
-    (("hook", "delete", "shout/1", "--yes"), "hook shout/1 deleted\n"),
+    (("hook", "delete", "shout/1", "shout/2", "--yes"), "hook shout/1 deleted\nhook shout/2 deleted\n"),
 ]
 #: words, exit code, error
 REFUSED = [
-    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalog entry nginx/2."),
+    (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalog entry nginx/2"),
     (("catalog", "show", "nginx"), 2, "'nginx' is not a name and a version, such as nginx/1"),
     (("catalog", "add", "absent.yaml"), 2, "absent.yaml"),
     (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
-    (("catalog", "add", "wrong.yaml"), 5, "stoker: name is required"),
+    (("catalog", "add", "wrong.yaml"), 5, "stoker: "),
     (("catalog", "delete", "greet/1"), 2, "catalog entry greet/1 not deleted: not a terminal"),
     (("catalog", "delete", "greet/0", "--yes"), 2, "'greet/0' is not a name and a version"),
-    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9."),
+    (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9"),
     (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
     (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
     (("hook", "add", "shout", "absent"), 2, "absent"),
@@ -72,26 +71,28 @@ def test_output(artifacts, stoker, words, shown):
 
 @pytest.mark.parametrize(("words", "code", "error"), REFUSED)
 def test_an_error_has_one_line_and_changes_nothing(artifacts, stoker, words, code, error):
-    before = (dict(artifacts.entries), dict(artifacts.hooks))
+    before = (artifacts.api("GET", "/catalog"), artifacts.api("GET", "/hooks"))
     result = stoker(*words)
     assert (result.code, result.out) == (code, "")
     assert error in result.err.splitlines()[-1]
     assert code == 2 or len(result.err.splitlines()) == 1, "only errors of the command line are below a line of usage"
-    assert (artifacts.entries, artifacts.hooks) == before
+    assert (artifacts.api("GET", "/catalog"), artifacts.api("GET", "/hooks")) == before
 
 
 def test_data_are_the_objects_of_the_api(artifacts, stoker):
-    assert json.loads(stoker("catalog", "list", "-o", "json").out)[0] == {
-        "name": "greet",
-        "version": 1,
-        "description": "d",
-        "origin": "project",
-    }
     assert (
-        json.loads(stoker("hook", "show", "shout/1", "-o", "json").out)["content"] == base64.b64encode(b"one").decode()
+        json.loads(stoker("catalog", "show", "greet/1", "-o", "json").out)
+        == (artifacts.api("GET", "/catalog/greet/1")["entry"])
     )
+    shown = json.loads(stoker("hook", "show", "shout/1", "-o", "json").out)
+    assert shown["content"] == base64.b64encode(b"one").decode()
+
+
+def test_an_entry_for_all_projects_is_of_the_site(artifacts, stoker, use_admin):
+    use_admin()
     (added,) = json.loads(stoker("catalog", "add", "new0.yaml", "--public", "-o", "json").out)
     assert (added["name"], added["origin"]) == ("new", "site")
+    assert stoker("catalog", "delete", "new/1", "--yes").code == 0
 
 
 def test_several_files_are_added_despite_a_failure(artifacts, stoker):

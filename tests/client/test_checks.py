@@ -5,37 +5,72 @@ import re
 
 import pytest
 
-from stoker_client import checks, collection
+from client.site import succeed
+from stoker_client import collection
 
-CHANGES = [{"item": "/etc/motd", "outcome": "changed", "diff": "-old\n+new"}, {"item": "nginx", "outcome": "failed"}]
+CHANGES = [
+    {"item": "/etc/motd", "outcome": "changed", "diff": "-old\n+new"},
+    {"item": "nginx", "outcome": "failed", "diff": ""},
+]
 SERVER = "web1"
+TEMPLATE = """
+heat_template_version: 2021-04-16
+resources:
+  config: {type: OS::Heat::SoftwareConfig, properties: {group: script, config: echo}}
+"""
+DEPLOYMENT = """
+  %s:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: %s, signal_transport: STOKER_SIGNAL}
+"""
+
+
+def report(agent, check, state="IN_SYNC", changes=()):
+    """The agent's answer to a request for a check."""
+    body = {"config_id": check["id"], "state": state, "changes": list(changes), "requested": check["requested"]}
+    assert agent.call("POST", f"/checks/{check['deployment_id']}", body).status == 204
+
+
+def create_stack(site, agent, *names):
+    """A stack with deployments on a server whose agent runs them. Return their ids."""
+    stack = site.create_stack("shop", TEMPLATE + "".join(DEPLOYMENT % (name, agent.id) for name in names))
+    ids = site.resource_ids(stack)
+    return [ids[name] for name in names]
 
 
 @pytest.fixture
-def fleet(heat):
+def fleet(site):
     """A stack with a deployment that has drifted, and deployments of servers without a stack."""
-    stack = heat.add_stack("shop")
-    server = heat.add_server(SERVER)
-    names = {"stack_id": stack["id"], "stack_name": "shop", "resource_name": "motd", "server_id": server["id"]}
-    heat.drifted = heat.add_check("DRIFTED", **names, summary="/etc/motd, nginx", changes=CHANGES)
-    heat.add_check("IN_SYNC", server_id=server["id"])
-    heat.add_check("UNKNOWN", server_name="web2", name=None, reason="The last run failed: x", server_status="OFFLINE")
-    return heat
+
+    def check(agent, entry):
+        is_drifted = entry["name"] != "config"
+        report(agent, entry, *(("DRIFTED", CHANGES) if is_drifted else ()))
+
+    web1, web2 = site.add_agent(SERVER), site.add_agent("web2")
+    site.act(web1, succeed, check)
+    site.act(web2, lambda agent, run: agent.finish(run["id"], 1))
+    [site.drifted] = create_stack(site, web1, "motd")
+    others = [site.deploy(web1, "config"), site.deploy(web2)]
+    site.stoker.until(lambda: all(site.deployment(each["id"])["status"] != "IN_PROGRESS" for each in others))
+    site.api("POST", "/checks", {"servers": [web1.id, web2.id]})
+    site.stoker.until(lambda: not any(each["pending"] for each in site.api("GET", "/checks")["checks"]))
+    return site
 
 
 #: words, a part of the output
 SHOWN = [
     (("drift", "list"), r"shop/motd +web1 +DRIFTED"),
     (("drift", "list", "-o", "value", "-c", "deployment", "-c", "summary"), r"^shop/motd\t/etc/motd, nginx\n$"),
-    (("drift", "list", "--all", "-o", "csv", "-c", "state"), r"^state\nDRIFTED\nIN_SYNC\nUNKNOWN\n$"),
-    (("drift", "list", "--all", "-o", "value", "-c", "state", "--limit", "2"), r"^DRIFTED\nIN_SYNC\n$"),
+    (("drift", "list", "--all", "-o", "csv", "-c", "state", "--sort", "state"), "^state\nDRIFTED\nIN_SYNC\nUNKNOWN\n$"),
+    (("drift", "list", "--all", "-o", "value", "-c", "state", "--limit", "2"), r"^[A-Z_]+\n[A-Z_]+\n$"),
     (("drift", "list", "--all", "-o", "value", "-c", "state", "--limit", "1", "--sort", "state:desc"), r"^UNKNOWN\n$"),
     (("drift", "list", "--state", "in_sync", "-o", "value", "-c", "deployment"), r"^config\n$"),
     (("drift", "list", "--stack", "shop", "--all", "-o", "value", "-c", "server"), r"^web1\n$"),
-    (("drift", "list", "--server", SERVER, "--all", "-o", "value", "-c", "state"), r"^DRIFTED\nIN_SYNC\n$"),
-    (("drift", "list", "--state", "UNKNOWN", "-o", "value", "-c", "summary"), r"^The last run failed: x\n$"),
+    (("drift", "list", "--server", SERVER, "--all", "-o", "value", "-c", "state", "--sort", "state"),
+     r"^DRIFTED\nIN_SYNC\n$"),
+    (("drift", "list", "--state", "UNKNOWN", "-o", "value", "-c", "summary"), r"^The last run failed: .*\n$"),
     (("drift", "list", "-o", "wide"), r"Enforce"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "shown"), SHOWN)
@@ -46,26 +81,19 @@ def test_drift_list(fleet, stoker, words, shown):
 
 
 def test_a_limit_is_applied_by_the_service_and_more_rows_are_read_in_pages(fleet, stoker, monkeypatch):
+    def requests():
+        return [path for verb, path in fleet.calls if path.startswith("/checks")]
+
     stoker("drift", "list", "--all", "--limit", "2")
-    asked = [path for verb, path in fleet.calls if path.startswith("/checks")]
-    assert asked == ["/checks?limit=2"]
+    assert requests() == ["/checks?limit=2"]
     monkeypatch.setattr(collection, "PAGE", 2)
-    assert len(json.loads(stoker("drift", "list", "--all", "-o", "json").out)) == 3
-    marker = list(fleet.checks)[1]
-    assert [path for verb, path in fleet.calls if path.startswith("/checks")][1:] == [
-        "/checks?limit=2",
-        f"/checks?limit=2&marker={marker}",
-    ]
+    listed = json.loads(stoker("drift", "list", "--all", "-o", "json").out)
+    assert len(listed) == 3
+    assert requests()[1:] == ["/checks?limit=2", f"/checks?limit=2&marker={listed[1]['deployment_id']}"]
 
 
 def test_drift_show_prints_the_differences(fleet, stoker):
-    id_ = fleet.drifted["deployment_id"]
-    fleet.deployments[id_] = {
-        "id": id_,
-        "config_id": "c",
-        "server_id": fleet.drifted["server_id"],
-        "status": "COMPLETE",
-    }
+    id_ = fleet.drifted
     shown = stoker("drift", "show", id_)
     assert shown.code == 0, shown.err
     assert "shop/motd on web1:\n  /etc/motd\n    -old\n    +new\n  nginx (failed)\n" in shown.out
@@ -87,15 +115,15 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("words", "code", "error"), REFUSED)
-def test_an_error_has_one_line(fleet, stoker, words, code, error):
-    fleet.add_stack("empty")
+def test_an_error_has_one_line(site, stoker, words, code, error):
+    site.create_stack("empty")
     result = stoker(*words)
     assert (result.code, result.out) == (code, ""), result.err
     assert error in result.err.splitlines()[-1]
     assert code == 2 or len(result.err.splitlines()) == 1
 
 
-#: states that the agents report (the first deployment's server is offline without one), exit code
+#: states that the agent reports, exit code
 STATES = [
     (("IN_SYNC",), 0),
     (("IN_SYNC", "DRIFTED"), 3),
@@ -107,30 +135,41 @@ STATES = [
 
 
 @pytest.mark.parametrize(("states", "code"), STATES)
-def test_check_waits_for_the_agents_and_exits_with_the_worst_state(heat, stoker, monkeypatch, states, code):
-    monkeypatch.setattr(checks, "_FIRST_PAUSE", 0.001)
-    stack = heat.add_stack("shop")
-    for state in states:
-        check = heat.add_check("UNKNOWN", stack_id=stack["id"], changes=CHANGES if state == "DRIFTED" else [])
-        heat.check_answers[check["deployment_id"]] = state
+def test_check_waits_for_the_agents_and_exits_with_the_worst_state(site, stoker, states, code):
+    agent, by_deployment = site.add_agent(SERVER), {}
+
+    def check(agent, entry):
+        state = by_deployment[entry["deployment_id"]]
+        report(agent, entry, state, CHANGES if state == "DRIFTED" else ())
+
+    site.act(agent, succeed, check)
+    ids = create_stack(site, agent, "first", "second")
+    by_deployment.update(zip(ids, (*states, states[-1]), strict=False))
+
     result = stoker("check", "shop", "-o", "table")
     assert (result.code, result.err) == (code, "")
     assert ("    +new" in result.out) == ("DRIFTED" in states)
     assert stoker("check", "shop", "--strict").code == (1 if "UNSUPPORTED" in states else code)
     shown = stoker("check", "shop", "-o", "json")
-    assert (shown.code, [row["state"] for row in json.loads(shown.out)]) == (code, list(states))
+    assert (shown.code, {row["deployment_id"]: row["state"] for row in json.loads(shown.out)}) == (code, by_deployment)
 
 
-def test_check_does_not_wait_for_servers_that_are_offline(heat, stoker):
-    server = heat.add_server("web1")
-    heat.add_check("IN_SYNC", server_id=server["id"], server_status="OFFLINE")
-    result = stoker("check", "--server", "web1", "-o", "value", "-c", "state")
+@pytest.fixture
+def deployed(site):
+    """A deployment on a server whose agent answers no check."""
+    agent = site.add_agent(SERVER)
+    id_ = site.deploy(agent)["id"]
+    succeed(agent, *agent.entries())
+    site.stoker.until(lambda: site.deployment(id_)["status"] == "COMPLETE")
+
+
+def test_check_does_not_wait_for_servers_that_are_offline(site, stoker, deployed):
+    offline = {"server_status": "OFFLINE"}
+    site.change("POST", "/checks", lambda body: {"checks": [{**each, **offline} for each in body["checks"]]})
+    result = stoker("check", "--server", SERVER, "-o", "value", "-c", "state")
     assert (result.code, result.out) == (1, "UNKNOWN\n")
 
 
-def test_check_ends_when_the_time_is_over(heat, stoker, monkeypatch):
-    monkeypatch.setattr(checks, "_FIRST_PAUSE", 0.001)
-    server = heat.add_server("web1")
-    heat.add_check("IN_SYNC", server_id=server["id"])
-    result = stoker("check", "--server", "web1", "--timeout", "1", "-o", "value", "-c", "state")
+def test_check_ends_when_the_time_is_over(stoker, deployed):
+    result = stoker("check", "--server", SERVER, "--timeout", "1", "-o", "value", "-c", "state")
     assert (result.code, result.out) == (124, "UNKNOWN\n")

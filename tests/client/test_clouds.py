@@ -6,21 +6,15 @@ from pathlib import Path
 import pytest
 import yaml
 
-from client.little_heat import PASSWORD
+from client.site import Site
 from stoker_client.client import connect
 from stoker_client.errors import NotConfigured
 
 
-def entry(url: str, **more: str) -> dict[str, object]:
-    auth = {
-        "auth_url": f"{url}/identity/v3",
-        "username": "admin",
-        "password": PASSWORD,
-        "project_name": "default",
-        "user_domain_name": "Default",
-        "project_domain_name": "Default",
-    }
-    return {"auth": auth | more, "region_name": "RegionOne"}
+def entry(site: Site | None = None) -> dict[str, object]:
+    """The entry of a site in clouds.yaml, or of an address where nothing is."""
+    variables = site.variables if site else {"OS_AUTH_URL": "http://127.0.0.1:1", "OS_PROJECT_ID": "p"}
+    return {"auth": {name.removeprefix("OS_").lower(): value for name, value in variables.items()}}
 
 
 @pytest.fixture
@@ -35,25 +29,25 @@ def write_clouds(nowhere: Path, monkeypatch):
     return write
 
 
-def test_the_environment_chooses(heat, stoker):
+def test_the_environment_chooses(site, stoker):
     assert stoker("stack", "list").code == 0
 
 
-def test_the_cloud_stoker_is_the_default(heat, stoker, write_clouds):
-    write_clouds(stoker=entry(heat.url), other=entry("http://127.0.0.1:1"))
+def test_the_cloud_stoker_is_the_default(site, stoker, write_clouds):
+    write_clouds(stoker=entry(site), other=entry())
 
     assert stoker("stack", "list").code == 0
 
 
-def test_os_cloud_chooses_an_entry(heat, stoker, write_clouds, monkeypatch):
-    write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
+def test_os_cloud_chooses_an_entry(site, stoker, write_clouds, monkeypatch):
+    write_clouds(stoker=entry(), other=entry(site))
     monkeypatch.setenv("OS_CLOUD", "other")
 
     assert stoker("stack", "list").code == 0
 
 
-def test_the_option_wins_over_os_cloud(heat, stoker, write_clouds, monkeypatch):
-    write_clouds(stoker=entry("http://127.0.0.1:1"), other=entry(heat.url))
+def test_the_option_wins_over_os_cloud(site, stoker, write_clouds, monkeypatch):
+    write_clouds(stoker=entry(), other=entry(site))
     monkeypatch.setenv("OS_CLOUD", "stoker")
 
     for words in (("--os-cloud", "other", "stack", "list"), ("stack", "--os-cloud=other", "list")):
@@ -61,20 +55,20 @@ def test_the_option_wins_over_os_cloud(heat, stoker, write_clouds, monkeypatch):
     assert stoker("stack", "list", "-o", "name", "--os-cloud", "other").code == 0
 
 
-def test_the_only_entry_is_used(heat, stoker, write_clouds):
-    write_clouds(other=entry(heat.url))
+def test_the_only_entry_is_used(site, stoker, write_clouds):
+    write_clouds(other=entry(site))
 
     assert stoker("stack", "list").code == 0
 
 
-def test_the_environment_wins_over_the_cloud_stoker(heat, stoker, nowhere):
-    (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry("http://127.0.0.1:1")}}))
+def test_the_environment_wins_over_the_cloud_stoker(site, stoker, nowhere):
+    (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry()}}))
 
     assert stoker("stack", "list").code == 0
 
 
 def test_several_entries_without_a_choice_are_an_error(stoker, write_clouds):
-    write_clouds(one=entry("http://a"), two=entry("http://b"))
+    write_clouds(one=entry(), two=entry())
 
     result = stoker("stack", "list")
 
@@ -83,7 +77,7 @@ def test_several_entries_without_a_choice_are_an_error(stoker, write_clouds):
 
 
 def test_an_unknown_cloud_is_an_error(stoker, write_clouds):
-    write_clouds(one=entry("http://a"))
+    write_clouds(one=entry())
 
     result = stoker("--os-cloud", "nope", "stack", "list")
 

@@ -1,13 +1,14 @@
 """What users are told when something goes wrong: one line, a way out, an exit code, never a traceback."""
 
-import json
 import signal
 import socket
 
 import pytest
 
+from client.site import EMPTY
 from stoker_client import faults
 from stoker_client.cli.main import main
+from support.http_stub import Said
 
 
 def free_port() -> int:
@@ -16,7 +17,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_a_refused_connection_is_a_one_line_error(heat, stoker, monkeypatch):
+def test_a_refused_connection_is_a_one_line_error(site, stoker, monkeypatch):
     address = f"http://127.0.0.1:{free_port()}"
     monkeypatch.setenv("OS_AUTH_URL", f"{address}/identity/v3")
 
@@ -29,28 +30,28 @@ def test_a_refused_connection_is_a_one_line_error(heat, stoker, monkeypatch):
     )
 
 
-def test_a_wrong_password_is_a_one_line_error(heat, stoker, monkeypatch):
+def test_a_wrong_password_is_a_one_line_error(site, stoker, monkeypatch):
     monkeypatch.setenv("OS_PASSWORD", "wrong")
 
     result = stoker("stack", "list")
 
     assert result.code == 5
-    assert result.err.startswith(f"stoker: {heat.url} does not accept this login: ")
+    assert result.err.startswith(f"stoker: {site.url} does not accept this login: ")
     assert "`stoker env`" in result.err
     assert result.err.count("\n") == 1
 
 
-def test_a_url_without_identity_service_is_an_error(heat, stoker, monkeypatch):
-    monkeypatch.setenv("OS_AUTH_URL", f"{heat.url}/elsewhere")
+def test_a_url_without_identity_service_is_an_error(site, stoker, monkeypatch):
+    monkeypatch.setenv("OS_AUTH_URL", f"{site.url}/elsewhere")
 
     result = stoker("stack", "list")
 
     assert result.err == (
-        f"stoker: {heat.url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n"
+        f"stoker: {site.url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n"
     )
 
 
-def test_a_catalog_without_orchestration_is_an_error(heat, stoker, monkeypatch):
+def test_a_catalog_without_orchestration_is_an_error(site, stoker, monkeypatch):
     monkeypatch.setenv("OS_REGION_NAME", "Elsewhere")
 
     result = stoker("stack", "list")
@@ -58,7 +59,7 @@ def test_a_catalog_without_orchestration_is_an_error(heat, stoker, monkeypatch):
     assert "has no orchestration service" in result.err
 
 
-def test_not_found_says_where_to_look(heat, stoker):
+def test_not_found_says_where_to_look(site, stoker):
     result = stoker("stack", "show", "nope")
 
     assert result.code == 4
@@ -66,9 +67,9 @@ def test_not_found_says_where_to_look(heat, stoker):
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, 5), (403, 5), (409, 5), (500, 1), (503, 6)])
-def test_heats_error_message_is_printed(heat, stoker, status, code):
+def test_heats_error_message_is_printed(site, stoker, status, code):
     body = {"code": status, "error": {"message": "web.yaml:3: bad property", "type": "X"}}
-    heat.fail_with = status, json.dumps(body).encode(), "application/json"
+    site.replace("GET", "/stacks", Said(status, body, {"Content-Type": "application/json"}))
 
     result = stoker("stack", "list")
 
@@ -80,8 +81,8 @@ def test_heats_error_message_is_printed(heat, stoker, status, code):
     ("content", "kind"),
     [(b"<html>hello</html>", "text/html"), (b"{broken", "application/json"), (b"[]", "application/json")],
 )
-def test_an_answer_that_is_not_heats_is_an_error(heat, stoker, content, kind):
-    heat.fail_with = 200, content, kind
+def test_an_answer_that_is_not_sites_is_an_error(site, stoker, content, kind):
+    site.replace("GET", "/stacks", Said(200, content, {"Content-Type": kind}))
 
     result = stoker("stack", "list")
 
@@ -90,17 +91,17 @@ def test_an_answer_that_is_not_heats_is_an_error(heat, stoker, content, kind):
     assert "unexpected" not in result.err
 
 
-def test_an_empty_name_sends_no_request(heat, stoker):
+def test_an_empty_name_sends_no_request(site, stoker):
     result = stoker("stack", "show", "")
 
     assert result.err == "stoker: a name or id is missing: it is empty\n"
-    assert [call for call in heat.calls if "stacks" in call[1]] == []
+    assert [call for call in site.calls if "stacks" in call[1]] == []
 
 
-def test_names_are_escaped_in_paths(heat, stoker):
+def test_names_are_escaped_in_paths(site, stoker):
     assert stoker("server", "show", "../stacks?x=1#y").code == 2
 
-    assert heat.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
+    assert site.calls[-1][1] == "/servers/..%2Fstacks%3Fx%3D1%23y"
     assert stoker("stack", "show", "..").err == "stoker: '..' is neither a name nor an id\n"
 
 
@@ -152,11 +153,10 @@ def test_a_closed_pipe_is_quiet(spawn):
     assert process.wait(timeout=60) in (1, -signal.SIGPIPE)
 
 
-def test_control_characters_in_errors_are_escaped(heat, spawn, monkeypatch):
+def test_control_characters_in_errors_are_escaped(site, spawn, monkeypatch):
     monkeypatch.setenv("PYTHONIOENCODING", "latin-1")
     monkeypatch.setenv("PYTHONUTF8", "0")
-    heat.outputs = [{"output_key": "k", "output_value": "plain ✔"}]
-    heat.add_stack("web")
+    site.create_stack("web", f"{EMPTY}outputs: {{k: {{value: plain ✔}}}}")
 
     out, err = spawn("-m", "stoker_client.cli.main", "stack", "outputs", "web", "k").communicate(timeout=60)
 

@@ -65,8 +65,8 @@ def test_names_are_quoted():
     assert r'"a\"<b" [label=<<b>a&quot;&lt;b</b>' in text
 
 
-def test_without_graphviz_the_command_names_it(stoker, heat, monkeypatch):
-    heat.add_stack("web")
+def test_without_graphviz_the_command_names_it(stoker, site, monkeypatch):
+    site.create_stack("web")
     monkeypatch.setenv("PATH", "")
 
     result = stoker("stack", "graph", "web")

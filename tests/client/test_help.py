@@ -216,9 +216,9 @@ def test_bash_completion_completes_commands_and_options(spawn, monkeypatch):
     assert complete(spawn, monkeypatch, "stoker server show --out") == ["--output"]
 
 
-def test_bash_completion_completes_names(spawn, monkeypatch, heat):
+def test_bash_completion_completes_names(spawn, monkeypatch, site):
     for name in ("web1", "web2", "db1"):
-        heat.add_server(name)
+        site.add_agent(name)
 
     assert complete(spawn, monkeypatch, "stoker server show w") == ["web1", "web2"]
     assert complete(spawn, monkeypatch, "stoker deployment list --server d") == ["db1"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from client.little_story import END, Say
+from client.story import END, Say, Story
 from stoker_client.log_text import Unseen, not_kept
 
 
@@ -56,20 +56,21 @@ def test_a_gap_is_described_in_words():
 
 
 @pytest.mark.slow
-def test_openstacks_watch_prints_a_tail_once(heat, spawn, monkeypatch):
+def test_openstacks_watch_prints_a_tail_once(site, spawn, monkeypatch):
     monkeypatch.setenv("PYTHONWARNINGS", "ignore")
-    config = heat.create_config({"name": "setup", "group": "script"})["software_config"]
-    deployed = heat.create_deployment({"config_id": config["id"], "server_id": "s"})["software_deployment"]
-    deployed["status"] = "COMPLETE"
-    heat.story = [
+    deployed = site.deploy(agent := site.add_agent("web1"))["id"]
+    agent.finish(agent.entries()[0]["id"])
+    Story(
+        site,
+        f"/software_deployments/{deployed}/logs",
         Say("log", chunk(0, "head"), 1),
         Say("log", chunk(104, "seen"), 2),
         Say("log", chunk(98, "before"), 3),
         Say("log", chunk(104, "seen, new\n"), 4),
         END,
-    ]
+    )
     openstack = str(Path(sys.executable).with_name("openstack"))
-    process = spawn(openstack, "software", "deployment", "watch", deployed["id"])
+    process = spawn(openstack, "software", "deployment", "watch", deployed)
 
     assert process.communicate(timeout=60) == ("headseen, new\n", "100 bytes of the stdout were not kept here\n")
     assert process.returncode == 0

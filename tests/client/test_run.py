@@ -1,63 +1,86 @@
 """``stoker run``: a script on a server, as if it ran here."""
 
+import re
 import shlex
 import signal
 import subprocess
-import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.little_heat import TIME, Script
 from stoker_client.adhoc import exit_code, script_of, with_shebang
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def web1(heat):
-    return heat.add_server("web1")
+def web1(site):
+    """The silent agent of a server."""
+    return site.add_agent("web1")
 
 
-def posted(heat, path: str):
-    [body] = [body for method, where, body in heat.bodies if (method, where) == ("POST", path)]
+@pytest.fixture
+def acting(site, web1):
+    """The agent of a server where each run succeeds."""
+    site.act(web1)
+    return web1
+
+
+def posted(site, path: str):
+    [body] = [body for method, where, body in site.bodies if (method, where) == ("POST", path)]
     return body
 
 
-def test_output_arrives_in_its_streams_and_everything_is_deleted(heat, stoker, web1):
-    heat.script = Script([[("stdout", "one\n")], [("stderr", "oops\n"), ("stdout", "two")]])
+def left(site):
+    """The numbers of configs and deployments."""
+    configs = site.api("GET", "/software_configs")["software_configs"]
+    return len(configs), len(site.api("GET", "/software_deployments")["software_deployments"])
 
+
+def test_output_arrives_in_its_streams_and_everything_is_deleted(site, stoker, web1):
+    def act(agent, run):
+        agent.log(run["id"], 0, b"one\n")
+        agent.log(run["id"], 0, b"oops\n", "stderr")
+        agent.log(run["id"], 4, b"two")
+        agent.finish(run["id"])
+
+    site.act(web1, act)
     result = stoker("run", "web1", "--", "true")
 
     assert (result.code, result.out, result.err) == (0, "one\ntwo", "oops\n")
-    assert (heat.configs, heat.deployments) == ({}, {})
+    assert left(site) == (0, 0)
 
 
-def test_a_repeated_tail_is_printed_once(heat, stoker, web1):
-    again = [("stdout", "before, seen", 96), ("stdout", " and new\n", 108)]
-    heat.script = Script([[("stdout", "head", 0), ("stdout", "seen", 104)], again])
+def test_a_repeated_tail_is_printed_once(site, stoker, web1):
+    def act(agent, run):
+        agent.log(run["id"], 0, b"head")
+        agent.log(run["id"], 104, b"seen", more="&gap=1")
+        agent.log(run["id"], 96, b"before, seen", more="&again=1")
+        agent.log(run["id"], 108, b" and new\n")
+        agent.finish(run["id"])
 
+    site.act(web1, act)
     result = stoker("run", "web1", "--", "true")
 
     assert result.out == "headseen and new\n"
     assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
 
 
-def test_the_requests_of_a_run_are_these(heat, stoker, web1):
+def test_the_requests_of_a_run_are_these(site, stoker, acting):
     stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--", "echo", "a b", "$x")
 
-    assert posted(heat, "/software_configs") == {
+    assert posted(site, "/software_configs") == {
         "name": "n",
         "group": "script",
         "config": "#!/bin/sh\necho 'a b' '$x'\n",
         "inputs": [{"name": "tier"}],
     }
-    deployment = posted(heat, "/software_deployments")
+    deployment = posted(site, "/software_deployments")
     assert len(deployment.pop("config_id")) == 36
     assert deployment == {
         "name": "n",
-        "server_id": web1["id"],
+        "server_id": acting.id,
         "input_values": {"tier": "web"},
         "action": "CREATE",
         "signal_transport": "STOKER_SIGNAL",
@@ -65,49 +88,51 @@ def test_the_requests_of_a_run_are_these(heat, stoker, web1):
     }
 
 
-def test_one_argument_is_a_line_of_shell(heat, stoker, web1):
+def test_one_argument_is_a_line_of_shell(site, stoker, acting):
     stoker("run", "web1", "--", "df -h | sort")
 
-    assert posted(heat, "/software_configs")["config"] == "#!/bin/sh\ndf -h | sort\n"
+    assert posted(site, "/software_configs")["config"] == "#!/bin/sh\ndf -h | sort\n"
 
 
-def test_options_after_two_dashes_belong_to_the_script(heat, stoker, web1):
+def test_options_after_two_dashes_belong_to_the_script(site, stoker, acting):
     stoker("run", "web1", "--", "ls", "--name", "--", "-f")
 
-    assert posted(heat, "/software_configs")["config"] == "#!/bin/sh\nls --name -- -f\n"
+    assert posted(site, "/software_configs")["config"] == "#!/bin/sh\nls --name -- -f\n"
 
 
-def test_a_script_is_read_from_a_file(heat, stoker, web1, nowhere):
+def test_a_script_is_read_from_a_file(site, stoker, acting, nowhere):
     (nowhere / "go.py").write_text("#!/usr/bin/env python3\nprint(1)\n")
 
     stoker("run", "web1", "-f", "go.py")
 
-    assert posted(heat, "/software_configs")["config"] == "#!/usr/bin/env python3\nprint(1)\n"
+    assert posted(site, "/software_configs")["config"] == "#!/usr/bin/env python3\nprint(1)\n"
 
 
 @pytest.mark.parametrize("args", [[], ["-f", "x", "--", "ls"]])
-def test_a_command_and_a_script_exclude_each_other(heat, stoker, web1, args):
+def test_a_command_and_a_script_exclude_each_other(site, stoker, args):
     assert stoker("run", "web1", *args).code == 2
-    assert heat.calls == []
+    assert site.calls == []
 
 
 @pytest.mark.parametrize("code", [1, 3, 255])
-def test_the_exit_code_is_the_scripts(heat, stoker, web1, code):
-    reason = f"deploy_status_code : Deployment exited with non-zero status code: {code}"
-    heat.script = Script(status="FAILED", reason=reason, outputs={"deploy_status_code": code})
+def test_the_exit_code_is_the_scripts(site, stoker, web1, code):
+    site.act(web1, lambda agent, run: agent.finish(run["id"], code))
 
     result = stoker("run", "web1", "--", "false")
 
     assert (result.code, result.err) == (code, "")
-    assert heat.deployments == {}
+    assert left(site) == (0, 0)
 
 
-def test_a_failure_without_a_code_exits_with_1_and_its_reason(heat, stoker, web1):
-    heat.script = Script(status="FAILED", reason="no hook for group script")
+def test_a_failure_without_a_code_exits_with_1_and_its_reason(site, stoker, web1):
+    def cancel(agent, run):
+        site.api("POST", f"/software_deployments/{run['deployment_id']}/cancel", {"force": True})
 
+    site.act(web1, cancel)
     result = stoker("run", "web1", "--", "false")
 
-    assert (result.code, result.err) == (1, "stoker: run on web1: no hook for group script\n")
+    assert result.code == 1
+    assert re.fullmatch(r"stoker: run on web1: .*ancel.*\n", result.err)
 
 
 @pytest.mark.parametrize(
@@ -131,80 +156,85 @@ def test_the_exit_code_follows_from_the_result(status, code, ours):
     assert exit_code({**finished, "status": status, "output_values": outputs}) == ours
 
 
-def test_keep_deletes_nothing_and_prints_the_ids(heat, stoker, web1):
+def test_keep_deletes_nothing_and_prints_the_ids(site, stoker, acting):
     result = stoker("run", "web1", "--keep", "--", "true")
 
-    [deployment] = heat.deployments
-    assert deployment in result.err
-    assert len(heat.configs) == 2
+    [deployment] = site.api("GET", "/software_deployments")["software_deployments"]
+    assert deployment["id"] in result.err
+    assert left(site) == (2, 1)
 
 
-def test_without_live_logs_the_output_is_printed_at_the_end(heat, stoker, web1):
-    heat.script = Script(outputs={"deploy_stdout": "late\n", "deploy_stderr": "oops\n", "deploy_status_code": 0})
+def test_without_live_logs_the_output_is_printed_at_the_end(site, stoker, web1):
+    outputs = {"deploy_stdout": "late\n", "deploy_stderr": "oops\n"}
+    site.act(web1, lambda agent, run: agent.finish(run["id"], **outputs))
 
     result = stoker("run", "web1", "--", "true")
 
     assert (result.out, result.err) == ("late\n", "oops\n")
 
 
-def test_an_offline_server_is_reported(heat, stoker):
-    heat.add_server("web1", "OFFLINE")
+def test_an_offline_server_is_reported(site, stoker, acting):
+    last = {"status": "OFFLINE", "last_seen": "2031-05-06T07:08:09Z"}
+    site.change("GET", "/servers/web1", lambda body: {"server": {**body["server"], **last}})
 
     result = stoker("run", "web1", "--", "true")
 
     assert result.err == (
-        f"stoker: web1 is OFFLINE (last seen {TIME}): waiting for its agent, for 60 s at most (--wait-timeout)\n"
+        "stoker: web1 is OFFLINE (last seen 2031-05-06T07:08:09Z): waiting for its agent, for 60 s at most"
+        " (--wait-timeout)\n"
     )
 
 
-def test_the_reason_why_a_run_waits_is_printed(heat, stoker):
-    heat.add_server("web1")
-    heat.first_reason = "Waiting for the maintenance window of web1, which opens 2026-05-02T02:00:00Z"
+def test_the_reason_why_a_run_waits_is_printed(site, stoker, acting):
+    reason = "Waiting for the maintenance window of web1, which opens 2026-05-02T02:00:00Z"
+
+    def wait(body):
+        waiting = {"status": "IN_PROGRESS", "status_reason": reason}
+        return {"software_deployment": {**body["software_deployment"], **waiting}}
+
+    site.change("POST", "/software_deployments", wait)
 
     result = stoker("run", "web1", "--", "true")
 
-    assert result.err == f"stoker: {heat.first_reason}; waiting for 60 s at most (--wait-timeout)\n"
+    assert result.err == f"stoker: {reason}; waiting for 60 s at most (--wait-timeout)\n"
 
 
-def test_an_unknown_server_creates_nothing(heat, stoker):
+def test_an_unknown_server_creates_nothing(site, stoker):
     result = stoker("run", "nope", "--", "true")
 
     assert result.code == 4
     assert "`stoker server list`" in result.err
-    assert heat.configs == {}
+    assert left(site) == (0, 0)
 
 
-def test_output_is_printed_while_the_script_runs(heat, web1, spawn):
-    process, line = running(heat, spawn)
+def test_output_is_printed_while_the_script_runs(site, web1, spawn):
+    process, line, deployment = running(site, web1, spawn)
 
     assert line == "started\n"
     assert process.poll() is None
-    assert next(iter(heat.deployments.values()))["status"] == "IN_PROGRESS"
+    assert site.deployment(deployment)["status"] == "IN_PROGRESS"
 
 
-def test_ctrl_c_says_that_the_run_continues(heat, web1, spawn):
-    process, _ = running(heat, spawn)
+def test_ctrl_c_says_that_the_run_continues(site, web1, spawn):
+    process, _, deployment = running(site, web1, spawn)
     process.send_signal(signal.SIGINT)
 
     _, err = process.communicate(timeout=60)
 
-    [deployment] = heat.deployments
     assert process.returncode == 130
     assert f"deployment {deployment} continues on web1" in err
     assert f"stoker deployment delete {deployment}" in err
     assert "Traceback" not in err
 
 
-def running(heat, spawn) -> tuple[subprocess.Popen[str], str]:
-    """A call of ``run`` whose script has written one line and does not end."""
-    heat.script = Script([[("stdout", "started\n")], *([[]] * 1_000_000)])
+def running(site, agent, spawn) -> tuple[subprocess.Popen[str], str, str]:
+    """A call of ``run`` whose script has written one line and does not end, the line, and the deployment's id."""
+    site.act(agent, lambda agent, run: agent.log(run["id"], 0, b"started\n"))
     process = spawn("-m", "stoker_client.cli.main", "run", "web1", "--", "sleep 1000")
     assert process.stdout is not None
     line = process.stdout.readline()
-    while sum("/logs" in path for _, path in heat.calls) < 2:
-        assert process.poll() is None
-        time.sleep(0.02)
-    return process, line
+    [deployment] = site.api("GET", "/software_deployments")["software_deployments"]
+    return process, line, deployment["id"]
 
 
 words = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=10)

@@ -13,18 +13,27 @@ import sys
 import pytest
 from rich.console import Console
 
-from client import little_heat
-from client.little_answers import deployment_of
-from client.little_heat import SOURCE
-from client.little_story import DROP, END, Wait, target, trigger
+from client.conftest import SOURCE
+from client.story import DROP, END, TriggerStory, Wait, target, trigger
 from client.test_wait import everything
 from stoker_client.cli._targets import counts, order, seconds_of
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 from stoker_client.trigger_watch import Watch
+from support.http_stub import Said
 
 pytestmark = pytest.mark.slow
 
-BACKUP = ("trigger", "app", "database", "BACKUP", "--follow")
+FOLLOW = ("trigger", "show", "--follow")
+
+
+@pytest.fixture
+def follow(site, stoker):
+    """Tells a story of a trigger on the servers ``db1`` and ``db2`` to the command that follows it."""
+
+    def follow(*steps, **more):
+        return stoker(*FOLLOW, TriggerStory(site, *steps, **more).id)
+
+    return follow
 
 
 def lines(err: str) -> list[str]:
@@ -32,8 +41,8 @@ def lines(err: str) -> list[str]:
     return [re.sub(r"^ *[0-9.]+ s  ", "", line) for line in err.splitlines()]
 
 
-def test_each_change_is_a_line_and_success_exits_with_0(heat, stoker):
-    heat.story = [
+def test_each_change_is_a_line_and_success_exits_with_0(follow):
+    result = follow(
         target(0, "IN_PROGRESS", state="QUEUED"),
         target(0, "IN_PROGRESS", state="RUNNING", percent=40.0, message="dumping"),
         trigger("IN_PROGRESS", queued=1, running=1),
@@ -45,9 +54,7 @@ def test_each_change_is_a_line_and_success_exits_with_0(heat, stoker):
         target(1, "COMPLETE", "Outputs received", state="DONE", status_code=0),
         trigger("COMPLETE", queued=0, running=0, complete=2, status_reason="All"),
         END,
-    ]
-
-    result = stoker(*BACKUP)
+    )
 
     assert result.code == 0, result.err
     assert result.out == ""
@@ -63,16 +70,14 @@ def test_each_change_is_a_line_and_success_exits_with_0(heat, stoker):
     ]
 
 
-def test_the_lines_say_what_changed(heat, stoker):
+def test_the_lines_say_what_changed(follow):
     changes = [{"item": "/a", "outcome": "changed"}, {"item": "/b", "outcome": "changed"}]
-    heat.story = [
+    result = follow(
         target(0, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=True, changes=changes),
         target(1, "COMPLETE", "Outputs received", state="DONE", status_code=0, changed=False, changes=[]),
         trigger("COMPLETE", queued=0, complete=2, changed=1, unchanged=1, status_reason="All"),
         END,
-    ]
-
-    result = stoker(*BACKUP)
+    )
 
     assert lines(result.err)[1:] == [
         "db1  COMPLETE  changed 2 items",
@@ -81,12 +86,12 @@ def test_the_lines_say_what_changed(heat, stoker):
     ]
 
 
-def test_the_lines_name_the_deployment_and_its_outputs(heat, stoker):
-    known = heat.add_trigger("db1", "db1", "db2")
-    for resource, found in zip(("a", "b", "a"), known["targets"], strict=True):
+def test_the_lines_name_the_deployment_and_its_outputs(site, stoker):
+    story = TriggerStory(site, servers=("db1", "db1", "db2"))
+    for resource, found in zip(("a", "b", "a"), story.targets, strict=True):
         found["resource_name"] = resource
     values = {"size": "5 MB\n", "where": ["x", 1], "deploy_stdout": "x"}
-    heat.story = [
+    story.steps = [
         target(0, "COMPLETE", "Outputs received", output_values=values, status_code=0),
         target(1, "FAILED", "no space", output_values={"size": "9"}, status_code=3),
         target(2, "COMPLETE", "Outputs received", status_code=0),
@@ -94,7 +99,7 @@ def test_the_lines_name_the_deployment_and_its_outputs(heat, stoker):
         END,
     ]
 
-    result = stoker("trigger", "show", "--follow", known["id"])
+    result = stoker(*FOLLOW, story.id)
 
     assert lines(result.err)[1:5] == [
         'db1/a  COMPLETE  size=5 MB, where=["x", 1]',
@@ -104,15 +109,16 @@ def test_the_lines_name_the_deployment_and_its_outputs(heat, stoker):
     ]
 
 
-def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker):
-    heat.story = [
+def test_failures_are_printed_and_the_highest_code_is_the_exit_code(site, stoker):
+    story = TriggerStory(
+        site,
         target(0, "FAILED", "non-zero", status_code=3, output_values={"deploy_stderr": "no\nroom\n"}),
         target(1, "FAILED", None, state="DONE", status_code=None),
         trigger("FAILED", failed=2, queued=0, status_reason="too many failed"),
         END,
-    ]  # fmt: skip
+    )
 
-    result = stoker(*BACKUP, "-o", "json")
+    result = stoker(*FOLLOW, story.id, "-o", "json")
 
     assert result.code == 3
     told = lines(result.err)
@@ -123,15 +129,15 @@ def test_failures_are_printed_and_the_highest_code_is_the_exit_code(heat, stoker
     assert (shown["status"], [each["status"] for each in shown["targets"]]) == ("FAILED", ["FAILED"] * 2)
 
 
-def test_the_reason_of_a_failure_may_be_in_the_deployment(heat, stoker):
-    known = heat.add_trigger("db1")
-    heat.deployments[deployment_of("db1")]["output_values"] = {"deploy_stderr": "asked for\n"}
-    heat.story = [target(0, "FAILED", "it broke"), trigger("FAILED", failed=1), END]
+def test_the_reason_of_a_failure_may_be_in_the_deployment(site, stoker):
+    story = TriggerStory(site, target(0, "FAILED", "it broke"), trigger("FAILED", failed=1), END, servers=("db1",))
+    agent = story.agents["db1"]
+    agent.finish(agent.entries()[0]["id"], 1, deploy_stderr="asked for\n")
 
-    result = stoker("trigger", "show", "-f", known["id"])
+    result = stoker(*FOLLOW, story.id)
 
     assert result.code == 1
-    assert lines(result.err)[1:3] == ["db1  FAILED  it broke", "db1: it broke: asked for"]
+    assert lines(result.err)[1:3] == ["db1  FAILED  it broke", "db1: exit 1: it broke: asked for"]
 
 
 def read_until(process: subprocess.Popen[str], words: str) -> None:
@@ -144,37 +150,38 @@ def read_until(process: subprocess.Popen[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("status", "code"), [(0, 0), (7, 7), (-15, 143), (256, 1), ("8", 8), (None, 1), ("nonsense", 1)]
 )
-def test_the_exit_code_follows_from_the_result(heat, stoker, status, code):
+def test_the_exit_code_follows_from_the_result(follow, status, code):
     outcome = "COMPLETE" if status == 0 else "FAILED"
-    heat.story = [
+    result = follow(
         target(0, "COMPLETE", status_code=0),
         target(1, outcome, output_values={"deploy_status_code": status}),
         trigger(outcome),
         END,
-    ]
+    )
 
-    assert stoker(*BACKUP).code == code
+    assert result.code == code
 
 
-def test_a_cancelled_trigger_is_no_success(heat, stoker):
-    heat.story = [target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END]
-
-    result = stoker(*BACKUP)
+def test_a_cancelled_trigger_is_no_success(follow):
+    result = follow(
+        target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END
+    )  # fmt: skip
 
     assert result.code == 1
     assert result.err.splitlines()[-1] == "stoker: database BACKUP is CANCELLED: 1 of 2 complete, 1 cancelled, 2 queued"
 
 
-def test_an_ended_trigger_is_shown_at_once(heat, stoker):
-    known = heat.add_trigger("db1", status="FAILED", failed=1, queued=0)
-    known["targets"][0].update(status="FAILED", run={"status_code": 9})
+def test_an_ended_trigger_is_shown_at_once(site, stoker):
+    story = TriggerStory(site, servers=("db1",), status="FAILED", failed=1, queued=0)
+    story.targets[0].update(status="FAILED", run={"status_code": 9})
 
-    assert stoker("trigger", "show", "--follow", known["id"]).code == 9
-    assert heat.last_ids == []
+    assert stoker(*FOLLOW, story.id).code == 9
+    assert story.last_ids == []
 
 
-def test_a_broken_stream_is_resumed(heat, stoker):
-    heat.story = [
+def test_a_broken_stream_is_resumed(site, stoker):
+    story = TriggerStory(
+        site,
         target(0, "IN_PROGRESS", state="RUNNING"),
         DROP,
         DROP,
@@ -182,45 +189,42 @@ def test_a_broken_stream_is_resumed(heat, stoker):
         target(1, "COMPLETE"),
         trigger("COMPLETE", complete=2, queued=0),
         END,
-    ]
+    )
 
-    result = stoker(*BACKUP)
+    result = stoker(*FOLLOW, story.id)
 
-    assert (result.code, len(heat.last_ids)) == (0, 3)
+    assert (result.code, len(story.last_ids)) == (0, 3)
     assert lines(result.err).count("db1  RUNNING") == 1
 
 
-def test_a_service_without_events_is_an_error(heat, stoker, monkeypatch):
-    known = heat.add_trigger("db1")
-    other = [(verb, path.replace("/events", "/steps"), call, code) for verb, path, call, code in little_heat.ROUTES]
-    monkeypatch.setattr(little_heat, "ROUTES", [*other, ("GET", "/.*/events", lambda *_, **__: {}, 200)])
+def test_a_service_without_events_is_an_error(site, stoker):
+    story = TriggerStory(site)
+    site.answers.insert(0, ("GET", f"/software_triggers/{story.id}/events", lambda _: Said(body=b"{}")))
 
-    result = stoker("trigger", "show", "--follow", known["id"])
+    result = stoker(*FOLLOW, story.id)
 
     assert result.code == 1
     assert "sends no events" in result.err.splitlines()[-1]
 
 
-def test_ctrl_c_says_that_the_trigger_continues(heat, spawn):
+def test_ctrl_c_says_that_the_trigger_continues(site, spawn):
     pause = Wait()
-    heat.story = [target(0, "IN_PROGRESS", state="RUNNING"), pause]
-    process = spawn("-m", "stoker_client.cli.main", *BACKUP)
+    id_ = TriggerStory(site, target(0, "IN_PROGRESS", state="RUNNING"), pause).id
+    process = spawn("-m", "stoker_client.cli.main", *FOLLOW, id_)
     read_until(process, "db1  RUNNING")
     process.send_signal(signal.SIGINT)
 
     _, err = process.communicate(timeout=60)
     pause.go.set()
 
-    [id_] = heat.triggers
     assert process.returncode == 130
     assert f"`stoker trigger cancel {id_}` ends it" in err
     assert "Traceback" not in err
 
 
-def test_ctrl_c_during_a_cancellation_says_that_it_continues(heat, spawn):
-    id_ = heat.add_trigger("db1")["id"]
+def test_ctrl_c_during_a_cancellation_says_that_it_continues(site, spawn):
     pause = Wait()
-    heat.story = [target(0, "IN_PROGRESS", state="RUNNING"), pause]
+    id_ = TriggerStory(site, target(0, "IN_PROGRESS", state="RUNNING"), pause).id
     process = spawn("-m", "stoker_client.cli.main", "trigger", "cancel", id_, "--wait")
     read_until(process, "db1  RUNNING")
     process.send_signal(signal.SIGINT)
@@ -234,9 +238,10 @@ def test_ctrl_c_during_a_cancellation_says_that_it_continues(heat, spawn):
     assert "continues" not in err
 
 
-def test_a_table_is_drawn_on_a_terminal(heat):
+def test_a_table_is_drawn_on_a_terminal(site):
     pause = Wait()
-    heat.story = [
+    story = TriggerStory(
+        site,
         target(0, "IN_PROGRESS", state="RUNNING", percent=50.0, message="dumping"),
         target(1, "FAILED", "it broke", status_code=4, output_values={"deploy_stderr": "no room\n"}),
         trigger("IN_PROGRESS", running=1, failed=1, queued=0),
@@ -244,10 +249,10 @@ def test_a_table_is_drawn_on_a_terminal(heat):
         target(0, "COMPLETE"),
         trigger("FAILED", running=0, failed=1, complete=1),
         END,
-    ]
+    )
     master, slave = os.openpty()
     env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
-    args = [sys.executable, "-m", "stoker_client.cli.main", *BACKUP]
+    args = [sys.executable, "-m", "stoker_client.cli.main", *FOLLOW, story.id]
     with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env) as process:
         os.close(slave)
         assert pause.reached.wait(60)

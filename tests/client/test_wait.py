@@ -12,7 +12,8 @@ import time
 import pytest
 from rich.console import Console
 
-from client.little_heat import SOURCE, Frame, resource
+from client.conftest import SOURCE
+from client.site import succeed
 from stoker_client import watch
 from stoker_client.cli._live import Clock, LastOutput, LiveStack, last_line
 from stoker_client.shapes import Event
@@ -20,6 +21,23 @@ from stoker_client.stacks import Operation
 from stoker_client.watch import Snapshot, read_events
 
 TEMPLATE = "heat_template_version: 2021-04-16\n"
+VALUE = (
+    TEMPLATE
+    + """
+resources: {a: {type: OS::Heat::Value, properties: {value: 1}}}
+outputs: {url: {value: "http://x"}}
+"""
+)
+DEPLOYMENT = (
+    TEMPLATE
+    + """
+resources:
+  config: {type: OS::Heat::SoftwareConfig, properties: {group: script, config: TEXT}}
+  db:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: config}, server: SERVER, actions: ACTIONS, signal_transport: STOKER_SIGNAL}
+"""
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,57 +50,63 @@ def short_pauses(monkeypatch):
 
 @pytest.fixture
 def create(stoker, nowhere):
-    (nowhere / "web.yaml").write_text(TEMPLATE)
-    return lambda *more: stoker("stack", "create", "web", "-t", "web.yaml", "--wait", *more)
+    def create(template=VALUE, *more):
+        (nowhere / "web.yaml").write_text(template)
+        return stoker("stack", "create", "web", "-t", "web.yaml", "--wait", *more)
+
+    return create
 
 
-EXIT_3 = (
-    "Error: resources.db: Deployment to server failed: "
-    "deploy_status_code : Deployment exited with non-zero status code: 3 on web1: no space left"
-)
+def resource(name: str, status: str, reason: str = "", **more):
+    return {
+        "resource_name": name,
+        "resource_type": "OS::Heat::SoftwareDeployment",
+        "resource_status": status,
+        "resource_status_reason": reason,
+        "physical_resource_id": "",
+        "creation_time": "2031-05-06T07:08:09Z",
+        "updated_time": None,
+        **more,
+    }
 
 
-def deployment(heat, stderr: str) -> str:
-    config = heat.create_config({"name": "c", "group": "script"})["software_config"]
-    made = heat.create_deployment({"config_id": config["id"], "server_id": "s"})["software_deployment"]
-    made["output_values"] = {"deploy_stderr": stderr, "deploy_status_code": 3}
-    return made["id"]
+@pytest.fixture
+def agent(site):
+    """The agent of a server ``web1``."""
+    return site.add_agent("web1")
 
 
-def test_success_prints_each_change_and_the_outputs(heat, create):
-    heat.life = [
-        Frame("CREATE_IN_PROGRESS", "started", [resource("a", "INIT_COMPLETE")]),
-        Frame("CREATE_IN_PROGRESS", "started", [resource("a", "CREATE_IN_PROGRESS", "state changed")]),
-        Frame("CREATE_COMPLETE", "all done", [resource("a", "CREATE_COMPLETE")]),
-    ]
-    heat.outputs = [{"output_key": "url", "output_value": "http://x"}]
+def deployment(agent, *, actions="[CREATE, UPDATE]", text="echo"):
+    """A template with a deployment ``db`` on the server of ``agent``."""
+    return DEPLOYMENT.replace("SERVER", agent.id).replace("ACTIONS", actions).replace("TEXT", text)
 
+
+def fail(agent, run):
+    agent.finish(run["id"], 3, deploy_stderr="no space left\n")
+
+
+def test_success_prints_each_change_and_the_outputs(create, site):
     result = create()
 
     assert result.code == 0
     told = [line.split(maxsplit=2)[2].split(maxsplit=1) for line in result.err.splitlines()]
     assert told == [
-        ["web", "CREATE_IN_PROGRESS  started"],
+        ["web", "CREATE_IN_PROGRESS  Stack CREATE started"],
         ["a", "CREATE_IN_PROGRESS"],
         ["a", "CREATE_COMPLETE"],
-        ["web", "CREATE_COMPLETE  all done"],
+        ["web", "CREATE_COMPLETE  Stack CREATE completed successfully"],
     ]
     assert result.out.splitlines()[1].split() == ["url", "http://x"]
 
 
-def test_json_on_stdout_stays_json(heat, create):
-    heat.life = [Frame("CREATE_IN_PROGRESS"), Frame("CREATE_COMPLETE")]
-
-    assert json.loads(create("-o", "json").out)["stack_status"] == "CREATE_COMPLETE"
+def test_json_on_stdout_stays_json(create, site):
+    assert json.loads(create(VALUE, "-o", "json").out)["stack_status"] == "CREATE_COMPLETE"
 
 
-def test_a_failure_prints_the_server_and_the_last_line_of_stderr(heat, create):
-    heat.life = [
-        Frame("CREATE_IN_PROGRESS", "", [resource("db", "CREATE_IN_PROGRESS")]),
-        Frame("CREATE_FAILED", "Resource CREATE failed", [resource("db", "CREATE_FAILED", EXIT_3)]),
-    ]
+def test_a_failure_prints_the_server_and_the_last_line_of_stderr(create, site, agent):
+    site.act(agent, fail)
 
-    result = create()
+    result = create(deployment(agent))
 
     assert result.code == 1
     assert result.out == ""
@@ -92,25 +116,20 @@ def test_a_failure_prints_the_server_and_the_last_line_of_stderr(heat, create):
     ]
 
 
-def test_a_failure_in_a_nested_stack_has_its_path(heat, create):
-    heat.life = [
-        Frame("CREATE_FAILED", "x", [resource("app", "CREATE_FAILED", EXIT_3.replace("db", "app.resources.db"))])
-    ]
+def test_a_failure_in_a_nested_stack_has_its_path(create, site, agent, nowhere):
+    (nowhere / "inner.yaml").write_text(deployment(agent))
+    site.act(agent, fail)
 
-    assert create().err.splitlines()[-2:] == [
+    assert create(f"{TEMPLATE}resources: {{app: {{type: inner.yaml}}}}\n").err.splitlines()[-2:] == [
         "app/db: exit 3 on web1: no space left",
         "stoker: web is CREATE_FAILED: see `stoker deployment logs web/app/db`",
     ]
 
 
-def test_a_rollback_does_not_hide_the_failure(heat, create, stoker):
-    heat.life = [
-        Frame("CREATE_IN_PROGRESS", "", [resource("db", "CREATE_FAILED", EXIT_3)]),
-        Frame("ROLLBACK_IN_PROGRESS", "", []),
-        Frame("ROLLBACK_COMPLETE", "undone", []),
-    ]
+def test_a_rollback_does_not_hide_the_failure(create, site, agent, stoker):
+    site.act(agent, fail)
 
-    result = create("--rollback")
+    result = create(deployment(agent, actions="[CREATE]"), "--rollback")
 
     assert result.code == 1
     assert result.err.splitlines()[-2:] == [
@@ -120,31 +139,33 @@ def test_a_rollback_does_not_hide_the_failure(heat, create, stoker):
     assert "db: exit 3 on web1: no space left" in stoker("stack", "show", "web").out
 
 
-def test_waiting_for_a_deletion_ends_when_the_stack_is_not_found(heat, stoker):
-    stack = heat.add_stack("web")
-    heat.life = [Frame("DELETE_COMPLETE")]
+def test_waiting_for_a_deletion_ends_when_the_stack_is_not_found(site, stoker):
+    stack = site.create_stack("web")
 
     result = stoker("stack", "delete", stack["id"], "--yes", "--wait")
 
-    assert (result.code, heat.stacks) == (0, {})
+    assert (result.code, site.api("GET", "/stacks")["stacks"]) == (0, [])
 
 
-def test_a_failed_deletion_exits_with_1(heat, stoker):
-    heat.add_stack("web")
-    heat.life = [Frame("DELETE_IN_PROGRESS"), Frame("DELETE_FAILED", "still in use")]
+def test_a_failed_deletion_exits_with_1(site, stoker, agent):
+    def act(agent, run):
+        inputs = {each["name"]: each["value"] for each in run["inputs"]}
+        (fail if inputs["deploy_action"] == "DELETE" else succeed)(agent, run)
+
+    site.act(agent, act)
+    site.create_stack("web", deployment(agent, actions="[CREATE, DELETE]"))
 
     result = stoker("stack", "delete", "web", "--yes", "--wait")
 
     assert result.code == 1
-    assert result.err.splitlines()[-1] == "stoker: web is DELETE_FAILED: still in use"
+    assert result.err.splitlines()[-1] == "stoker: web is DELETE_FAILED: see `stoker deployment logs web/db`"
 
 
 @pytest.mark.slow
-def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
-    (nowhere / "web.yaml").write_text(TEMPLATE)
-    heat.life = [Frame("CREATE_IN_PROGRESS")]
+def test_ctrl_c_says_that_the_operation_continues(site, agent, spawn, nowhere):
+    (nowhere / "web.yaml").write_text(deployment(agent))
     process = spawn("-m", "stoker_client.cli.main", "stack", "create", "web", "-t", "web.yaml", "--wait")
-    while not any("/events" in path for _, path in heat.calls):
+    while not any("/events" in path for _, path in site.calls):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)
@@ -157,25 +178,25 @@ def test_ctrl_c_says_that_the_operation_continues(heat, spawn, nowhere):
 
 
 @pytest.mark.slow
-def test_a_list_is_drawn_on_a_terminal(heat, nowhere):
-    (nowhere / "web.yaml").write_text(TEMPLATE)
-    busy = resource("db", "CREATE_IN_PROGRESS", deployment={"last_log": "installing"})
-    heat.life = [
-        *[Frame("CREATE_IN_PROGRESS", "", [busy])] * 8,
-        Frame("CREATE_COMPLETE", "", [resource("db", "CREATE_COMPLETE")]),
-    ]
+def test_a_list_is_drawn_on_a_terminal(site, agent, nowhere):
+    (nowhere / "web.yaml").write_text(deployment(agent))
+    site.act(agent, lambda agent, run: agent.log(run["id"], 0, b"installing\n"))
     master, slave = os.openpty()
     args = [sys.executable, "-m", "stoker_client.cli.main", "stack", "create", "web", "-t", "web.yaml", "--wait"]
     env = {**os.environ, "PYTHONPATH": str(SOURCE), "TERM": "xterm"}
     with subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=slave, env=env) as process:
         os.close(slave)
-        screen = everything(master)
+        begin = b""
+        while b"installing" not in begin:
+            begin += os.read(master, 4096)
+        agent.finish(agent.entries()[0]["id"])
+        screen = re.sub(r"\x1b\[[0-9;]*m", "", begin.decode()) + everything(master)
         assert process.stdout is not None
         out = process.stdout.read().decode()
 
     assert process.returncode == 0
     assert re.search(r"▶ db  .* installing", screen)
-    assert "0 of 1" in screen
+    assert "1 of 2" in screen
     assert "\x1b[1A" in screen
     assert "CREATE_COMPLETE" in out
 
@@ -310,25 +331,31 @@ def test_the_duration_restarts_with_the_next_action():
         ({}, ""),
     ],
 )
-def test_the_last_output_is_read_from_the_resource(client, heat, told, words):
+def test_the_last_output_is_read_from_the_resource(client, site, told, words):
     assert LastOutput(client.deployments)(resource("a", "CREATE_IN_PROGRESS", deployment=told)) == words
-    assert heat.calls == []
+    assert site.calls == []
 
 
-def test_without_last_output_in_the_resource_the_log_is_read(client, heat):
-    heat.script.pages = [[("stdout", "one\ntwo\n")], [("stderr", "\n")], [("stdout", "three")]]
-    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id=deployment(heat, ""))
+def test_without_last_output_in_the_resource_the_log_is_read(client, site, agent):
+    id_ = site.deploy(agent)["id"]
+    [run] = agent.entries()
+    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id=id_)
     words = LastOutput(client.deployments)
 
-    assert [words(busy) for _ in range(4)] == ["two", "two", "three", "three"]
+    for data, stream, offset, last in (
+        (b"one\ntwo\n", "stdout", 0, "two"), (b"\n", "stderr", 0, "two"), (b"three", "stdout", 8, "three")
+    ):  # fmt: skip
+        agent.log(run["id"], offset, data, stream)
+        assert words(busy) == last
+    assert words(busy) == "three"
 
 
-def test_a_service_without_logs_is_requested_once(client, heat):
+def test_a_service_without_logs_is_requested_once(client, site):
     busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id="0" * 32)
     words = LastOutput(client.deployments)
 
     assert [words(busy), words(busy)] == ["", ""]
-    assert sum("logs" in path for _, path in heat.calls) == 1
+    assert sum("logs" in path for _, path in site.calls) == 1
 
 
 def test_last_line_ignores_blank_lines():
@@ -376,15 +403,25 @@ def test_the_events_of_an_operation_end_before_the_next_one(statuses, own, statu
     assert (len(snapshot.events), snapshot.status, snapshot.superseded_by) == (own, status, superseded_by)
 
 
-def test_the_events_of_an_earlier_operation_are_not_read(heat, client):
-    stack = heat.add_stack("web")
-    own = [BEGIN, ":UPDATE_FAILED", "UPDATE_FAILED", *ROLLBACK]
-    heat.events = events("CREATE_IN_PROGRESS", ":CREATE_FAILED", "CREATE_FAILED", *own, BEGIN, DONE)
-    for event in heat.events:
-        event["physical_resource_id"] = event["physical_resource_id"].replace("i", stack["id"])
+def test_the_events_of_an_earlier_operation_are_not_read(site, agent, client):
+    site.act(agent, lambda agent, run: agent.finish(run["id"], int(run["config"] == "fail")))
+    stack = site.create_stack("web", deployment(agent))
     ref = f"web/{stack['id']}"
 
-    for id_ in ("3", "6"):  # the service names the rollback if the update has failed at once
-        found = client.stacks.operation_events(Operation(ref, id_))
-        assert [event["id"] for event in found] == [str(number) for number in range(3, 11)]
-    assert [event["id"] for event in client.stacks.operation_events(Operation(ref))] == ["9", "10"]
+    def update(text):
+        body = {"template": deployment(agent, text=text), "disable_rollback": False}
+        operation = client.stacks.update(ref, body, existing=False)
+        *_, last = watch.watch(client.stacks, operation, with_resources=False)
+        return operation, last
+
+    failed, rolled_back = update("fail")
+    assert rolled_back.status == "ROLLBACK_COMPLETE"
+    last, _ = update("other")
+
+    events = site.api("GET", f"/stacks/{ref}/events?sort_dir=asc")["events"]
+    ids = [event["id"] for event in events]
+    [rollback] = [event["id"] for event in events if event["resource_status"] == "ROLLBACK_IN_PROGRESS"]
+    for id_ in (failed.id, rollback):  # the service names the rollback if the update has failed at once
+        read = client.stacks.operation_events(Operation(ref, id_))
+        assert [event["id"] for event in read] == ids[ids.index(failed.id) :]
+    assert [event["id"] for event in client.stacks.operation_events(Operation(ref))] == ids[ids.index(last.id) :]

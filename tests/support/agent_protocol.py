@@ -37,6 +37,10 @@ class SpokenAgent:
             pass
         return document["deployments"]
 
+    def finish(self, run: str, code: int | None = 0, **outputs: Any) -> Answer:
+        """Send the result of a run, by default a success."""
+        return self.call("POST", f"/runs/{run}/signal", {"deploy_status_code": code, **outputs})
+
     def log(self, run: str, offset: int, data: bytes, stream: str = "stdout", more: str = "") -> Answer:
         """Send output of a run. ``more`` is appended to the query."""
         return self.call("POST", f"/runs/{run}/logs?stream={stream}&offset={offset}{more}", data)

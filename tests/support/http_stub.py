@@ -27,6 +27,8 @@ class Asked:
 
     verb: str
     path: str
+    #: The path with the query, as it was sent.
+    target: str
     query: Mapping[str, str]
     #: By lower-case names.
     headers: Mapping[str, str]
@@ -34,7 +36,7 @@ class Asked:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(self.body) if self.body else None
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class Said:
     headers: Mapping[str, str] = field(default_factory=dict)
     #: The server closes the connection without an answer.
     lost: bool = False
+    #: The body in pieces, each sent when it is there. The connection closes after the last one, complete or not.
+    stream: Iterator[bytes] | None = None
 
     @property
     def raw(self) -> bytes:
@@ -128,15 +132,24 @@ class Answering:
                 parts = urlsplit(self.path)
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 headers = {name.lower(): value for name, value in self.headers.items()}
-                asked = Asked(self.command, parts.path, dict(parse_qsl(parts.query)), headers, body)
+                asked = Asked(self.command, parts.path, self.path, dict(parse_qsl(parts.query)), headers, body)
                 world.asked.append(asked)
                 said = world.decide(asked)
                 if said.lost:
                     self.close_connection = True
                     return
                 self.send_response(said.status)
+                if not isinstance(said.body, bytes) and "Content-Type" not in said.headers:
+                    self.send_header("Content-Type", "application/json")
                 for name, value in said.headers.items():
                     self.send_header(name, value)
+                if said.stream is not None:
+                    self.send_header("Transfer-Encoding", "chunked")
+                    self.end_headers()
+                    self.close_connection = True
+                    for piece in said.stream:
+                        self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece))
+                    return
                 empty = said.status in (204, 304)
                 if not empty:
                     self.send_header("Content-Length", str(len(said.raw)))
@@ -144,7 +157,7 @@ class Answering:
                 if not empty and self.command != "HEAD":
                     self.wfile.write(said.raw)
 
-            do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = answer
+            do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
         return Handler
 
