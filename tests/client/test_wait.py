@@ -14,7 +14,7 @@ from rich.console import Console
 
 from client.conftest import SOURCE
 from client.site import succeed
-from stoker_client import watch
+from stoker_client import polling, watch
 from stoker_client.cli._live import Clock, LastOutput, LiveStack, last_line
 from stoker_client.shapes import Event
 from stoker_client.stacks import Operation
@@ -43,9 +43,9 @@ resources:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
     """The stack is read again almost at once."""
-    monkeypatch.setattr(watch, "FIRST", 0.01)
-    monkeypatch.setattr(watch, "USUAL", 0.01)
-    monkeypatch.setattr(watch, "SHARE", 0)
+    monkeypatch.setattr(polling, "FIRST", 0.01)
+    monkeypatch.setattr(polling, "USUAL", 0.01)
+    monkeypatch.setattr(polling, "SHARE", 0)
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import part, read_pages, segment
+from stoker_client.polling import attempts
 from stoker_client.shapes import Check, Deployment
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED = "IN_SYNC", "DRIFTED", "UNKNOWN", "UNSUPPORTED"
 STATES = (IN_SYNC, DRIFTED, UNKNOWN, UNSUPPORTED)
 ONLINE = "ONLINE"
-#: Pauses in seconds between two requests for the answers of agents.
-_FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 #: Deployments of one request, so that its URL stays short.
 _PORTION = 50
 
@@ -45,12 +44,12 @@ class Checks:
 
     def show(self, deployment_id: str) -> Check:
         """Return the check of a deployment with its differences. Raises NotFound."""
-        return cast(Check, part(self._wire.get(f"/checks/{segment(deployment_id)}"), "check"))
+        return part(self._wire.get(f"/checks/{segment(deployment_id)}"), "check")
 
     def repair(self, deployment_id: str) -> Deployment:
         """Run a deployment that has drifted again, and return it."""
         answer = self._wire.send("POST", f"/checks/{segment(deployment_id)}/repair", {})
-        return cast(Deployment, part(answer, "software_deployment"))
+        return part(answer, "software_deployment")
 
     def request(
         self,
@@ -62,15 +61,15 @@ class Checks:
         """Request the checks of a stack, of servers, or of selected servers, and return them as they are."""
         body: dict[str, Any] = {"stack": stack, "servers": servers, "selector": selector}
         answer = self._wire.send("POST", "/checks", {name: value for name, value in body.items() if value})
-        return cast(list[Check], part(answer, "checks"))
+        return part(answer, "checks")
 
     def wait(self, requested: Sequence[Check], seconds: float) -> list[Check]:
         """Return the checks when all agents that are online have answered, or after ``seconds``."""
-        until, pause = time.monotonic() + seconds, _FIRST_PAUSE
         checks = {check["deployment_id"]: check for check in requested}
-        while (waiting := [id_ for id_ in checks if awaits_answer(checks[id_])]) and time.monotonic() < until:
-            time.sleep(min(pause, max(until - time.monotonic(), 0)))
-            pause = min(pause * 1.5, _LONGEST_PAUSE)
+        for _ in attempts(time.monotonic() + seconds):
+            waiting = [id_ for id_ in checks if awaits_answer(checks[id_])]
+            if not waiting:
+                break
             present = {check["deployment_id"]: check for check in self._several(waiting)}
             # A deployment that was deleted meanwhile is no longer listed.
             checks = {
@@ -82,7 +81,7 @@ class Checks:
         """Yield the checks of these deployments."""
         for start in range(0, len(deployment_ids), _PORTION):
             query = {"deployment_id": deployment_ids[start : start + _PORTION]}
-            yield from cast(list[Check], part(self._wire.get("/checks", query, patient=True), "checks"))
+            yield from part(self._wire.get("/checks", query, patient=True), "checks")
 
 
 def awaits_answer(check: Check) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
 from stoker_client.errors import BadAnswer, BadInput
@@ -50,7 +50,7 @@ class Collection(Generic[Object]):
         """
         if self._has_pages:
             return read_pages(self._wire, self._path, self._plural, query, limit)
-        return cast(list[Object], part(self._wire.get(self._path, query), self._plural)[:limit])
+        return part(self._wire.get(self._path, query), self._plural)[:limit]
 
     def find_id(self, ref: str) -> str:
         """Return the id of an object. Raises NotFound or Ambiguous."""
@@ -79,7 +79,7 @@ class Collection(Generic[Object]):
         return self._one(self._wire.send(method, path, {self._key: body} if self._wraps_body else body))
 
     def _one(self, answer: Any) -> Object:
-        return cast(Object, part(answer, self._key))
+        return part(answer, self._key)
 
 
 class Versions(Collection[Anything]):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Collection, part
 from stoker_client.configs import Configs
 from stoker_client.errors import BadInput, NoEvents
+from stoker_client.polling import attempts
 from stoker_client.references import choose, is_id
 from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
 from stoker_client.sse import Event, follow
@@ -73,7 +73,7 @@ class Deployments(Collection[Deployment]):
 
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
-        return cast(list[Run], part(self._wire.get(f"{self._path_of(id_)}/runs"), "runs"))
+        return part(self._wire.get(f"{self._path_of(id_)}/runs"), "runs")
 
     def cancel(self, id_: str, *, force: bool = False) -> Deployment:
         """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
@@ -92,13 +92,20 @@ class Deployments(Collection[Deployment]):
         query = {"after": after, "wait": wait or None}
         page = self._wire.get(f"{self._path_of(id_)}/logs", query, patient=bool(wait), wait=wait)
         part(page, "logs")
-        return cast(LogPage, page)
+        return page
 
     def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""
-        after = 0
-        while (page := self.log_page(id_, after))["logs"]:
+        for page in self._pages(id_, 0):
             yield from page["logs"]
+
+    def _pages(self, id_: str, after: int, *, wait: int = 0) -> Iterator[LogPage]:
+        """Yield the pages of the log after ``after``, up to the first one without output."""
+        while True:
+            page = self.log_page(id_, after, wait=wait)
+            yield page
+            if not page["logs"]:
+                return
             after = page["next"]
 
     def events(self, id_: str) -> Iterator[Event]:
@@ -122,16 +129,12 @@ class Deployments(Collection[Deployment]):
 
     def follow(self, id_: str, after: int = 0) -> Iterator[LogPage]:
         """Yield pages of the log after ``after`` until the deployment has ended and its log is complete."""
-        while True:
-            began = time.monotonic()
-            page = self.log_page(id_, after, wait=HOLD)
+        for _ in attempts(share=1):
+            for page in self._pages(id_, after, wait=HOLD):
+                yield page
             after = page["next"]
-            yield page
-            if page["logs"]:
-                continue
             if page["status"] != RUNNING:
                 return
-            _breathe(since=began)
 
 
 def name_of(deployment: Deployment) -> str:
@@ -149,9 +152,3 @@ def server_name_of(deployment: Deployment) -> str:
 def requester_of(run: Mapping[str, Any]) -> str | None:
     """Return who requested a run: a user, or the stack that the deployment belongs to. Heat's API does not say it."""
     return run["requested_by"] or "the stack" if "requested_by" in run else None
-
-
-def _breathe(since: float) -> None:
-    """Limit the request rate if the service does not delay its answers."""
-    if time.monotonic() - since < 0.5:
-        time.sleep(0.5)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from stoker_client.collection import Anything, Collection, part, segment
 
@@ -48,7 +48,7 @@ class Identity:
     def roles(self, user: str) -> list[Anything]:
         """Return the user's role assignments, with names of projects."""
         query = {"user.id": self.users.find_id(user), "include_names": "true"}
-        return cast(list[Anything], part(self._wire.get("/role_assignments", query), "role_assignments"))
+        return part(self._wire.get("/role_assignments", query), "role_assignments")
 
     def _grant(self, user: str, project: str | None, role: str) -> str:
         place = "/system" if project is None else f"/projects/{segment(self.projects.find_id(project))}"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker_client.collection import iterate_pages, part, read_pages, segment
 from stoker_client.errors import NotFound
@@ -53,13 +53,11 @@ class Servers:
             # The list begins again if the last server of a page was deleted before the next page was read.
             if server["id"] not in yielded:
                 yielded.add(server["id"])
-                yield cast(Server, server)
+                yield server
 
     def show(self, ref: str) -> Server:
         """Return one server."""
-        return self._resolving(
-            ref, lambda id_: cast(Server, part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
-        )
+        return self._resolving(ref, lambda id_: part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
 
     def find(self, refs: Sequence[str]) -> list[Server]:
         """
@@ -98,12 +96,12 @@ class Servers:
         """
         answer = self._wire.send("POST", "/servers", {"name": name, **options})
         part(part(answer, "enrollment"), "command")
-        return cast(Enrolled, answer)
+        return answer
 
     def approve(self, ref: str) -> Server:
         """Approve a server that waits for it."""
         return self._resolving(
-            ref, lambda id_: cast(Server, part(self._wire.send("POST", f"/servers/{segment(id_)}/approve"), "server"))
+            ref, lambda id_: part(self._wire.send("POST", f"/servers/{segment(id_)}/approve"), "server")
         )
 
     def reject(self, ref: str) -> None:
@@ -124,7 +122,7 @@ class Servers:
         """Upgrade the agents of the servers (names or ids); the first ``canary`` (5, 10%) servers go first."""
         body = {"servers": list(refs), "canary": canary, "pause_on_failure": pause_on_failure}
         answer = self._wire.send("POST", "/agent_upgrades", body)
-        return cast(list[AgentUpgrade], part(answer, "agent_upgrades"))
+        return part(answer, "agent_upgrades")
 
     def upgrades(self) -> list[AgentUpgrade]:
         """Return the last upgrade of each server's agent."""
@@ -136,7 +134,7 @@ class Servers:
 
     def _change(self, ref: str, changes: Mapping[str, Any]) -> Server:
         def change(id_: str) -> Server:
-            return cast(Server, part(self._wire.send("PATCH", f"/servers/{segment(id_)}", changes), "server"))
+            return part(self._wire.send("PATCH", f"/servers/{segment(id_)}", changes), "server")
 
         return self._resolving(ref, change)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from stoker_client.collection import PAGE, iterate_pages, part, segment
 from stoker_client.errors import BadInput, NotFound
@@ -41,14 +41,12 @@ class Stacks:
 
     def all(self) -> list[Stack]:
         """Return the stacks of the project, newest first."""
-        return cast(list[Stack], part(self._wire.get("/stacks"), "stacks"))
+        return part(self._wire.get("/stacks"), "stacks")
 
     def show(self, ref: str, *, outputs: bool = True, patient: bool = False) -> Stack:
         """Return one stack. Without ``outputs``, the service does not compute them. ``patient`` waits for a restart."""
         query = None if outputs else {"resolve_outputs": "false"}
-        return self._resolving(
-            ref, lambda id_: cast(Stack, part(self._wire.get(_path(id_), query, patient=patient), "stack"))
-        )
+        return self._resolving(ref, lambda id_: part(self._wire.get(_path(id_), query, patient=patient), "stack"))
 
     def canonical(self, ref: str) -> str:
         """Return ``name/id``, the canonical form, which identifies a stack permanently."""
@@ -73,7 +71,7 @@ class Stacks:
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
         answer = self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/resources", patient=patient))
-        return cast(list[Resource], part(answer, "resources"))
+        return part(answer, "resources")
 
     def resource(self, ref: str) -> Resource:
         """
@@ -86,7 +84,7 @@ class Stacks:
             raise BadInput(f"{ref!r} is not STACK/RESOURCE")
         for name in names:
             answer = self._wire.get(f"{_path(self.canonical(stack))}/resources/{segment(name)}")
-            resource = cast(Resource, part(answer, "resource"))
+            resource: Resource = part(answer, "resource")
             if not (stack := resource.get("physical_resource_id") or ""):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
         return resource
@@ -112,7 +110,7 @@ class Stacks:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}
         answer = self._wire.get(f"{_path(ref)}/events", query, patient=patient)
-        return cast(list[Event], part(answer, "events"))
+        return part(answer, "events")
 
     def operation_events(self, operation: Operation) -> list[Event]:
         """Return the events since the begin of an operation, oldest first, also those of later operations."""
@@ -131,12 +129,12 @@ class Stacks:
     def preview(self, body: Mapping[str, Any]) -> tuple[Stack, list[PlannedRun]]:
         """Return the stack that ``body`` would create, without creating it, and the runs that it would start."""
         answer = self._wire.send("POST", "/stacks/preview", body)
-        return cast(Stack, part(answer, "stack")), cast(list[PlannedRun], answer.get("planned_runs") or [])
+        return part(answer, "stack"), answer.get("planned_runs") or []
 
     def preview_on_servers(self, body: Mapping[str, Any]) -> list[ServerPreview]:
         """Start triggers that show what the deployments of the stack that ``body`` would create would change."""
         answer = self._wire.send("POST", "/stacks/server_previews", body)
-        return cast(list[ServerPreview], part(answer, "server_previews"))
+        return part(answer, "server_previews")
 
     def preview_update(
         self, ref: str, body: Mapping[str, Any], *, existing: bool, on_servers: bool = False
@@ -149,25 +147,24 @@ class Stacks:
         verb, query = "PATCH" if existing else "PUT", "?on_servers=true" if on_servers else ""
         answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview{query}", body)
         part(answer, "resource_changes")
-        return cast(UpdatePreview, answer)
+        return answer
 
     def export(self, ref: str) -> dict[str, Any]:
         """Return the data with which the stack can be adopted."""
-        return cast(dict[str, Any], self._wire.get(f"{_path(self.canonical(ref))}/export"))
+        return self._wire.get(f"{_path(self.canonical(ref))}/export")
 
     def abandon(self, ref: str) -> dict[str, Any]:
         """Abandon the stack: return the data of ``export`` and remove the stack, but not its resources."""
-        return cast(dict[str, Any], self._wire.send("DELETE", f"{_path(self.canonical(ref))}/abandon"))
+        return self._wire.send("DELETE", f"{_path(self.canonical(ref))}/abandon")
 
     def snapshots(self, ref: str) -> list[dict[str, Any]]:
         """Return the snapshots of a stack, oldest first."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots")
-        return cast(list[dict[str, Any]], part(answer, "snapshots"))
+        return part(answer, "snapshots")
 
     def take_snapshot(self, ref: str, name: str | None) -> dict[str, Any]:
         """Take a snapshot of a stack."""
-        answer = self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots", {"name": name})
-        return cast(dict[str, Any], answer)
+        return self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots", {"name": name})
 
     def snapshot_id(self, ref: str, snapshot: str) -> str:
         """Return the id of a snapshot by its name or a prefix of its id."""
@@ -176,7 +173,7 @@ class Stacks:
     def snapshot(self, ref: str, id_: str) -> dict[str, Any]:
         """Return one snapshot with its data."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
-        return cast(dict[str, Any], part(answer, "snapshot"))
+        return part(answer, "snapshot")
 
     def delete_snapshot(self, ref: str, id_: str) -> None:
         """Delete a snapshot."""
@@ -189,7 +186,7 @@ class Stacks:
     def output(self, ref: str, key: str) -> Output:
         """Compute and return one output."""
         answer = self._wire.get(f"{_path(self.canonical(ref))}/outputs/{segment(key)}")
-        return cast(Output, part(answer, "output"))
+        return part(answer, "output")
 
     def template(self, ref: str) -> Any:
         """Return the stack's template."""

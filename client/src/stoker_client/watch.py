@@ -1,17 +1,12 @@
 """Watches an operation on a stack until it ends, by its events."""
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from stoker_client.errors import NotFound
+from stoker_client.polling import attempts
 from stoker_client.shapes import Event, Resource
 from stoker_client.stacks import Operation, Stacks, begins_operation, is_of_stack
-
-FIRST, LONGEST = 0.1, 5.0  # seconds between two polls
-GROWTH = 1.5
-SHARE = 5  # polls take at most a fifth of the time, so large stacks are polled less often
-USUAL = 1.0
 
 
 @dataclass(frozen=True)
@@ -46,28 +41,39 @@ def watch(stacks: Stacks, operation: Operation, *, with_resources: bool) -> Iter
 
     Raises NotFound if the stack does not exist at the beginning.
     """
-    ref, pause, snapshot = operation.ref, FIRST, Snapshot(operation.ref)
-    events = stacks.operation_events(operation)
-    while True:
-        started = time.monotonic()
-        snapshot = read_events(ref, events)
+    ref, snapshot, events = operation.ref, Snapshot(operation.ref), list[Event]()
+    for _ in attempts():
         try:
-            if with_resources:
-                snapshot = replace(snapshot, resources=_resources(stacks, snapshot))
-            yield snapshot
-            if snapshot.over:
-                return
-            duration = time.monotonic() - started
-            time.sleep(min(max(pause, duration * SHARE), LONGEST))
-            pause = min(pause * GROWTH, USUAL)
             if events:
                 events = [*events, *stacks.events(ref, after=events[-1]["id"], patient=True)]
             else:
                 events = stacks.operation_events(operation)
+            snapshot = read_events(ref, events)
+            if with_resources:
+                snapshot = replace(snapshot, resources=_resources(stacks, snapshot))
         except NotFound:
+            if not events:
+                raise
             # The stack may be removed between two polls, which completes the deletion.
-            yield replace(snapshot, status="DELETE_COMPLETE", resources=())
+            snapshot = replace(snapshot, status="DELETE_COMPLETE", resources=())
+        yield snapshot
+        if snapshot.over:
             return
+
+
+def follow_events(stacks: Stacks, ref: str) -> Iterator[Event]:
+    """Yield the events of the stack ``ref`` (``name/id``) so far and further ones, until the stack is deleted."""
+    last: str | None = None
+    for _ in attempts():
+        try:
+            events = stacks.events(ref, after=last, patient=True)
+        except NotFound:
+            return
+        for event in events:
+            last = event["id"]
+            yield event
+            if event["resource_status"] == "DELETE_COMPLETE" and is_of_stack(event, ref):
+                return
 
 
 def read_events(ref: str, events: Sequence[Event]) -> Snapshot:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from stoker_client.cli._batch import delete_each, yes_option
-from stoker_client.cli._output import Output, Row, emit_list, emit_one, list_options, output_option
+from stoker_client.cli._batch import Batch, delete_each, yes_option
+from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
 
 if TYPE_CHECKING:
@@ -66,6 +66,29 @@ class Noun:
         @click.pass_obj
         def command(session: Session, refs: Sequence[str], yes: bool) -> None:
             delete_each(refs, self.name, self.collection(session.client).delete, yes=yes)
+
+        return command
+
+    def cancel(self, help: str, wait_help: str, wait: Callable[[Session, str], object]) -> click.Command:
+        """Return the command that cancels objects. ``wait`` returns when the object with that id has stopped."""
+
+        @click.command("cancel", help=help)
+        @click.argument("refs", nargs=-1, required=True, metavar=f"{self._metavar}...")
+        @click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
+        @click.option("--wait", "waits", is_flag=True, help=wait_help)
+        @click.pass_obj
+        def command(session: Session, refs: Sequence[str], force: bool, waits: bool) -> None:
+            objects: Any = self.collection(session.client)
+
+            def cancel(ref: str) -> str:
+                id_: str = objects.cancel(ref, force=force)["id"]
+                echo(f"{self.name} {ref} cancelled")
+                return id_
+
+            with Batch() as batch:
+                cancelled = batch.each(refs, cancel)
+                if waits:  # after all cancellations, so that waiting delays none of them
+                    batch.each(cancelled, lambda id_: wait(session, id_))
 
         return command
 

@@ -12,9 +12,9 @@ from stoker_client.cli._exit_codes import TIMED_OUT
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
-from stoker_client.cli._start_wait import Limit
 from stoker_client.cli._targets import run_of
 from stoker_client.cli._trigger_follow import describe_failure, failure_line
+from stoker_client.cli._wait import Limit, naming_remains
 from stoker_client.client import Client, connect
 from stoker_client.errors import ClientError
 from stoker_client.shapes import LogChunk, Server
@@ -42,15 +42,8 @@ def run_several(
         raise
     id_ = trigger["id"]
     overdue: set[str] = set()
-    try:
+    with naming_remains("trigger", id_, config["id"], show="show"):
         watch = _follow(session, id_, limit, overdue, raw=raw)
-    except BaseException:
-        echo(
-            f"stoker: trigger {id_} continues: `stoker trigger show --follow {id_}` shows it, `stoker trigger cancel "
-            f"{id_}` ends it, `stoker trigger delete {id_}` and `stoker config delete {config['id']}` remove it",
-            err=True,
-        )
-        raise
     _report(client, watch)
     if keep:
         echo(f"stoker: kept: trigger {id_}, config {config['id']}", err=True)

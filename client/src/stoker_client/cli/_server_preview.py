@@ -10,20 +10,21 @@ from stoker_client.cli._changes import describe_changes, summarize_changes
 from stoker_client.cli._output import echo
 from stoker_client.cli._targets import run_of, summary_of
 from stoker_client.client import Client
+from stoker_client.polling import attempts
 from stoker_client.shapes import ServerPreview, Target, Trigger
 from stoker_client.trigger_watch import TargetLabels
+from stoker_client.triggers import RUNNING
 
-RUNNING = "IN_PROGRESS"
-#: Seconds that a command waits for all previews, and between two requests.
-PATIENCE, PAUSE = 300.0, 0.5
+#: Seconds that a command waits for all previews.
+PATIENCE = 300.0
 
 
 def wait_for_preview(client: Client, id_: str, until: float) -> Trigger:
     """Return the trigger after its end, or as it is at the time ``until`` (time.monotonic)."""
-    trigger = client.triggers.show(id_, patient=True)
-    while trigger["status"] == RUNNING and time.monotonic() < until:
-        time.sleep(PAUSE)
+    for _ in attempts(until):
         trigger = client.triggers.show(id_, patient=True)
+        if trigger["status"] != RUNNING:
+            break
     return trigger
 
 

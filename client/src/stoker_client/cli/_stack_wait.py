@@ -4,6 +4,7 @@ import re
 import sys
 
 from stoker_client.cli._output import Output, echo, emit_data, emit_list, emit_one, open_console
+from stoker_client.cli._wait import explaining_interrupt
 from stoker_client.client import Client
 from stoker_client.errors import ClientError, NotFound
 from stoker_client.failure_text import failure_text
@@ -21,11 +22,8 @@ def wait_for(client: Client, operation: Operation, status: str) -> None:
     Raises ClientError if the stack gets another status, or if another client's operation supersedes this one.
     """
     name = operation.ref.partition("/")[0]
-    try:
+    with explaining_interrupt(f"{name} continues (`stoker stack show {name}`)", doing="watching"):
         final = _display(client, operation)
-    except KeyboardInterrupt:
-        echo(f"stoker: no longer watching; {name} continues (`stoker stack show {name}`)", err=True)
-        raise
     if final.superseded_by is None and final.status == status:
         return
     lines = failure_lines(final)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from stoker_client.cli._output import Output, echo, emit_data, emit_one, open_console, printable
 from stoker_client.cli._targets import counts, run_of, title
+from stoker_client.cli._wait import explaining_interrupt
 from stoker_client.client import Client
 from stoker_client.errors import Refused
 from stoker_client.failure_text import failure_text
@@ -37,16 +37,6 @@ def emit_trigger(output: Output, trigger: Trigger) -> None:
     emit_one(output, {name: value for name, value in trigger.items() if name != "targets" or output.is_data}, FIELDS)
 
 
-@contextmanager
-def explaining_interrupt(what: str) -> Iterator[None]:
-    """Print a message after Ctrl-C, which ends only the watch. ``what`` describes the trigger's state."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        echo(f"stoker: no longer watching; {what}", err=True)
-        raise
-
-
 def describe_continuation(id_: str, again: str = "") -> str:
     """Return a message for a trigger that continues. ``again`` is the command that shows it later."""
     again = again or f"stoker trigger show --follow {id_}"
@@ -55,7 +45,7 @@ def describe_continuation(id_: str, again: str = "") -> str:
 
 def follow_trigger(ctx: click.Context, client: Client, id_: str, output: Output) -> NoReturn:
     """Show a trigger until it ends, and end the command with the highest exit code of its runs."""
-    with explaining_interrupt(describe_continuation(id_)):
+    with explaining_interrupt(describe_continuation(id_), doing="watching"):
         watch = follow(client, id_)
     if output.is_data:
         emit_data(output.form, {**watch.trigger, "targets": watch.targets})

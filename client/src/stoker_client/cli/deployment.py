@@ -11,8 +11,8 @@ from stoker_client.checks import state_of
 from stoker_client.cli._batch import Batch, delete_each, yes_option
 from stoker_client.cli._changes import describe_changes
 from stoker_client.cli._deployment_logs import logs
-from stoker_client.cli._deployment_wait import report_waiting, wait_for, wait_for_end
 from stoker_client.cli._lazy import Group
+from stoker_client.cli._nouns import Noun
 from stoker_client.cli._output import (
     Output,
     Row,
@@ -27,37 +27,27 @@ from stoker_client.cli._output import (
 from stoker_client.cli._servers import server_id
 from stoker_client.cli._session import Session
 from stoker_client.cli._values import given_options, pair
+from stoker_client.cli._wait import report_waiting, wait_for, wait_for_end
 from stoker_client.deployments import name_of, requester_of, server_name_of
 from stoker_client.errors import ClientError, NotFound, Refused
 from stoker_client.shapes import Deployment
 
-command = Group(commands=[logs])
+
+def _wait_for_cancellation(session: Session, id_: str) -> None:
+    reminder = f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {id_}`: at once)"
+    wait_for_end(session.client, id_, reminder)
 
 
-@command.command("cancel")
-@click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
-@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
-@click.option("--wait", is_flag=True, help="Wait until the operation has stopped.")
-@click.pass_obj
-def cancel(session: Session, deployments: Sequence[str], force: bool, wait: bool) -> None:
-    """Cancel runs of deployments: the agent stops the script; a queued run does not start."""
-
-    def cancel(deployment: str) -> str:
-        id_ = session.client.deployments.cancel(deployment, force=force)["id"]
-        echo(f"deployment {deployment} cancelled")
-        return id_
-
-    with Batch() as batch:
-        cancelled = batch.each(deployments, cancel)
-        if wait:  # after all cancellations, so that waiting delays none of them
-            batch.each(cancelled, lambda id_: _wait(session, id_))
-
-
-def _wait(session: Session, deployment: str) -> None:
-    reminder = (
-        f"is cancelled, and over once its agent has stopped (`stoker deployment cancel --force {deployment}`: at once)"
-    )
-    wait_for_end(session.client, deployment, reminder)
+command = Group(
+    commands=[
+        logs,
+        Noun("deployment", lambda client: client.deployments).cancel(
+            "Cancel runs of deployments: the agent stops the script; a queued run does not start.",
+            "Wait until the operation has stopped.",
+            _wait_for_cancellation,
+        ),
+    ]
+)
 
 
 @command.command("create")

@@ -8,11 +8,11 @@ import click
 
 from stoker_client.checks import DRIFTED, STATES
 from stoker_client.cli._batch import Batch
-from stoker_client.cli._deployment_wait import report_waiting, wait_for
 from stoker_client.cli._drift_views import COLUMNS, WIDE, cells, differences
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
+from stoker_client.cli._wait import report_waiting, wait_for
 from stoker_client.client import Client
 from stoker_client.shapes import Check
 

@@ -19,14 +19,13 @@ import click
 
 from stoker_client import adhoc
 from stoker_client.cli._changes import summarize
-from stoker_client.cli._deployment_wait import failure_line
 from stoker_client.cli._log_output import LogPrinter
 from stoker_client.cli._options import canary_option
 from stoker_client.cli._output import echo, raw_option
 from stoker_client.cli._servers import choose_servers, selector_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._start_wait import Limit, report_absence, wait_for_start
 from stoker_client.cli._values import pair, read_text
+from stoker_client.cli._wait import Limit, failure_line, naming_remains, report_absence, wait_for_start
 from stoker_client.client import Client
 from stoker_client.errors import TimedOut
 from stoker_client.shapes import Deployment, LogChunk, Server
@@ -126,14 +125,12 @@ def _script(command_line: Sequence[str], file: str | None) -> str:
 
 def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, keep: bool, raw: bool) -> int:
     try:
-        wait_for_start(client, server, run.deployment, limit)
-        deployment = _stream(client, run.id, raw=raw)
+        with naming_remains("deployment", run.id, run.config_id, show="logs", where=f" on {server['name']}"):
+            wait_for_start(client, server, run.deployment, limit)
+            deployment = _stream(client, run.id, raw=raw)
     except TimedOut:
         client.deployments.cancel(run.id, force=True)
         run.delete()
-        raise
-    except BaseException:
-        _print_remaining_objects(run, server["name"])
         raise
     _print_result(server, deployment)
     if keep:
@@ -171,12 +168,3 @@ def _print_result(server: Server, deployment: Deployment) -> None:
         "deploy_status_code : "
     ):
         echo(f"stoker: {failure_line(deployment)}", err=True)
-
-
-def _print_remaining_objects(run: adhoc.AdHoc, server: str) -> None:
-    echo(
-        f"stoker: deployment {run.id} continues on {server}: `stoker deployment logs --follow {run.id}` shows it, "
-        f"`stoker deployment cancel {run.id}` ends it, "
-        f"`stoker deployment delete {run.id}` and `stoker config delete {run.config_id}` remove it",
-        err=True,
-    )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
@@ -28,11 +27,11 @@ from stoker_client.cli._output import (
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_changes import create, preview, update
 from stoker_client.cli._stack_wait import emit_result, failure_lines, wait_deleted, wait_for
-from stoker_client.errors import ClientError, NotFound
-from stoker_client.shapes import Event, Stack
-from stoker_client.stacks import Operation, Stacks, is_of_stack
+from stoker_client.errors import ClientError
+from stoker_client.shapes import Stack
+from stoker_client.stacks import Operation
 from stoker_client.terminal import escape_controls
-from stoker_client.watch import read_events
+from stoker_client.watch import follow_events, read_events
 
 command = Group(commands=[create, preview, update])
 
@@ -171,8 +170,6 @@ def delete(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> No
 
 
 _EVENTS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
-#: Seconds between two requests for further events.
-_PAUSE = 1.0
 
 
 @command.command("events")
@@ -186,26 +183,11 @@ def events(session: Session, stack: str, follow: bool, output: Output) -> None:
     if not follow:
         emit_list(output, session.client.stacks.events(ref), _EVENTS)
         return
-    for event in _follow(session.client.stacks, ref):
+    for event in follow_events(session.client.stacks, ref):
         if not output.is_data:
             echo(printable("  ".join(str(event.get(column) or "") for column in _EVENTS)))
         else:
             emit_data(output.form, event, stream=True)
-
-
-def _follow(stacks: Stacks, ref: str) -> Iterator[Event]:
-    last: str | None = None
-    while True:
-        try:
-            events = stacks.events(ref, after=last, patient=True)
-        except NotFound:
-            return
-        for event in events:
-            last = event["id"]
-            yield event
-            if event["resource_status"] == "DELETE_COMPLETE" and is_of_stack(event, ref):
-                return
-        time.sleep(_PAUSE)
 
 
 @command.command("export")

@@ -12,12 +12,10 @@ Any other first word is read as the arguments of `trigger create`.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import click
 
-from stoker_client.cli._batch import Batch
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._log_output import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
@@ -38,48 +36,41 @@ from stoker_client.cli._targets import OUTPUT_COLUMNS, list_outputs, run_of, sec
 from stoker_client.cli._trigger_follow import (
     FIELDS,
     emit_trigger,
-    explaining_interrupt,
     follow,
     follow_option,
     follow_trigger,
 )
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
 from stoker_client.cli._values import given_options
+from stoker_client.cli._wait import explaining_interrupt
 from stoker_client.errors import ClientError
 from stoker_client.references import is_prefix
 from stoker_client.shapes import Target
 from stoker_client.trigger_watch import TargetLabels, follow_written, read_written
 from stoker_client.triggers import STATUSES
 
-_NOUN = Noun("trigger", lambda client: client.triggers)
-command = Group(default="create", commands=[_NOUN.delete("Delete ended triggers, with their deployments and logs.")])
 
-
-@command.command("cancel")
-@click.argument("triggers", nargs=-1, required=True, metavar="TRIGGER...")
-@click.option("--force", is_flag=True, help="Do not wait for the agents' confirmation.")
-@click.option("--wait", is_flag=True, help="Show the progress until all runs have stopped.")
-@click.pass_obj
-def cancel(session: Session, triggers: Sequence[str], force: bool, wait: bool) -> None:
-    """Cancel triggers: queued runs do not start, active runs are stopped."""
-
-    def cancel(trigger: str) -> str:
-        id_ = session.client.triggers.cancel(trigger, force=force)["id"]
-        echo(f"trigger {trigger} cancelled")
-        return id_
-
-    with Batch() as batch:
-        cancelled = batch.each(triggers, cancel)
-        if wait:  # after all cancellations, so that waiting delays none of them
-            batch.each(cancelled, lambda id_: _watch(session, id_))
-
-
-def _watch(session: Session, trigger: str) -> None:
+def _wait_for_cancellation(session: Session, id_: str) -> None:
     with explaining_interrupt(
-        f"trigger {trigger} is cancelled, and over once its agents have stopped: "
-        f"`stoker trigger show --follow {trigger}` shows it, `stoker trigger cancel --force {trigger}` waits for none"
+        f"trigger {id_} is cancelled, and over once its agents have stopped: `stoker trigger show --follow {id_}` shows"
+        f" it, `stoker trigger cancel --force {id_}` waits for none",
+        doing="watching",
     ):
-        follow(session.client, trigger)
+        follow(session.client, id_)
+
+
+_NOUN = Noun("trigger", lambda client: client.triggers)
+command = Group(
+    default="create",
+    commands=[
+        _NOUN.delete("Delete ended triggers, with their deployments and logs."),
+        _NOUN.cancel(
+            "Cancel triggers: queued runs do not start, active runs are stopped.",
+            "Show the progress until all runs have stopped.",
+            _wait_for_cancellation,
+        ),
+    ],
+)
 
 
 @command.command("create")

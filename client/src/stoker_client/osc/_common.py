@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from stoker_client.client import Client
 
@@ -20,7 +20,7 @@ class HasApp(Protocol):
 
 def client_of(command: HasApp) -> Client:
     """Return a client with the login of the `openstack` command."""
-    return cast(Client, command.app.client_manager.stoker)
+    return command.app.client_manager.stoker
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -12,7 +12,8 @@ from osc_lib.exceptions import CommandError
 
 from stoker_client import triggers
 from stoker_client.adhoc import exit_code
-from stoker_client.cli._trigger_follow import describe_continuation, explaining_interrupt, failure_line, follow
+from stoker_client.cli._trigger_follow import describe_continuation, failure_line, follow
+from stoker_client.cli._wait import explaining_interrupt
 from stoker_client.errors import ClientError
 from stoker_client.log_text import Unseen, not_kept
 from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
@@ -84,7 +85,8 @@ class TriggerDeployment(command.ShowOne):
         trigger = client.triggers.create(request)
         if parsed_args.wait:
             with explaining_interrupt(
-                describe_continuation(trigger["id"], again=f"openstack software trigger show {trigger['id']}")
+                describe_continuation(trigger["id"], again=f"openstack software trigger show {trigger['id']}"),
+                doing="watching",
             ):
                 watch = follow(client, trigger["id"])
             trigger = {**watch.trigger, "targets": watch.targets}
