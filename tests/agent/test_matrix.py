@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from support.agents import OwnAgent, collect_config, own_agent
-from support.relay import relay
+from support.faulty_line import faulty_line
 from support.server import Served, served
 from support.templates import config, deployment, server, template
 
@@ -177,7 +177,7 @@ def test_a_killed_server_receives_every_result_after_its_restart(tmp_path: Path)
 
 def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-fallback", {"one": "CFN_SIGNAL"}
-    with own_agent(tmp_path) as agent, relay(stoker.port) as first:
+    with own_agent(tmp_path) as agent, faulty_line(stoker.port) as first:
         agent.enroll(stoker, name, url=first.url)
         stack = created(stoker, name, greeting("POLL_SERVER_CFN", names, machine=name))
         file = collect_config(tmp_path / "os-collect-config.conf", sections(stoker, stack))

@@ -22,7 +22,8 @@ from stoker_agent.transports.stoker import Stoker
 from stoker_agent.transports.url import Request
 from stoker_agent.transports.zaqar import Zaqar
 from stoker_agent.web import Busy, Unreachable
-from support.http_stub import Answering, Asked, Said, answering, certificate
+from support.certificates import Authority
+from support.http_stub import Answering, Asked, Said, answering
 
 pytestmark = pytest.mark.slow
 
@@ -515,9 +516,9 @@ def test_an_empty_queue_has_no_document(world, make):
 @pytest.fixture
 def secure(world, tmp_path) -> Iterator[tuple[Answering, str]]:
     """A server, and the file to trust it by."""
-    own = certificate(tmp_path)
+    own = Authority.of_loopback(tmp_path)
     with answering(world.decide, own) as running:
-        yield running, str(own.chain)
+        yield running, str(own.file)
 
 
 @pytest.mark.parametrize("key", ["ca_certificate", "ca_file", None])

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
-import json
-import threading
 import uuid
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from http_messaging.conftest import Zaqar
+from support.http_stub import Answering, Said
 from support.server import served
 
 NOWHERE = "http://127.0.0.1:9/"
 
 
-class Listener:
-    """A webhook that writes down what it is told; ``answers`` are its next statuses, then 200."""
+class Listener(Answering):
+    """A webhook; ``answers`` are its next statuses, then 200."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, dict[str, str], bytes]] = []
         self.answers: list[int] = []
-        listener = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                raw = self.rfile.read(int(self.headers["Content-Length"]))
-                headers = {name.lower(): value for name, value in self.headers.items()}
-                listener.told.append((self.path, headers, raw))
-                self.send_response(listener.answers.pop(0) if listener.answers else 200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+        super().__init__(lambda _: Said(self.answers.pop(0) if self.answers else 200))
 
     def documents(self, path: str) -> list[dict]:
-        return [json.loads(raw) for where, _, raw in list(self.told) if where == path]
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+        return [asked.json for asked in list(self.asked) if asked.path == path]
 
 
 @pytest.fixture
@@ -161,7 +139,7 @@ def test_webhooks_are_called(zaqar, queue, listener):
     options = {"post_data": '{"wrapped": "$zaqar_message$"}', "post_headers": {"X-Mine": "yes", "Content-Type": "a/b"}}
     subscribe(zaqar, queue, f"{listener.url}/formed", options=options)
     ids = zaqar.post(queue, {"nul": "\0"}, "second", ttl=99)
-    zaqar.stoker.until(lambda: len(listener.told) >= 4)
+    zaqar.stoker.until(lambda: len(listener.asked) >= 4)
     name = queue.rpartition("/")[2]
     expected = [
         {"id": id, "body": body, "ttl": 99, "queue_name": name, "Message_Type": "Notification"}
@@ -169,7 +147,7 @@ def test_webhooks_are_called(zaqar, queue, listener):
     ]
     assert listener.documents("/plain") == expected
     assert listener.documents("/formed") == [{"wrapped": each} for each in expected]
-    headers = {where: said for where, said, _ in listener.told}
+    headers = {asked.path: asked.headers for asked in listener.asked}
     assert headers["/plain"]["content-type"] == "application/json"
     assert (headers["/formed"]["content-type"], headers["/formed"]["x-mine"]) == ("a/b", "yes")
     assert zaqar.bodies(queue) == [{"nul": "\0"}, "second"]
@@ -179,7 +157,7 @@ def test_a_failed_webhook_call_is_retried_and_a_refused_one_is_not(zaqar, queue,
     listener.answers = [503, 500, 200, 404, 200]
     subscribe(zaqar, queue, f"{listener.url}/w")
     zaqar.post(queue, 1, 2, 3)
-    zaqar.stoker.until(lambda: len(listener.told) >= 5)
+    zaqar.stoker.until(lambda: len(listener.asked) >= 5)
     assert [each["body"] for each in listener.documents("/w")] == [1, 1, 1, 2, 3]
 
 
@@ -187,7 +165,7 @@ def test_a_deleted_subscription_is_not_called(zaqar, queue, listener):
     id = subscribe(zaqar, queue, f"{listener.url}/gone")
     subscribe(zaqar, queue, f"{listener.url}/stays")
     zaqar.post(queue, 1)
-    zaqar.stoker.until(lambda: len(listener.told) >= 2)
+    zaqar.stoker.until(lambda: len(listener.asked) >= 2)
     zaqar("DELETE", f"{queue}/subscriptions/{id}")
     zaqar.post(queue, 2)
     zaqar.stoker.until(lambda: len(listener.documents("/stays")) >= 2)
@@ -213,14 +191,14 @@ def test_webhooks_confirm_first_if_the_site_requires_it(tmp_path, listener):
         zaqar = Zaqar(stoker)
         queue = zaqar.queue()
         id = subscribe(zaqar, queue, f"{listener.url}/c")
-        stoker.until(lambda: len(listener.told) >= 1)
+        stoker.until(lambda: len(listener.asked) >= 1)
         [asked] = listener.documents("/c")
         assert asked["Message_Type"] == "SubscriptionConfirmation"
         assert asked["WSGISubscribeURL"] == f"{stoker.url}/messaging/v2{queue}/subscriptions/{id}/confirm"
         assert subscribe(zaqar, queue, f"{listener.url}/c") == id  # asked again
-        stoker.until(lambda: len(listener.told) >= 2)
+        stoker.until(lambda: len(listener.asked) >= 2)
         subscribe(zaqar, queue, f"{listener.url}/other")
-        stoker.until(lambda: len(listener.told) >= 3)
+        stoker.until(lambda: len(listener.asked) >= 3)
         zaqar.post(queue, "unheard")
 
         def answer(body):

@@ -21,9 +21,9 @@ import yaml
 from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
+from support.faulty_line import faulty_line
 from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port
-from support.relay import relay
 from support.server import STOKER, Answer, Served, served
 from support.signatures import INCOMPLETE, signed
 from support.templates import config, deployment, server, template
@@ -144,7 +144,7 @@ def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):
 
 def test_cached_tokens_are_valid_while_keystone_is_unavailable(keystone, project, tmp_path):
     with ExitStack() as running:
-        network = running.enter_context(relay(keystone.port))
+        network = running.enter_context(faulty_line(keystone.port))
         settings = flags(keystone, tmp_path, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
         stoker = running.enter_context(served(tmp_path, *settings))
         known = keystone.session(("a-member", "secret"), "people").get_token()

@@ -14,8 +14,8 @@ from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 
 from support.agents import own_agent
+from support.faulty_line import faulty_line
 from support.keystone import DOMAIN, DOMAIN_ADMIN, Keystone, flags
-from support.relay import relay
 from support.server import Answer, Served, served
 from support.templates import config, deployment, server, template
 
@@ -270,7 +270,7 @@ def test_an_abandoned_stack_leaves_no_user(people: People):
 
 def test_stacks_wait_for_an_unavailable_keystone(keystone: Keystone, database_url: str, tmp_path):
     with ExitStack() as running:
-        network = running.enter_context(relay(keystone.port))
+        network = running.enter_context(faulty_line(keystone.port))
         settings = flags(keystone, tmp_path, keystone_auth_url=f"{network.url}/v3", keystone_cache_seconds="600")
         stoker = running.enter_context(served(tmp_path, *settings, database=database_url))
         people = People(keystone, stoker, "patient")

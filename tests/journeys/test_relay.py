@@ -25,8 +25,8 @@ from bench.swarm.connection import Endpoint
 from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
 from support.certificates import Authority
+from support.faulty_line import FaultyLine, faulty_line
 from support.install_line import Machine
-from support.relay import Relay, relay
 from support.server import Served, served
 from support.site_relay import SiteRelay, site_relay
 from support.templates import config, deployment, template
@@ -41,9 +41,9 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 
 
 @pytest.fixture
-def line(stoker) -> Iterator[Relay]:
+def line(stoker) -> Iterator[FaultyLine]:
     """The line between the relay and Stoker, which can be cut."""
-    with relay(stoker.port) as cuttable:
+    with faulty_line(stoker.port) as cuttable:
         yield cuttable
 
 

@@ -23,7 +23,7 @@ import pytest
 from support.agents import OwnAgent, own_agent
 from support.clock import FakeTime
 from support.databases import missing
-from support.relay import LossyRelay, Relay, relay
+from support.faulty_line import FaultyLine, faulty_line
 from support.server import Served, served
 from support.slow_disk import slow_disk
 
@@ -58,7 +58,7 @@ def small_disk(folder: Path) -> Iterator[None]:
 class Faults:
     """Causes one fault after the other, until ``stop``."""
 
-    def __init__(self, stoker: Served, agent: OwnAgent, network: Relay, clock: FakeTime) -> None:
+    def __init__(self, stoker: Served, agent: OwnAgent, network: FaultyLine, clock: FakeTime) -> None:
         self._stoker, self._agent, self._network, self._clock = stoker, agent, network, clock
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run)
@@ -184,7 +184,7 @@ def test_no_fault_loses_or_repeats_a_run(tmp_path: Path) -> None:
     ran.touch()
     with (
         served(tmp_path) as stoker,
-        relay(stoker.port, LossyRelay) as network,
+        faulty_line(stoker.port, loss=0.2) as network,
         own_agent(tmp_path / "agent") as agent,
         small_disk(agent.root / "state"),
     ):

@@ -16,7 +16,6 @@ from support.agent_protocol import SpokenAgent, deploy, spoken_agent
 from support.faulty_line import FaultyLine, faulty_line
 from support.own_postgresql import own_postgresql
 from support.processes import running
-from support.relay import relay
 from support.server import SHARED_SECRET, Answer, Served, served
 from support.site_relay import site_relay
 from support.templates import config, deployment, template
@@ -61,7 +60,7 @@ def test_an_agent_of_one_process_runs_a_deployment_of_the_other(both, tmp_path):
 def test_any_process_serves_the_stream_of_a_relay(both, tmp_path):
     """A relay behind a load balancer whose first process is killed: a change in the meantime is not lost."""
     first, second = both
-    with relay(first.port) as balancer, site_relay(tmp_path / "site", second, center=balancer.url) as site:
+    with faulty_line(first.port) as balancer, site_relay(tmp_path / "site", second, center=balancer.url) as site:
         server = spoken_agent(second)
         agent = SpokenAgent(site, server.id, server.name, server.key)
         tag = agent.document().headers["ETag"]

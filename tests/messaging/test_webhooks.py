@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -12,28 +11,20 @@ from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.work import Work
+from support.http_stub import Answering, Asked, Said
 
 
-class Hanging:
+class Hanging(Answering):
     """A webhook that answers when it is let go."""
 
     def __init__(self) -> None:
         self.called, self.released = threading.Semaphore(0), threading.Event()
-        hanging = self
+        super().__init__(self._wait)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                hanging.called.release()
-                hanging.released.wait(60)
-                self.send_response(200)
-                self.send_header("Content-Length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+    def _wait(self, _: Asked) -> Said:
+        self.called.release()
+        self.released.wait(60)
+        return Said()
 
 
 @pytest.fixture
@@ -41,8 +32,7 @@ def hanging() -> Iterator[Hanging]:
     made = Hanging()
     yield made
     made.released.set()
-    made.server.shutdown()
-    made.server.server_close()
+    made.close()
 
 
 def test_webhooks_that_hang_do_not_delay_other_jobs(store, hanging, monkeypatch):

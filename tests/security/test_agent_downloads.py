@@ -12,7 +12,7 @@ import pytest
 
 from stoker_agent.transports.url import Request
 from stoker_agent.web import DOCUMENT, Limit, Refused, Web
-from support.http_stub import certificate
+from support.certificates import Authority
 
 SECRETS = {"Authorization": "Bearer key", "X-Auth-Token": "token"}
 
@@ -66,7 +66,7 @@ def test_every_answer_has_a_limit():
 
 
 def test_a_redirect_from_https_to_http_does_not_keep_credentials(tmp_path):
-    files = certificate(tmp_path)
+    files = Authority.of_loopback(tmp_path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(files.chain, files.key)
     received = []
@@ -83,7 +83,7 @@ def test_a_redirect_from_https_to_http_does_not_keep_credentials(tmp_path):
             connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok")
 
     with answering(answer) as port:
-        assert Web(str(files.chain)).call("GET", f"https://127.0.0.1:{port}/", headers=SECRETS).body == b"ok"
+        assert Web(str(files.file)).call("GET", f"https://127.0.0.1:{port}/", headers=SECRETS).body == b"ok"
     first, second = received
     assert all(secret in first for secret in SECRETS.values())
     assert not any(secret in second for secret in SECRETS.values())

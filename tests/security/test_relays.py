@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.agent_protocol import SpokenAgent, spoken_agent
+from support.faulty_line import faulty_line
 from support.raw import RawAnswer, connect, is_closed, read_answer
-from support.relay import relay
 from support.server import Served, served
 from support.site_relay import METRICS_TOKEN, SiteRelay, site_relay
 
@@ -21,7 +21,7 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def line(stoker):
-    with relay(stoker.port) as cuttable:
+    with faulty_line(stoker.port) as cuttable:
         yield cuttable
 
 

@@ -16,7 +16,8 @@ from stoker.messaging.webhook_client import WebhookClient, WebhookFailed
 from stoker.model.errors import Invalid
 from support.accounts import Account, create_account, create_project
 from support.backends import CLIENT
-from support.http_stub import Asked, Said, answering, certificate
+from support.certificates import Authority
+from support.http_stub import Asked, Said, answering
 from support.server import Served, served_on
 
 INNER = [
@@ -145,8 +146,8 @@ def test_a_name_that_resolves_differently_later_is_not_called(monkeypatch, clien
 
 def test_the_call_connects_to_the_checked_address(monkeypatch, tmp_path) -> None:
     """Host, SNI and the certificate are the name's: one of another name is not taken."""
-    made = certificate(tmp_path)  # of 127.0.0.1
-    trusted = ssl.create_default_context(cafile=str(made.chain))
+    made = Authority.of_loopback(tmp_path)
+    trusted = ssl.create_default_context(cafile=str(made.file))
     allowed = Targets.of("127.0.0.0/8")
     with answering(lambda _: Said(), made) as there:
         port = there.url.rpartition(":")[2]

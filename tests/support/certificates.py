@@ -29,6 +29,13 @@ class Authority:
         )
         self.file.write_bytes(self._certificate.public_bytes(serialization.Encoding.PEM))
 
+    @classmethod
+    def of_loopback(cls, folder: Path) -> Authority:
+        """Return a new CA that has issued a certificate for 127.0.0.1."""
+        authority = cls(folder)
+        authority.issue("127.0.0.1")
+        return authority
+
     def issue(self, *names: str, with_root: bool = False, left: timedelta = timedelta(days=1)) -> int:
         """
         Issue a certificate for IP addresses and DNS names. Return its serial number, as in a TLS handshake.

@@ -1,9 +1,10 @@
-"""A line between programs of this machine that tests cut, delay, or leave half-open."""
+"""A line between programs of this machine that tests cut, delay, or leave half-open, and that loses connections."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
@@ -34,14 +35,17 @@ class FaultyLine:
     """
     Forwards connections from ``port`` to the port ``target`` of this machine.
 
+    The line cuts the share ``loss`` of its connections early: often after the request has arrived, before its answer.
+
     The kernel acknowledges what a half-open connection receives, as a proxy does that has lost its server. Keepalives
     of TCP therefore do not find it.
     """
 
-    def __init__(self, target: int) -> None:
+    def __init__(self, target: int, loss: float = 0) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self._target = target
+        self.target = target
+        self._loss = loss
         self._delay = 0.0
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
@@ -117,30 +121,41 @@ class FaultyLine:
 
     async def _accept(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         try:
-            far_reader, far = await asyncio.open_connection("127.0.0.1", self._target)
+            far_reader, far = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:  # the server is away
             near.transport.abort()
             return
         link = _Link(near, far)
         self._links.add(link)
+        limit = random.randrange(300) if random.random() < self._loss else None
         try:
             await asyncio.gather(
-                self._forward(link, reader, far, is_answer=False), self._forward(link, far_reader, near, is_answer=True)
+                self._forward(link, reader, far, is_answer=False),
+                self._forward(link, far_reader, near, is_answer=True, limit=limit),
             )
         finally:
             self._links.discard(link)
             link.cut()
 
     async def _forward(
-        self, link: _Link, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, is_answer: bool
+        self,
+        link: _Link,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        *,
+        is_answer: bool,
+        limit: int | None = None,
     ) -> None:
+        """Forward one direction. The connection is cut after ``limit`` bytes."""
         with contextlib.suppress(OSError):
             while data := await source.read(_CHUNK):
                 await link.flows.wait()
                 if is_answer and self._delay:
                     await asyncio.sleep(self._delay)
-                target.write(data)
+                target.write(data[:limit])
                 await target.drain()
+                if limit is not None and (limit := limit - len(data)) <= 0:
+                    link.cut()
         await link.flows.wait()
         with contextlib.suppress(OSError):
             await target.drain()
@@ -148,9 +163,9 @@ class FaultyLine:
 
 
 @contextmanager
-def faulty_line(target: int) -> Iterator[FaultyLine]:
+def faulty_line(target: int, loss: float = 0) -> Iterator[FaultyLine]:
     """Yield a line that accepts connections."""
-    line = FaultyLine(target)
+    line = FaultyLine(target, loss)
     try:
         line.come()
         yield line

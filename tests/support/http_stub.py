@@ -8,17 +8,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from support.certificates import Authority
 
 
 @dataclass(frozen=True)
@@ -56,52 +50,24 @@ class Said:
         return self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
 
 
-@dataclass(frozen=True)
-class Certificate:
-    """The files of a certificate. Clients must trust the chain."""
-
-    chain: Path
-    key: Path
-
-
-def certificate(folder: Path) -> Certificate:
-    """Create a self-signed certificate for 127.0.0.1."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "127.0.0.1")])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    files = Certificate(folder / "certificate.pem", folder / "key.pem")
-    files.chain.write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    form = serialization.PrivateFormat.PKCS8
-    files.key.write_bytes(key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()))
-    return files
-
-
 class Answering:
-    """The server. ``decide`` returns the answer to each request; ``asked`` lists the requests."""
+    """
+    The server. ``decide`` returns the answer to each request; ``asked`` lists the requests.
 
-    def __init__(self, decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> None:
+    With an ``authority``, it serves HTTPS with the certificate that the authority has issued last.
+    """
+
+    def __init__(self, decide: Callable[[Asked], Said], authority: Authority | None = None) -> None:
         self.decide = decide
         self._scheme = "http"
         self.asked: list[Asked] = []
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._http.daemon_threads = True
         self._http.block_on_close = False
-        if certificate is not None:
+        if authority is not None:
             self._scheme = "https"
             tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            tls.load_cert_chain(certificate.chain, certificate.key)
+            tls.load_cert_chain(authority.chain, authority.key)
             self._http.socket = tls.wrap_socket(self._http.socket, server_side=True)
             self._http.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client that does not trust it
         threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
@@ -163,9 +129,9 @@ class Answering:
 
 
 @contextmanager
-def answering(decide: Callable[[Asked], Said], certificate: Certificate | None = None) -> Iterator[Answering]:
+def answering(decide: Callable[[Asked], Said], authority: Authority | None = None) -> Iterator[Answering]:
     """Yield a running server."""
-    server = Answering(decide, certificate)
+    server = Answering(decide, authority)
     try:
         yield server
     finally:
