@@ -189,7 +189,7 @@ def test_a_trigger_is_refused_on_the_servers_without_the_hook(fleet):
     [
         (
             {"puppet": "7.23.0"},
-            ["here: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"],
+            [NO_ANSIBLE],
         ),
         ({"ansible-playbook": ""}, []),
         (None, []),
