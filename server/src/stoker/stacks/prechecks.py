@@ -187,14 +187,14 @@ class Prechecks:
     def of(cls, tx: Tx, project_id: str, planned: Iterable[PlannedDeployment]) -> Prechecks:
         """Look up the configs and servers that exist already."""
         find_server_id = cache(partial(_find_server_id, tx, project_id))
-        known = [
+        complete = [
             replace(
                 _with_stored_content(tx, deployment, project_id),
                 server_id=find_server_id(deployment.server_id, deployment.server_name),
             )
             for deployment in planned
         ]
-        return cls(tx, project_id, known)
+        return cls(tx, project_id, complete)
 
     def list_missing_programs(self) -> list[str]:
         """Return a warning for each deployment whose server lacks the program that its hook calls."""

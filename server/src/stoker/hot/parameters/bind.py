@@ -13,7 +13,6 @@ from stoker.hot.parameters.schema import ParameterSchema
 from stoker.hot.scope import UNKNOWN
 from stoker.hot.template import Template
 from stoker.hot.versions import pseudo_parameters
-from stoker.hot.weight import weigh
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     ImmutableParameterModified,
@@ -87,8 +86,8 @@ def bind(
 
     The first non-null value applies, in this order: ``supplied`` (from the request), the environment's ``parameters``,
     its ``parameter_defaults``, the template's default. From ``pseudo``, the template gets the parameters of its
-    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error. Values
-    that are not known completely are UNKNOWN, and so are missing ones with ``may_miss``.
+    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error. With
+    ``may_miss``, missing values are UNKNOWN.
     """
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
@@ -130,7 +129,7 @@ def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws,
         if not may_miss:
             flaws.add(Flaw(f"The Parameter ({schema.name}) was not provided.", path, UserParameterMissing))
         return UNKNOWN
-    if weigh(chosen)[1]:
+    if chosen is UNKNOWN:
         return UNKNOWN
     try:
         return schema.accept(chosen)

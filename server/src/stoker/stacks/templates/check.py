@@ -96,7 +96,8 @@ def _check(around: Around, text: str, parameters: Any) -> None:
     flaws = Flaws(text)
     environment = replace(around.environment, parameters={})
     template = hot.parse(text, around.files, flaws)
-    supplied = parameters if isinstance(parameters, Mapping) else {}
+    items = parameters.items() if isinstance(parameters, Mapping) else ()
+    supplied = {name: UNKNOWN if hot.weigh(value)[1] else value for name, value in items}
     is_unknown = parameters is UNKNOWN
     bound = hot.bind(template, environment, supplied=supplied, pseudo={}, flaws=flaws, may_miss=is_unknown)
     values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}
