@@ -165,7 +165,7 @@ def test_hook(tmp_path):
 def test_source_of_the_agent(tmp_path):
     path = tmp_path / "document.json"
     path.write_text('{"deployments": [{"id": "a"}]}')
-    source = names_of(source_base.Source)["File"](path, SimpleNamespace(close=lambda: None))
+    source = names_of(source_base.Source)["File"]({"path": str(path)}, source_base.Making())
     assert source.fetch(0).entries == [{"id": "a"}]
     assert source.fetch(0) is None
     source.reset()

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from stoker_agent.transports.base import Making
 from stoker_agent.transports.url import Request
 from stoker_agent.web import DOCUMENT, Limit, Refused, Web
 from support.certificates import Authority
@@ -51,7 +52,7 @@ def test_an_answer_without_end_is_refused_at_its_limit(length):
             sent += connection.send(bytes(2**20))
 
     with answering(answer) as port:
-        source = Request({"metadata_url": f"http://127.0.0.1:{port}/object"}, 30.0, None)
+        source = Request({"metadata_url": f"http://127.0.0.1:{port}/object"}, Making())
         with pytest.raises(Refused, match=f"the document of 127.0.0.1:{port} has more than {DOCUMENT.most} bytes"):
             source.fetch(0)
         source.close()

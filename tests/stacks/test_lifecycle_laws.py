@@ -309,8 +309,7 @@ class AnyOrder(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.project.delete_everything()
         if self.abandoned:
-            objects = self.project.inside.services.objects
-            list(garbage_collector.collect(self.project.inside.store, objects, {}, dry_run=False))
+            list(garbage_collector.collect(self.project.inside.store, {}, dry_run=False))
         assert self.project.left() == {}
         assert self.project.work.jobs == []
 

@@ -47,17 +47,16 @@ class Source(Protocol):
         class File(Polled):
             name = "file"
 
-            def __init__(self, path, web):
-                super().__init__(web)
-                self._path, self._last = path, None
+            def __init__(self, section, making):
+                super().__init__(section, making)
+                self._path, self._last = Path(section["path"]), None
 
             def fetch(self, wait):
                 text = self._path.read_bytes()
                 if text == self._last:
                     return None
-                found = document(parse_json(text))
                 self._last = text
-                return found
+                return document(parse_json(text))
 
             def reset(self):
                 self._last = None
