@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.model.errors import StokerError
-from stoker.stacks.outputs import prefetch_stack
+from stoker.stacks.outputs import prime_stack
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import rows
 from stoker.store import stacks as stored
@@ -85,7 +85,7 @@ def test_any_attribute_has_a_value_or_an_error(store: Any, version: str) -> None
     }
 
     with store.read() as tx:
-        scope = LiveScope(prefetch_stack(tx, heat.engine, stored.get(tx, stack.id)))
+        scope = LiveScope(prime_stack(tx, heat.engine, stored.get(tx, stack.id)))
 
         @settings(max_examples=examples(80), deadline=None, suppress_health_check=list(HealthCheck))
         @given(resource=st.sampled_from(sorted(RESOURCES)), name=names, path=paths)

@@ -178,7 +178,7 @@ def looked_at(heat: World, stack: Any) -> None:
     """Whatever can be shown of it can be shown, and stored."""
     rows.dump(heat.outputs(stack))
     with heat.store.read() as tx:
-        session = outputs.prefetch_stack(tx, heat.engine, stored_stacks.get(tx, stack.id))
+        session = outputs.prime_stack(tx, heat.engine, stored_stacks.get(tx, stack.id))
         for each in heat.resources(stack).values():
             rows.dump(all_attributes(session, each))
             rows.dump(TYPES[each.type].live_metadata(session.context, each))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
+import pytest
 from msgspec.structs import replace
 
-from stoker.store import deployments
+from stoker.store import deployments, server_policies
 from support.deployments import begin
 
 
@@ -55,3 +56,27 @@ def test_each_project_has_its_own_runs_on_an_unknown_server(store):
     assert unreceived(store) == {made.id: False, "theirs": False}
     with store.read() as tx:
         assert len(deployments.bodies(tx, "s", "p")) == len(deployments.bodies(tx, "s", "q")) == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tx, made: deployments.heartbeat(tx, made.id, made.config_id, "STOKER_PUSH"),
+        lambda tx, made: deployments.record_deliveries(
+            tx, [deployments.Delivery(made.id, made.config_id, "STOKER_PUSH", tx.now)]
+        ),
+        lambda tx, made: server_policies.hold_back(tx, "s", "p", "the window"),
+    ],
+    ids=["heartbeat", "delivery", "window"],
+)
+def test_a_deployment_that_was_read_in_advance_is_read_again_after_a_change(store, change):
+    made = begin(store, "a")
+
+    def states(tx):
+        deployments.prime(tx, [made.id], for_update=True)
+        before = deployments.get(tx, made.id).run.state
+        change(tx, made)
+        return before, deployments.get(tx, made.id).run.state
+
+    before, after = store.write(states)
+    assert before == "QUEUED" != after

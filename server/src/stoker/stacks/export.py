@@ -19,7 +19,7 @@ from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.operation import disown
 from stoker.stacks.engine.progress import commit
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.outputs import prefetch_tree
+from stoker.stacks.outputs import prime_tree
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
@@ -93,7 +93,7 @@ def export(tx: Tx, stack: Stack) -> dict[str, Any]:
     environment = dict(source.environment)
     parameters = {**environment.get("parameters", {}), **source.supplied}
     environment["parameters"] = parameters
-    prefetch_tree(tx, stack.root_id)
+    prime_tree(tx, stack.root_id)
     return {
         "name": stack.name,
         "id": stack.id,

@@ -22,7 +22,7 @@ from stoker.store.tx import Tx
 _SESSION, _TREE = "session of stack", "tree of stack"
 
 
-def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
+def prime_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
     """
     Return a session that has read all resources of a stack.
 
@@ -40,7 +40,7 @@ def prefetch_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
     return session
 
 
-def prefetch_tree(tx: Tx, root_id: str) -> None:
+def prime_tree(tx: Tx, root_id: str) -> None:
     """
     Read the whole tree of the root stack ``root_id``, so that later reads of its stacks need no statement each.
 
@@ -54,16 +54,17 @@ def prefetch_tree(tx: Tx, root_id: str) -> None:
         deployments.prime_bodies(tx, [resource.physical_id or resource.id for resource in present])
 
 
-def is_prefetched(tx: Tx, stack: Stack) -> bool:
-    """Return whether the tree of the stack has been prefetched."""
+def is_primed(tx: Tx, stack: Stack) -> bool:
+    """Return whether the tree of the stack has been read by ``prime_tree``."""
     return (_TREE, stack.root_id) in tx.cache
 
 
 def _prime_details(tx: Tx, present: Iterable[Resource]) -> None:
     """Read the deployments and configs of the resources, and the facts of servers."""
     ids = [resource.physical_id or resource.id for resource in present]
-    present_deployments = deployments.prime(tx, ids)
-    configs.prime(tx, [*ids, *(deployment.config_id for deployment in present_deployments)])
+    deployments.prime(tx, ids)
+    runs = [deployment.config_id for id in ids if (deployment := deployments.find(tx, id))]
+    configs.prime(tx, [*ids, *runs])
     servers.prime_facts(tx, ids)
 
 
@@ -80,11 +81,11 @@ def names(stack: Stack) -> list[dict[str, Any]]:
 
 def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
     """Return all outputs with values or errors."""
-    if len(stack.outputs) <= _FEW and not is_prefetched(tx, stack):
+    if len(stack.outputs) <= _FEW and not is_primed(tx, stack):
         scope = LiveScope(StackSession(tx, engine, stack))
     else:
-        prefetch_tree(tx, stack.root_id)
-        scope = LiveScope(prefetch_stack(tx, engine, stack))
+        prime_tree(tx, stack.root_id)
+        scope = LiveScope(prime_stack(tx, engine, stack))
     return [_value(name, output, scope) for name, output in stack.outputs.items()]
 
 

@@ -169,13 +169,14 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
     return require(find(tx, id, for_update=for_update), "Software deployment", id, project_id)
 
 
-def prime(tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> list[Deployment]:
-    """
-    Read several deployments at once for ``find`` (``Repository.prime``); return those not known before.
+def prime(tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> None:
+    """Read several deployments at once for ``find`` (``Repository.prime``). ``for_update`` locks their rows."""
+    _DEPLOYMENTS.prime(tx, _SEVERAL.for_update if for_update else _SEVERAL, ids)
 
-    ``for_update`` locks their rows.
-    """
-    return _DEPLOYMENTS.prime(tx, _SEVERAL.for_update if for_update else _SEVERAL, ids)
+
+def forget(tx: Tx, id: str) -> None:
+    """Let ``find`` read a deployment again, after a statement that does not write the whole row."""
+    tx.cache.pop(("deployments", id), None)
 
 
 def find_several(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
@@ -281,13 +282,13 @@ def save_progress(tx: Tx, changed: Deployment) -> None:
 
 def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
     """Assign the deployment to a resource."""
-    tx.cache.pop(("deployments", id), None)
+    forget(tx, id)
     tx.execute_fast(_RELINK, {"key_id": id, "stack_id": stack_id, "resource_id": resource_id})
 
 
 def disown(tx: Tx, id: str, resource_id: str) -> None:
     """Remove the deployment's link to its resource if it belongs to this resource."""
-    tx.cache.pop(("deployments", id), None)
+    forget(tx, id)
     tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
 
 
@@ -450,6 +451,8 @@ def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
     """
     Record when runs were sent or received. The first time of sending is kept; a run that has started keeps its state.
     """
+    for run in deliveries:
+        forget(tx, run.deployment_id)
     for statement, received in ((_SEND, False), (_RECEIVE, True)):
         values = [
             {"id": run.deployment_id, "run": run.config_id, "by": run.channel, "at": rows.to_micros(run.at)}
@@ -461,12 +464,13 @@ def record_deliveries(tx: Tx, deliveries: Sequence[Delivery]) -> None:
 
 def heartbeat(tx: Tx, id: str, config_id: str, channel: str) -> None:
     """Record a heartbeat of the run, without progress."""
+    forget(tx, id)
     tx.execute_fast(_HEARTBEAT, {"id": id, "run": config_id, "now": rows.to_micros(tx.now), "by": channel})
 
 
 def save_streams(tx: Tx, changed: Deployment) -> None:
     """Write the state of the current run's output, which is a sign of life."""
-    tx.cache.pop(("deployments", changed.id), None)
+    forget(tx, changed.id)
     encrypt = tx.secrets.encrypt_bytes
     tx.put(
         _SET_STREAMS,

@@ -284,21 +284,19 @@ class Repository(Generic[T]):
             return None if row is None else self.decode(row, tx.secrets)
         return self.first(tx, self._find, dict(zip(self._key, key, strict=True)), for_update=for_update)
 
-    def prime(self, tx: Tx, query: Statement, ids: Iterable[str]) -> list[T]:
+    def prime(self, tx: Tx, query: Statement, ids: Iterable[str]) -> None:
         """
         Read the rows with these keys at once: ``find`` takes them from memory until the transaction writes them.
 
-        ``query`` is as for ``several``. Returns the objects that were not known before.
+        ``query`` is as for ``several``. ``find`` decodes the rows, and the transaction learns their secrets then.
         """
         missing = [id for id in ids if (self.table, id) not in tx.cache]
         if not missing:
-            return []
+            return
         if tx.is_reading:
             tx.cache |= dict.fromkeys((self.table, id) for id in missing)
         position = self.codec.fields.index(self._key[0])
-        stored = tx.fetch_all(query, {"ids": rows.dump(missing)})
-        tx.cache |= {(self.table, row[position]): row for row in stored}
-        return [self.decode(row, tx.secrets) for row in stored]
+        tx.cache |= {(self.table, row[position]): row for row in tx.fetch_all(query, {"ids": rows.dump(missing)})}
 
     def first(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
         """Return the object in the first row of a query made by ``select`` or ``by``, or None."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from stoker.model.stack import Stack
 from stoker.store import rows, stacks
-from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
+from stoker.store.deployments import MAY_HAVE_BEGUN, forget, polled_since
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
@@ -171,14 +171,15 @@ def hold_back(tx: Tx, server_id: str, owner: str, reason: str) -> list[Changed]:
     removed = tx.fetch_all(_HOLD_BACK, values)
     ids = {id for id, *_ in removed}
     waiting = tx.fetch_all(_UPDATE_REASONS, {"server": server_id, "reason": reason})
-    return [_changed(row) for row in (*removed, *(row for row in waiting if row[0] not in ids))]
+    return [_changed(tx, row) for row in (*removed, *(row for row in waiting if row[0] not in ids))]
 
 
 def release(tx: Tx, server_id: str, reason: str) -> list[Changed]:
     """Return the held deployments to the server's documents. ``reason`` becomes their reason."""
-    return [_changed(row) for row in tx.fetch_all(_RELEASE, {"server": server_id, "reason": reason})]
+    return [_changed(tx, row) for row in tx.fetch_all(_RELEASE, {"server": server_id, "reason": reason})]
 
 
-def _changed(row: Any) -> Changed:
+def _changed(tx: Tx, row: Any) -> Changed:
     id, config_id, status, signal_transport = row
+    forget(tx, id)
     return Changed(id, config_id, status == "IN_PROGRESS" and signal_transport is not None)

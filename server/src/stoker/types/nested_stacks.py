@@ -173,7 +173,7 @@ class NestedView:
 def view(context: Context, resource: Resource) -> NestedView | None:
     """Return the current resources inside; None if there is no nested stack."""
     stack = _find(context, resource)
-    return None if stack is None else NestedView(outputs.prefetch_stack(context.tx, context.engine, stack))
+    return None if stack is None else NestedView(outputs.prime_stack(context.tx, context.engine, stack))
 
 
 def find_file(context: Context, name: str) -> str:

@@ -22,7 +22,7 @@ from stoker.resources.base import TakesSignals
 from stoker.stacks import operations, signals
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
-from stoker.stacks.outputs import prefetch_stack, prefetch_tree
+from stoker.stacks.outputs import prime_stack, prime_tree
 from stoker.stacks.templates.scope import all_attributes
 from stoker.store import deployments, documents, resources, servers, stacks
 from stoker.store.tx import Tx
@@ -68,7 +68,7 @@ def index(request: RequestContext, tx: Tx, query: ResourceQuery) -> dict[str, An
     """
     top = stack_lookup.stack(tx, request)
     if query.nested_depth or query.with_detail:
-        prefetch_tree(tx, top.root_id)
+        prime_tree(tx, top.root_id)
     shown = [
         resource
         for stack in stack_lookup.within(tx, top, query.nested_depth)
@@ -115,7 +115,7 @@ def _of_stack(
             required_by.get(resource.name, ()),
             nested.get(resource.id),
             deployment=live.get(resource.physical_id or "", UNSET),
-            **(_detail(prefetch_stack(tx, request.app.engine, stack), resource) if detail else {}),
+            **(_detail(prime_stack(tx, request.app.engine, stack), resource) if detail else {}),
         )
         for resource in matches
     ]
