@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ from stoker_agent.outbox import Outbox
 from stoker_agent.results import Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Senders
+from support import waiting
 from support.http_stub import Answering, Asked, Said, answering
 from support.outboxes import empty
+
+until = partial(waiting.until, seconds=30)
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -312,15 +316,6 @@ def test_outputs_that_are_too_large_become_a_failure_with_the_reason(there, runs
     (asked,) = results(there)
     assert asked.json["deploy_status_code"] == 1
     assert "larger than a report may be" in asked.json["deploy_status_reason"]
-
-
-def until(holds: Callable[[], bool]) -> None:
-    waiting = threading.Event()
-    for _ in range(3000):
-        if holds():
-            return
-        waiting.wait(0.01)
-    raise AssertionError("what was waited for never came")
 
 
 def test_the_entry_on_disk_names_its_source(runs):

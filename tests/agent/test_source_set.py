@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ import pytest
 from stoker_agent.poll import TRIES, Poller
 from stoker_agent.transports import Document
 from stoker_agent.web import Refused, Unreachable
+from support import waiting
+
+until = partial(waiting.until, seconds=30)
 
 pytestmark = pytest.mark.usefixtures("short_pauses")
 
@@ -87,15 +91,6 @@ def follow() -> Iterator[Callable[..., Following]]:
     yield one
     for each in made:
         each.stop()
-
-
-def until(holds: Callable[[], Any]) -> None:
-    waiting = threading.Event()
-    for _ in range(3000):
-        if holds():
-            return
-        waiting.wait(0.01)
-    raise AssertionError("what was waited for never came")
 
 
 def test_only_the_first_source_is_polled_while_it_answers(follow):

@@ -51,7 +51,7 @@ class ZaqarQueue(ResourceType):
     description = "A queue of the messaging service."
     properties = {
         "name": Property(kind="string", longest=_NAME, description="Name of the queue."),
-        "metadata": Property(kind="map", update_allowed=True, description="What is said of the queue."),
+        "metadata": Property(kind="map", update_allowed=True, description="Metadata of the queue, for its users."),
     }
     attributes = {"href": "The queue's own URL."}
 

@@ -11,7 +11,7 @@ from stoker.hot.text import read_json
 from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed
 
-_MEMBER = re.compile(r"\.member\.(?P<index>\d{1,9})\.(?P<part>[^=]*)=(?P<said>.*)", re.DOTALL)
+_MEMBER = re.compile(r"\.member\.(?P<index>\d{1,9})\.(?P<part>[^=]*)=(?P<value>.*)", re.DOTALL)
 
 
 class FindInMap(Function):
@@ -53,7 +53,7 @@ class MemberListToMap(Function):
             raise StackValidationFailed('"Fn::MemberListToMap": the third part must be a list of texts')
         pairs: dict[str, dict[str, str]] = {}
         for match in filter(None, map(_MEMBER.fullmatch, members)):
-            pairs.setdefault(match["index"], {})[match["part"]] = match["said"]
+            pairs.setdefault(match["index"], {})[match["part"]] = match["value"]
         return {pair[key]: pair[value] for pair in pairs.values() if key in pair and value in pair}
 
 
