@@ -7,14 +7,10 @@ import contextlib
 import json
 import os
 import platform
-import random
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +18,9 @@ from typing import Any
 from bench import agents, cases, comparison, growth, salt, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
+from bench.floor import floor
 from bench.measure import pss_mb, tree
+from bench.processes import free_port, serving
 from bench.reference_heat import heat, heat_is_missing
 
 RESULTS = Path(__file__).parent / "results"
@@ -36,6 +34,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(prog="bench", description=__doc__)
     arguments.add_argument("what", nargs="?", choices=["growth"], help="how costs grow, in place of the cases")
     arguments.add_argument("--heat", action="store_true", help="measure a real Heat in the same run")
+    arguments.add_argument("--floor", action="store_true", help="the creations of `bench.floor` in the same run")
     arguments.add_argument(
         "--salt", action="store_true", help="a command on real agents, beside Salt, and nothing else"
     )
@@ -57,9 +56,14 @@ def main() -> None:
     with stoker(said.database) as target:
         wanted = {**cases.COMMON, **transports.COMMON, **cases.OURS, **transports.OURS, **triggers.OURS, **agents.OURS}
         found["stoker"] = run("stoker", target, wanted, said, failed)
-    if said.heat:
-        with heat() as target:
-            found["heat"] = run("heat", target, {**cases.COMMON, **transports.COMMON}, said, failed)
+    peers = {
+        "heat": (said.heat, heat(), {**cases.COMMON, **transports.COMMON}),
+        "floor": (said.floor, floor(said.database), cases.CREATIONS),
+    }
+    for label, (is_wanted, serving_peer, wanted) in peers.items():
+        if is_wanted:
+            with serving_peer as target:
+                found[label] = run(label, target, wanted, said, failed)
     text = table(found, failed)
     database = (said.database or "sqlite").partition(":")[0].partition("+")[0]
     print(f"\n{text}")
@@ -102,70 +106,34 @@ def run(
 @contextlib.contextmanager
 def stoker(database: str | None, *options: str) -> Iterator[Target]:
     """Yield a new `stoker serve` with a temporary state directory and further ``options``."""
-    port = _free_port()
+    port = free_port()
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder:
-        command = [sys.executable, "-m", "stoker_client.cli.main", "serve", "--port", str(port), "--state-dir", folder]
-        command += [
-            "--local-servers-unsafe",
-            "--no-clouds-yaml",
-            *options,
-        ]
+        stoker = [sys.executable, "-m", "stoker_client.cli.main"]
+        command = [*stoker, "serve", "--port", str(port), "--state-dir", folder]
+        command += ["--local-servers-unsafe", "--no-clouds-yaml", *options]
         # The log has a line for each enrolled server; warnings and errors belong to the output of the benchmark.
+        command += ["--log-level", "warning"]
         settings = {"STOKER_DATABASE": database} if database else {}
-        process = subprocess.Popen(
-            [*command, "--log-level", "warning"], stdout=subprocess.DEVNULL, env={**os.environ, **settings}
-        )
-        try:
-            until_healthy(f"http://127.0.0.1:{port}/healthz")
+        with serving(command, f"http://127.0.0.1:{port}/healthz", settings) as pid:
             exports = subprocess.run(
-                [sys.executable, "-m", "stoker_client.cli.main", "env", "--state-dir", folder],
-                check=True,
-                capture_output=True,
-                text=True,
+                [*stoker, "env", "--state-dir", folder], check=True, capture_output=True, text=True
             )
-            yield Target(Api(variables(exports.stdout)), (process.pid,))
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait(timeout=30)
-
-
-def _free_port() -> int:
-    """Return a port that the system gives to no other program before Stoker uses it: they are above 32767."""
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as free, contextlib.suppress(OSError):
-            free.bind(("127.0.0.1", port))
-            return port
-
-
-def until_healthy(url: str, limit: float = 30) -> None:
-    """Wait until ``url`` answers. Fails after ``limit`` seconds."""
-    until = time.monotonic() + limit
-    while True:
-        try:
-            urllib.request.urlopen(url, timeout=1).close()
-        except OSError:
-            if time.monotonic() > until:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+            yield Target(Api(variables(exports.stdout)), (pid,))
 
 
 def table(found: dict[str, dict[str, Result]], failed: Failures) -> str:
-    """Return the results as Markdown: one row per case, with ratios for two sides, and reasons for missing figures."""
-    both = "heat" in found
-    lines = ["| case | figure | Stoker |" + (" Heat | ratio |" if both else "")]
-    lines.append("|---|---|---|" + ("---|---|" if both else ""))
+    """Return the results as Markdown: a row per figure, a ratio for each peer, and reasons for missing figures."""
+    peers = [label for label in found if label != "stoker"]
+    lines = ["| case | figure | Stoker |" + "".join(f" {label} | ratio |" for label in peers)]
+    lines.append("|---|---|---|" + "---|---|" * len(peers))
     for name, ours in found["stoker"].items():
-        theirs = found.get("heat", {}).get(name, {})
         for figure, value in ours.items():
             row = f"| {name} | {figure} | {value:g} |"
-            if both:
-                other = theirs.get(figure)
+            for label in peers:
+                other = found[label].get(name, {}).get(figure)
                 compared = figure in FIGURES or figure.endswith("_s")
-                ratio = f"{other / value:.0f}" if other and value and compared else ""
-                absent = "-" if ("heat", name) in failed else ""
+                ratio = f"{other / value:.3g}" if other and value and compared else ""
+                absent = "-" if (label, name) in failed else ""
                 row += f" {absent if other is None else f'{other:g}'} | {ratio} |"
             lines.append(row)
     lines += [f"\n{label}, {name}: no figure. {reason}" for (label, name), reason in failed.items()]

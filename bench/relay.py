@@ -19,9 +19,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bench.__main__ import until_healthy
 from bench.api import Api
 from bench.measure import cpu_seconds, pss_mb, tree
+from bench.processes import until_healthy
 from bench.scale.servers import create_servers
 from bench.scale.stoker import running_stoker
 from bench.swarm import Swarm

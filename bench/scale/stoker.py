@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import psycopg
 from psycopg import sql
 
-from bench.__main__ import until_healthy
 from bench.api import Api, variables
 from bench.measure import tree
+from bench.processes import until_healthy
 
 #: Seconds until a Stoker answers, and until it has stopped.
 _START, _STOP = 60.0, 60.0
