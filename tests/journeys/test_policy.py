@@ -241,3 +241,17 @@ def test_the_audit_log_has_its_own_retention(stoker):
     stoker.environment["STOKER_AUDIT_RETENTION_DAYS"] = "0"
     assert "purged 3 entries of the audit log" in stoker.run(*words).stdout
     assert stoker.heat("GET", "/audit").body == {"audit": []}
+
+
+def test_a_guest_is_not_shown_the_state_of_the_server_that_it_waits_for(stoker):
+    _, guest = stranger(stoker, "guest")
+    id = stoker.heat("POST", "/servers", {"name": "absent"}).body["server"]["id"]
+    stoker.heat("PATCH", "/servers/absent", {"policy": {"allow": [{"project": "guest"}]}})
+    properties = {"config": source(guest, "true"), "server": id}
+    run = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+    template = {"heat_template_version": "2018-08-31", "resources": {"run": run}}
+    made = guest("POST", "/stacks", {"stack_name": "waits", "template": template})
+
+    shown = guest("GET", f"/stacks/waits/{made.body['stack']['id']}/resources/run").body["resource"]
+
+    assert shown["deployment"]["status_reason"] == "Waiting for the agent"
