@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker_client.cli._exit_codes import MEANINGS
+from stoker_client.cli._session import MEANINGS
 from support.source_code import ANY, sources
 
 _ROOT = Path(__file__).parents[1]

@@ -225,7 +225,7 @@ def test_access_rule():
 
 
 def test_command():
-    done = CliRunner().invoke(names_of(stoker_client.cli)["command"], ["web1"])
+    done = CliRunner().invoke(names_of(stoker_client.cli)["hello"], ["web1"])
     assert (done.exit_code, done.output) == (0, "Hello, web1.\n")
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from stoker_client.failure_text import failure_text
+from stoker_client.results import failure_text
 
 CODE = "deploy_status_code : Deployment exited with non-zero status code: 127"
 PATH = "/var/lib/heat-config/heat-config-script/0ab31c5e-0c4e-4a55-9a3e-2b1d6f7c8e90/script"

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from stoker_client.cli import _lazy
+from stoker_client.cli.main import COMMANDS
 from stoker_client.cli.main import stoker as root
 
 CLI = Path(_lazy.__file__).parent
@@ -52,7 +53,7 @@ def test_help_imports_nothing_heavy_and_no_other_command(spawn, args):
     assert {name.partition(".")[0] for name in loaded} & HEAVY == set()
     assert {
         name for name in loaded if name.startswith("stoker_client.cli.") and not name.rpartition(".")[2].startswith("_")
-    } <= {"stoker_client.cli.main", "stoker_client.cli.version", f"stoker_client.cli.{args[0]}"}
+    } <= {"stoker_client.cli.main", f"stoker_client.cli.{args[0]}"}
 
 
 @pytest.mark.parametrize("group", ["stack", "config", "deployment", "server", "trigger", "schedule", "audit"])
@@ -68,6 +69,12 @@ def test_help_lists_every_command_with_a_line(stoker):
     for name in TOP:
         [line] = [line for line in shown.splitlines() if line.startswith(f"  {name} ")]
         assert len(line.split()) > 3
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_of_commands_has_the_first_line_of_their_help(name):
+    command = root.get_command(click.Context(root), name)
+    assert command.get_short_help_str(200).rstrip(".") == COMMANDS[name][1]
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

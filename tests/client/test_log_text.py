@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from client.story import END, Say, Story
-from stoker_client.log_text import Unseen, not_kept
+from stoker_client.results import Unseen, not_kept
 
 
 def chunk(offset: int | None, data: str, stream: str = "stdout", **more):

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker_client.adhoc import exit_code, script_of, with_shebang
+from stoker_client.cli.run import script_of, with_shebang
+from stoker_client.results import exit_code
 
 pytestmark = pytest.mark.slow
 

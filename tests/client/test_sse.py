@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker_client.errors import BadAnswer
-from stoker_client.sse import Event, Parser
+from stoker_client.updates import Event, Parser
 
 STREAM = (
     b"\xef\xbb\xbfretry: 250\n\n"

@@ -10,11 +10,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from stoker_client import cli
-from stoker_client.cli._changes import describe_changes
-from stoker_client.cli._log_output import LogPrinter
+from stoker_client.cli._logs import LogPrinter
 from stoker_client.cli._output import echo, emit_data
+from stoker_client.cli._runs import describe_changes
 from stoker_client.terminal import clean_for, has_controls, show_controls
-from stoker_client.trigger_watch import TargetLabels
+from stoker_client.triggers import TargetLabels
 
 ATTACKS = {
     "a title": ("\x1b]0;owned\x07", r"\x1b]0;owned\x07"),

@@ -16,9 +16,9 @@ from rich.console import Console
 from client.conftest import SOURCE
 from client.story import DROP, END, TriggerStory, Wait, target, trigger
 from client.test_wait import everything
-from stoker_client.cli._targets import counts, order, seconds_of
+from stoker_client.cli._runs import counts, order, seconds_of
 from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
-from stoker_client.trigger_watch import Watch
+from stoker_client.triggers import Watch
 from support.http_stub import Said
 
 pytestmark = pytest.mark.slow

@@ -14,11 +14,10 @@ from rich.console import Console
 
 from client.conftest import SOURCE
 from client.site import succeed
-from stoker_client import polling, watch
+from stoker_client import updates
 from stoker_client.cli._live import Clock, LastOutput, LiveStack, last_line
 from stoker_client.shapes import Event
-from stoker_client.stacks import Operation
-from stoker_client.watch import Snapshot, read_events
+from stoker_client.stacks import Operation, Snapshot, read_events, watch
 
 TEMPLATE = "heat_template_version: 2021-04-16\n"
 VALUE = (
@@ -43,9 +42,9 @@ resources:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch):
     """The stack is read again almost at once."""
-    monkeypatch.setattr(polling, "FIRST", 0.01)
-    monkeypatch.setattr(polling, "USUAL", 0.01)
-    monkeypatch.setattr(polling, "SHARE", 0)
+    monkeypatch.setattr(updates, "FIRST", 0.01)
+    monkeypatch.setattr(updates, "USUAL", 0.01)
+    monkeypatch.setattr(updates, "SHARE", 0)
 
 
 @pytest.fixture
@@ -411,7 +410,7 @@ def test_the_events_of_an_earlier_operation_are_not_read(site, agent, client):
     def update(text):
         body = {"template": deployment(agent, text=text), "disable_rollback": False}
         operation = client.stacks.update(ref, body, existing=False)
-        *_, last = watch.watch(client.stacks, operation, with_resources=False)
+        *_, last = watch(client.stacks, operation, with_resources=False)
         return operation, last
 
     failed, rolled_back = update("fail")

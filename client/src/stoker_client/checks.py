@@ -6,9 +6,9 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import part, read_pages, segment
-from stoker_client.polling import attempts
+from stoker_client.collection import ReadOnlyCollection, part
 from stoker_client.shapes import Check, Deployment
+from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -20,36 +20,19 @@ ONLINE = "ONLINE"
 _PORTION = 50
 
 
-class Checks:
-    """Calls to the checks API."""
+class Checks(ReadOnlyCollection[Check]):
+    """
+    The last checks of deployments, in the order of the deployments; ``ref`` is a deployment's id.
+
+    Lists have no differences. Filters: ``state``, ``stack``, ``server``.
+    """
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
-
-    def all(
-        self,
-        *,
-        state: str | None = None,
-        stack: str | None = None,
-        server: str | None = None,
-        limit: int | None = None,
-    ) -> list[Check]:
-        """
-        Return the checks of the project without their differences, optionally of a state, stack or server.
-
-        ``limit``: only the first ones, in the order of the deployments.
-        """
-        query = {"state": state, "stack": stack, "server": server}
-        return read_pages(self._wire, "/checks", "checks", query, limit, id_key="deployment_id")
-
-    def show(self, deployment_id: str) -> Check:
-        """Return the check of a deployment with its differences. Raises NotFound."""
-        return part(self._wire.get(f"/checks/{segment(deployment_id)}"), "check")
+        super().__init__(wire, "/checks", "check", id_key="deployment_id", has_pages=True)
 
     def repair(self, deployment_id: str) -> Deployment:
         """Run a deployment that has drifted again, and return it."""
-        answer = self._wire.send("POST", f"/checks/{segment(deployment_id)}/repair", {})
-        return part(answer, "software_deployment")
+        return part(self._act(deployment_id, "repair", {}), "software_deployment")
 
     def request(
         self,

@@ -1,20 +1,18 @@
-"""The client: one attribute per API."""
+"""The client: one attribute per API, and the APIs that are small."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from stoker_client.checks import Checks
-from stoker_client.collection import Anything, Collection, Versions
-from stoker_client.configs import Configs
-from stoker_client.deployments import Deployments
-from stoker_client.identity import Identity
+from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
+from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
 from stoker_client.shapes import Decision, Enrollment, Schedule
 from stoker_client.stacks import Stacks
-from stoker_client.templates_api import Templates
 from stoker_client.triggers import Triggers
 
 if TYPE_CHECKING:
@@ -52,8 +50,8 @@ class Client:
         #: Stored hooks. Their ``content`` is base64.
         self.hooks = Versions(wire, "/hooks", "hook")
         #: Entries of the audit log, newest first: of the project, and of no project.
-        self.audit: Collection[Decision] = Collection(wire, "/audit", "audit", plural="audit", has_pages=True)
-        self.site_audit: Collection[Decision] = Collection(wire, "/audit/site", "audit", plural="audit", has_pages=True)
+        self.audit = ReadOnlyCollection[Decision](wire, "/audit", "audit", plural="audit", has_pages=True)
+        self.site_audit = ReadOnlyCollection[Decision](wire, "/audit/site", "audit", plural="audit", has_pages=True)
         self.identity = Identity(wire)
 
     def on_warning(self, callback: Callable[[str], None]) -> None:
@@ -82,14 +80,92 @@ class Client:
         self.close()
 
 
+class Identity:
+    """Calls to Keystone. References are names, ids or prefixes of ids. Most calls require an administrator."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._orchestration = wire
+
+    @cached_property
+    def _wire(self) -> Wire:
+        return self._orchestration.to("identity")
+
+    @cached_property
+    def projects(self) -> Collection[Anything]:
+        """The projects that the user may see."""
+        return Collection(self._wire, "/projects", "project", wraps_body=True)
+
+    @cached_property
+    def users(self) -> Collection[Anything]:
+        """All users."""
+        return Collection(self._wire, "/users", "user", wraps_body=True)
+
+    @cached_property
+    def credentials(self) -> Collection[Anything]:
+        """The application credentials of the logged-in user."""
+        path = f"/users/{segment(self._wire.user_id)}/application_credentials"
+        return Collection(self._wire, path, "credential", key="application_credential", wraps_body=True)
+
+    def grant(self, user: str, project: str | None, role: str) -> None:
+        """Grant a role in a project, or with ``project`` None on the system: an administrator of the site."""
+        self._wire.send("PUT", self._grant(user, project, role))
+
+    def revoke(self, user: str, project: str | None, role: str) -> None:
+        """Revoke a role in a project, or with ``project`` None on the system."""
+        self._wire.send("DELETE", self._grant(user, project, role))
+
+    def roles(self, user: str) -> list[Anything]:
+        """Return the user's role assignments, with names of projects."""
+        query = {"user.id": self.users.find_id(user), "include_names": "true"}
+        return part(self._wire.get("/role_assignments", query), "role_assignments")
+
+    def _grant(self, user: str, project: str | None, role: str) -> str:
+        place = "/system" if project is None else f"/projects/{segment(self.projects.find_id(project))}"
+        return f"{place}/users/{segment(self.users.find_id(user))}/roles/{segment(role)}"
+
+
+class Templates:
+    """Calls that need no stack."""
+
+    def __init__(self, wire: Wire) -> None:
+        self._wire = wire
+
+    def validate(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Validate a template. Return its description and parameters."""
+        return self._wire.send("POST", "/validate", body)
+
+    def versions(self) -> list[dict[str, Any]]:
+        """Return the template versions."""
+        return part(self._wire.get("/template_versions"), "template_versions")
+
+    def functions(self, version: str) -> list[dict[str, Any]]:
+        """Return the functions of a template version."""
+        answer = self._wire.get(f"/template_versions/{segment(version)}/functions")
+        return part(answer, "template_functions")
+
+    def types(self) -> list[dict[str, Any]]:
+        """Return all resource types with their descriptions."""
+        answer = self._wire.get("/resource_types", {"with_description": "true"})
+        return part(answer, "resource_types")
+
+    def type(self, name: str) -> dict[str, Any]:
+        """Return the schema of a resource type: properties and attributes."""
+        return self._wire.get(f"/resource_types/{segment(name)}")
+
+    def type_template(self, name: str) -> dict[str, Any]:
+        """Return a template with one resource of the type."""
+        query = {"template_type": "hot"}
+        return self._wire.get(f"/resource_types/{segment(name)}/template", query)
+
+
 def connect(cloud: str | None = None) -> Client:
     """
     Return a client of ``cloud``, or of the cloud that ``OS_CLOUD``, ``OS_*`` or ``clouds.yaml`` select.
 
     Raises NotConfigured.
     """
-    from stoker_client.connection import (
-        open_wire,
-    )  # imported here because keystoneauth takes 0.2 s, and help texts do not need it
+    from stoker_client.login import (
+        open_wire,  # imported here because keystoneauth takes 0.2 s, and help texts need none
+    )
 
     return Client(open_wire(cloud))

@@ -12,8 +12,8 @@ from openstack import exceptions as sdk
 from openstack.config import OpenStackConfig
 
 from stoker_client import faults
-from stoker_client.connection import SERVICE
 from stoker_client.errors import NotConfigured
+from stoker_client.login import SERVICE
 
 OURS = "stoker"  # the entry that `stoker serve` writes at its first start
 NONE = "defaults"  # the SDK's name for the default cloud if none is configured

@@ -1,23 +1,24 @@
-"""Collections: the objects of one kind, with the calls that all kinds have alike."""
+"""Collections: the objects of one kind, with the calls that all kinds have alike, and the references to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import quote
 
-from stoker_client.errors import BadAnswer, BadInput
-from stoker_client.references import choose, is_id
+from stoker_client.errors import Ambiguous, BadAnswer, BadInput, NotFound
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
 Object = TypeVar("Object", bound=Mapping[str, Any])
+Answer = TypeVar("Answer")
 Anything = dict[str, Any]
 
 
-class Collection(Generic[Object]):
+class ReadOnlyCollection(Generic[Object]):
     """The objects below one path of the API. ``ref`` is a name, an id or a unique prefix of an id."""
 
     def __init__(
@@ -28,58 +29,87 @@ class Collection(Generic[Object]):
         *,
         key: str = "",
         plural: str = "",
+        id_key: str = "id",
         wraps_body: bool = False,
         has_pages: bool = False,
+        finds_names: bool = False,
     ) -> None:
         """
         ``noun`` names the kind in errors. ``key`` and ``plural`` are the members of answers that have one object and
-        the list, by default the noun. With ``wraps_body``, requests have the object under ``key``, too. With
-        ``has_pages``, the service divides the list into pages.
+        the list, by default the noun; ``id_key`` is the member with an object's id. With ``wraps_body``, requests have
+        the object under ``key``, too. With ``has_pages``, the service divides the list into pages. With
+        ``finds_names``, the service also finds an object by its name, so that only other references need the list.
         """
         self._wire = wire
         self._path = path
         self._noun = noun
         self._key = key or noun
         self._plural = plural or f"{self._key}s"
+        self._id_key = id_key
         self._wraps_body = wraps_body
         self._has_pages = has_pages
+        self._finds_names = finds_names
 
     def all(self, *, limit: int | None = None, **query: Any) -> list[Object]:
         """
         Return the objects, in the order of the service, or the first ``limit`` ones. ``query``: filters of the API.
         """
-        if self._has_pages:
-            return read_pages(self._wire, self._path, self._plural, query, limit)
-        return part(self._wire.get(self._path, query), self._plural)[:limit]
+        if not self._has_pages:
+            return part(self._wire.get(self._path, query), self._plural)[:limit]
+        size = PAGE if limit is None else min(limit, PAGE)
+        pages = iterate_pages(self._wire, self._path, self._plural, query, size, id_key=self._id_key)
+        return list(islice(pages, limit))
 
     def find_id(self, ref: str) -> str:
         """Return the id of an object. Raises NotFound or Ambiguous."""
         return ref if is_id(ref) else str(choose(self.all(), ref, self._noun)["id"])
 
-    def show(self, ref: str) -> Object:
-        """Return one object. Raises NotFound or Ambiguous."""
-        return self._one(self._wire.get(self._path_of(ref)))
+    def show(self, ref: str, *, patient: bool = False, **query: Any) -> Object:
+        """Return one object. ``patient`` waits for a service that restarts. Raises NotFound or Ambiguous."""
+        return self._one(self._at(ref, lambda path: self._wire.get(path, query, patient=patient)))
 
-    def create(self, body: Mapping[str, Any]) -> Object:
-        """Create an object. The answer may contain a secret that no other answer contains."""
-        return self._send("POST", self._path, body)
+    def _act(self, ref: str, action: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Request an action on an object. Return the answer."""
+        return self._at(ref, lambda path: self._wire.send("POST", f"{path}/{action}", body))
 
-    def change(self, ref: str, changes: Mapping[str, Any]) -> Object:
-        """Change some attributes of an object."""
-        return self._send("PATCH", self._path_of(ref), changes)
+    def _at(self, ref: str, call: Callable[[str], Answer]) -> Answer:
+        """Return the result of ``call`` with the path of an object."""
+        if self._finds_names:
+            try:
+                return call(self._path_of(ref))
+            except NotFound:
+                if not self._needs_list(ref):
+                    raise
+        return call(self._path_of(self.find_id(ref)))
 
-    def delete(self, ref: str) -> None:
-        """Delete an object."""
-        self._wire.send("DELETE", self._path_of(ref))
+    def _needs_list(self, ref: str) -> bool:
+        """Whether ``ref``, which the service does not find, may be a reference that only the client resolves."""
+        return is_prefix(ref)
 
-    def _path_of(self, ref: str) -> str:
-        return f"{self._path}/{segment(self.find_id(ref))}"
-
-    def _send(self, method: str, path: str, body: Mapping[str, Any]) -> Object:
-        return self._one(self._wire.send(method, path, {self._key: body} if self._wraps_body else body))
+    def _path_of(self, id_: str) -> str:
+        return f"{self._path}/{segment(id_)}"
 
     def _one(self, answer: Any) -> Object:
         return part(answer, self._key)
+
+
+class Collection(ReadOnlyCollection[Object]):
+    """Objects that can be created, changed and deleted."""
+
+    def create(self, body: Mapping[str, Any]) -> Object:
+        """Create an object. The answer may contain a secret that no other answer contains."""
+        return self._one(self._wire.send("POST", self._path, self._wrap(body)))
+
+    def change(self, ref: str, changes: Mapping[str, Any]) -> Object:
+        """Change some attributes of an object."""
+        return self._one(self._at(ref, lambda path: self._wire.send("PATCH", path, self._wrap(changes))))
+
+    def delete(self, ref: str) -> None:
+        """Delete an object."""
+        self._at(ref, lambda path: self._wire.send("DELETE", path))
+
+    def _wrap(self, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        return {self._key: body} if self._wraps_body else body
 
 
 class Versions(Collection[Anything]):
@@ -92,20 +122,12 @@ class Versions(Collection[Anything]):
             raise BadInput(f"{ref!r} is not a name and a version, such as nginx/1")
         return f"{name}/{int(version)}"
 
-    def _path_of(self, ref: str) -> str:
-        name, _, version = self.find_id(ref).partition("/")
+    def _path_of(self, id_: str) -> str:
+        name, _, version = id_.partition("/")
         return f"{self._path}/{segment(name)}/{version}"
 
 
 PAGE = 200
-
-
-def read_pages(
-    wire: Wire, path: str, key: str, query: Mapping[str, Any], limit: int | None = None, *, id_key: str = "id"
-) -> list[Any]:
-    """Return the first ``limit`` entries of the list under ``key``, or all. ``id_key`` is the key of their ids."""
-    size = PAGE if limit is None else min(limit, PAGE)
-    return list(islice(iterate_pages(wire, path, key, query, size, id_key=id_key), limit))
 
 
 def iterate_pages(
@@ -135,3 +157,59 @@ def part(answer: Any, key: str) -> Any:
     if not isinstance(answer, dict) or key not in answer:
         raise BadAnswer(f"the service's answer has no {key!r}: is it an orchestration service?")
     return answer[key]
+
+
+#: Shortest prefix in characters. A shorter one is more likely a mistake.
+MIN_PREFIX = 4
+#: Number of candidates in an error message.
+_MOST_CANDIDATES = 5
+_ID = re.compile(r"[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}", re.IGNORECASE)
+_PREFIX = re.compile(rf"[0-9a-f-]{{{MIN_PREFIX},36}}", re.IGNORECASE)
+#: Attributes that distinguish candidates, in the order of display.
+_DETAILS = ("name", "stack_name", "server_id", "status", "stack_status", "creation_time", "created_at")
+
+
+def is_id(ref: str) -> bool:
+    """Whether ``ref`` is a complete id, so that no list needs to be searched."""
+    return _ID.fullmatch(ref) is not None
+
+
+def is_prefix(ref: str) -> bool:
+    """Whether ``ref`` may be a prefix of an id."""
+    return _PREFIX.fullmatch(ref) is not None and not is_id(ref)
+
+
+def is_pattern(ref: str) -> bool:
+    """Whether ``ref`` is a pattern for several names, such as ``web*``."""
+    return not {"*", "?", "["}.isdisjoint(ref)
+
+
+def choose(objects: Iterable[Object], ref: str, noun: str, *, name_key: str = "name") -> Object:
+    """
+    Return the object whose id or name is ``ref``, or else whose id begins with it.
+
+    Raises NotFound, or Ambiguous with the candidates.
+    """
+    choices = list(objects)
+    for key in ("id", name_key):
+        if same := [choice for choice in choices if choice.get(key) == ref]:
+            return _only(same, ref, f"are named {ref!r}", noun)
+    begin = ref.lower() if is_prefix(ref) else ref
+    if len(ref) >= MIN_PREFIX and (matches := [choice for choice in choices if str(choice["id"]).startswith(begin)]):
+        return _only(matches, ref, f"have ids that begin with {ref!r}", noun)
+    command = noun.replace(" ", "-")
+    raise NotFound(f"there is no {noun} {ref!r}; `stoker {command} list` lists them", 404)
+
+
+def _only(candidates: Sequence[Object], ref: str, what: str, noun: str) -> Object:
+    if len(candidates) == 1:
+        return candidates[0]
+    lines = [_candidate(choice, ref) for choice in candidates[:_MOST_CANDIDATES]]
+    if len(candidates) > _MOST_CANDIDATES:
+        lines.append(f"{len(candidates) - _MOST_CANDIDATES} more")
+    raise Ambiguous(f"{len(candidates)} {noun}s {what}: {', '.join(lines)}; give one of the ids")
+
+
+def _candidate(candidate: Mapping[str, Any], ref: str) -> str:
+    details = [str(candidate[key]) for key in _DETAILS if candidate.get(key) not in (None, "", ref)]
+    return f"{candidate['id']} ({' '.join(details)})" if details else str(candidate["id"])

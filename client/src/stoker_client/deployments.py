@@ -1,18 +1,15 @@
-"""The API of software deployments, with their logs and events."""
+"""The APIs of software configs, and of software deployments with their logs and events."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, part
-from stoker_client.configs import Configs
-from stoker_client.errors import BadInput, NoEvents
-from stoker_client.polling import attempts
-from stoker_client.references import choose, is_id
-from stoker_client.shapes import Deployment, LogChunk, LogPage, Run
-from stoker_client.sse import Event, follow
+from stoker_client.collection import Collection, choose, is_id, part
+from stoker_client.errors import BadInput, NoEvents, NotFound
+from stoker_client.shapes import Config, Deployment, LogChunk, LogPage, Run
 from stoker_client.stacks import Stacks
+from stoker_client.updates import Event, attempts, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -20,7 +17,32 @@ if TYPE_CHECKING:
 HOLD = 25  # seconds that the service may delay an answer; well below the timeouts of common proxies
 RUNNING = "IN_PROGRESS"
 DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
+#: An input that every derived config has and no source config needs: the server of the copy.
+DERIVED = "deploy_server_id"
 _NEVER = 2**31 - 1  # the largest sequence number that services accept; no log chunk has a larger one
+
+
+class Configs(Collection[Config]):
+    """Software configs. Names never match derived configs."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire, "/software_configs", "config", key="software_config")
+
+    def all(self, *, derived: bool = False, **_: object) -> list[Config]:
+        """
+        Return the configs of the project without their contents, newest first.
+
+        ``derived`` includes derived configs, which have the names of their sources.
+        """
+        return super().all(derived="true" if derived else "false")
+
+    def delete_derived(self, id_: str) -> None:
+        """Delete a derived config after its deployment was deleted. Source configs and missing ids are ignored."""
+        try:
+            if any(entry.get("name") == DERIVED for entry in self.show(id_).get("inputs") or []):
+                self.delete(id_)
+        except NotFound:
+            return
 
 
 class Deployments(Collection[Deployment]):
@@ -58,9 +80,9 @@ class Deployments(Collection[Deployment]):
             raise BadInput(f"{ref} is no deployment, but an {kind}; `stoker stack resources` shows what the stack has")
         return str(resource.get("physical_resource_id"))
 
-    def show(self, ref: str, *, patient: bool = False) -> Deployment:
-        """Return one deployment. ``patient`` waits for a service that restarts."""
-        return self._one(self._wire.get(self._path_of(ref), {"names": "true"}, patient=patient))
+    def show(self, ref: str, *, patient: bool = False, **_: object) -> Deployment:
+        """Return one deployment, with the names of what it belongs to."""
+        return super().show(ref, patient=patient, names="true")
 
     def delete(self, ref: str, *, force: bool = False) -> None:
         """
@@ -68,20 +90,20 @@ class Deployments(Collection[Deployment]):
 
         With ``force``, no run undoes the deployment first.
         """
-        path = self._path_of(ref)
-        self._wire.send("DELETE", f"{path}?force=true" if force else path)
+        query = "?force=true" if force else ""
+        self._at(ref, lambda path: self._wire.send("DELETE", path + query))
 
     def runs(self, id_: str) -> list[Run]:
         """Return all runs of a deployment, newest first."""
-        return part(self._wire.get(f"{self._path_of(id_)}/runs"), "runs")
+        return part(self._at(id_, lambda path: self._wire.get(f"{path}/runs")), "runs")
 
     def cancel(self, id_: str, *, force: bool = False) -> Deployment:
         """Cancel the active run. With ``force``, the run ends without a confirmation from its agent."""
-        return self._send("POST", f"{self._path_of(id_)}/cancel", {"force": True} if force else {})
+        return self._one(self._act(id_, "cancel", {"force": True} if force else {}))
 
     def retry(self, id_: str) -> Deployment:
         """Run a failed deployment again, with the same id."""
-        return self._send("POST", f"{self._path_of(id_)}/retry", {})
+        return self._one(self._act(id_, "retry", {}))
 
     def log_page(self, id_: str, after: int = 0, *, wait: int = 0) -> LogPage:
         """
@@ -90,7 +112,7 @@ class Deployments(Collection[Deployment]):
         ``wait`` is the number of seconds that the service may delay its answer until output arrives or the run ends.
         """
         query = {"after": after, "wait": wait or None}
-        page = self._wire.get(f"{self._path_of(id_)}/logs", query, patient=bool(wait), wait=wait)
+        page = self._at(id_, lambda path: self._wire.get(f"{path}/logs", query, patient=bool(wait), wait=wait))
         part(page, "logs")
         return page
 
@@ -110,7 +132,7 @@ class Deployments(Collection[Deployment]):
 
     def events(self, id_: str) -> Iterator[Event]:
         """Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``."""
-        return follow(self._wire, f"{self._path_of(id_)}/logs")
+        return self._at(id_, lambda path: follow(self._wire, f"{path}/logs"))
 
     def stream(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far and new chunks until the deployment ends."""

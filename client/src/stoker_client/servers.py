@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import iterate_pages, part, read_pages, segment
+from stoker_client.collection import PAGE, Collection, is_pattern, iterate_pages, part
 from stoker_client.errors import NotFound
-from stoker_client.references import choose, is_pattern, is_prefix
 from stoker_client.shapes import AgentUpgrade, Enrolled, Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-Answer = TypeVar("Answer")
 #: Servers that the service loads for one answer.
 _PAGE = 1000
 #: References in one request: their names are part of its URL.
 _REFS = 50
 
 
-class Servers:
-    """Calls to the servers API. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``."""
+class Servers(Collection[Server]):
+    """The servers of the project, oldest first. ``ref`` is a name, an id, a prefix of an id, or ``STACK/RESOURCE``."""
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+        super().__init__(wire, "/servers", "server", finds_names=True)
 
-    def all(self, selector: str | None = None) -> list[Server]:
+    def all(self, *, limit: int | None = None, selector: str | None = None, **_: object) -> list[Server]:
         """Return the servers of the project, or those that ``selector`` selects."""
-        return list(self.iterate(selector))
+        return list(self.iterate(selector, limit=limit))
+
+    def find_id(self, ref: str) -> str:
+        """Return the id of a server. Raises NotFound or Ambiguous."""
+        return str(Stacks(self._wire).resource(ref)["physical_resource_id"]) if "/" in ref else super().find_id(ref)
+
+    def _needs_list(self, ref: str) -> bool:
+        return "/" in ref or super()._needs_list(ref)
 
     def iterate(
         self, selector: str | None = None, *, status: str | None = None, limit: int | None = None
@@ -54,10 +59,6 @@ class Servers:
             if server["id"] not in yielded:
                 yielded.add(server["id"])
                 yield server
-
-    def show(self, ref: str) -> Server:
-        """Return one server."""
-        return self._resolving(ref, lambda id_: part(self._wire.get(f"/servers/{segment(id_)}"), "server"))
 
     def find(self, refs: Sequence[str]) -> list[Server]:
         """
@@ -100,21 +101,19 @@ class Servers:
 
     def approve(self, ref: str) -> Server:
         """Approve a server that waits for it."""
-        return self._resolving(
-            ref, lambda id_: part(self._wire.send("POST", f"/servers/{segment(id_)}/approve"), "server")
-        )
+        return self._one(self._act(ref, "approve"))
 
     def reject(self, ref: str) -> None:
         """Delete a server that waits for approval."""
-        self._resolving(ref, lambda id_: self._wire.send("POST", f"/servers/{segment(id_)}/reject"))
+        self._act(ref, "reject")
 
     def label(self, ref: str, labels: Mapping[str, str | None]) -> Server:
         """Set labels, and remove labels with the value None."""
-        return self._change(ref, {"labels": dict(labels)})
+        return self.change(ref, {"labels": dict(labels)})
 
     def set_policy(self, ref: str, policy: Any) -> Server:
         """Set the server's policy. None restores the site's policy."""
-        return self._change(ref, {"policy": policy})
+        return self.change(ref, {"policy": policy})
 
     def upgrade(
         self, refs: Sequence[str], *, canary: int | str = 0, pause_on_failure: bool = False
@@ -126,34 +125,11 @@ class Servers:
 
     def upgrades(self) -> list[AgentUpgrade]:
         """Return the last upgrade of each server's agent."""
-        return read_pages(self._wire, "/agent_upgrades", "agent_upgrades", {}, id_key="server_id")
+        return list(iterate_pages(self._wire, "/agent_upgrades", "agent_upgrades", {}, PAGE, id_key="server_id"))
 
     def cancel_upgrade(self, ref: str) -> None:
         """Cancel the upgrade of a server's agent that has not begun."""
-        self._resolving(ref, lambda id_: self._wire.send("DELETE", f"/agent_upgrades/{segment(id_)}"))
-
-    def _change(self, ref: str, changes: Mapping[str, Any]) -> Server:
-        def change(id_: str) -> Server:
-            return part(self._wire.send("PATCH", f"/servers/{segment(id_)}", changes), "server")
-
-        return self._resolving(ref, change)
-
-    def delete(self, ref: str) -> None:
-        """Delete a server. Its agent's key becomes invalid."""
-        self._resolving(ref, lambda id_: self._wire.send("DELETE", f"/servers/{segment(id_)}"))
-
-    def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
-        """
-        Call ``call`` with ``ref``, which the service resolves if it is a name or an id, else with the resolved id.
-        """
-        try:
-            return call(ref)
-        except NotFound:
-            if "/" in ref:
-                return call(Stacks(self._wire).resource(ref)["physical_resource_id"])
-            if not is_prefix(ref):
-                raise
-            return call(choose(self.all(), ref, "server")["id"])
+        self._at(ref, lambda path: self._wire.send("DELETE", f"/agent_upgrades{path.removeprefix(self._path)}"))
 
 
 _PLAIN = re.compile(r"[^\s()]+")

@@ -1,20 +1,28 @@
-"""The API of stacks."""
+"""The API of stacks, and the watch of an operation on a stack by its events."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import PAGE, iterate_pages, part, segment
+from stoker_client.collection import (
+    PAGE,
+    Anything,
+    Collection,
+    ReadOnlyCollection,
+    choose,
+    is_id,
+    iterate_pages,
+    part,
+    segment,
+)
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.references import choose, is_id, is_prefix
 from stoker_client.shapes import Event, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
+from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
-
-Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -29,24 +37,28 @@ class Operation:
     id: str | None = None
 
 
-class Stacks:
-    """
-    Calls to the API of stacks.
-
-    ``ref`` is a name, an id, a prefix of an id, or ``name/id``. The service redirects names and ids.
-    """
+class Stacks(ReadOnlyCollection[Stack]):
+    """Stacks, newest first. ``ref`` is a name, an id, a prefix of an id, or ``name/id``."""
 
     def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+        super().__init__(wire, "/stacks", "stack", finds_names=True)
 
-    def all(self) -> list[Stack]:
-        """Return the stacks of the project, newest first."""
-        return part(self._wire.get("/stacks"), "stacks")
+    def find_id(self, ref: str) -> str:
+        """Return ``name/id`` of the stack with the name or the prefix of an id. Raises NotFound or Ambiguous."""
+        stack = choose(self.all(), ref, "stack", name_key="stack_name")
+        return f"{stack['stack_name']}/{stack['id']}"
 
-    def show(self, ref: str, *, outputs: bool = True, patient: bool = False) -> Stack:
-        """Return one stack. Without ``outputs``, the service does not compute them. ``patient`` waits for a restart."""
-        query = None if outputs else {"resolve_outputs": "false"}
-        return self._resolving(ref, lambda id_: part(self._wire.get(_path(id_), query, patient=patient), "stack"))
+    def show(self, ref: str, *, patient: bool = False, outputs: bool = True, **_: object) -> Stack:
+        """Return one stack. Without ``outputs``, the service does not compute them."""
+        query = {} if outputs else {"resolve_outputs": "false"}
+        return super().show(ref, patient=patient, **query)
+
+    def _path_of(self, id_: str) -> str:
+        return "/".join((self._path, *map(segment, id_.split("/", 1))))
+
+    def _permanent(self, ref: str) -> str:
+        """Return the path of a stack that stays the same if another stack gets the name."""
+        return self._path_of(self.canonical(ref))
 
     def canonical(self, ref: str) -> str:
         """Return ``name/id``, the canonical form, which identifies a stack permanently."""
@@ -56,12 +68,12 @@ class Stacks:
         return f"{stack['stack_name']}/{stack['id']}"
 
     def create(self, body: Mapping[str, Any]) -> Operation:
-        """Create a stack."""
+        """Start to create a stack."""
         answer, id_ = self._wire.begin("POST", "/stacks", body)
         return Operation(f"{body['stack_name']}/{part(part(answer, 'stack'), 'id')}", id_)
 
     def update(self, ref: str, body: Mapping[str, Any], *, existing: bool) -> Operation:
-        """Update a stack. With ``existing``, only the parts in ``body`` change."""
+        """Start to update a stack. With ``existing``, only the parts in ``body`` change."""
         return self._begin("PATCH" if existing else "PUT", ref, body=body)
 
     def delete(self, ref: str) -> Operation:
@@ -70,7 +82,7 @@ class Stacks:
 
     def resources(self, ref: str, *, patient: bool = False) -> list[Resource]:
         """Return the resources of a stack."""
-        answer = self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/resources", patient=patient))
+        answer = self._at(ref, lambda path: self._wire.get(f"{path}/resources", patient=patient))
         return part(answer, "resources")
 
     def resource(self, ref: str) -> Resource:
@@ -83,7 +95,7 @@ class Stacks:
         if not names or not all(names):
             raise BadInput(f"{ref!r} is not STACK/RESOURCE")
         for name in names:
-            answer = self._wire.get(f"{_path(self.canonical(stack))}/resources/{segment(name)}")
+            answer = self._wire.get(f"{self._permanent(stack)}/resources/{segment(name)}")
             resource: Resource = part(answer, "resource")
             if not (stack := resource.get("physical_resource_id") or ""):
                 raise NotFound(f"the resource {ref} is {resource['resource_status']}: nothing is there yet", 404)
@@ -95,7 +107,7 @@ class Stacks:
 
         Resources that represent nested stacks are replaced by those of the nested stacks.
         """
-        return self._walk(_path(self.canonical(ref)), "")
+        return self._walk(self._permanent(ref), "")
 
     def _walk(self, path: str, above: str) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
         for entry in part(self._wire.get(f"{path}/resources"), "resources"):
@@ -109,13 +121,13 @@ class Stacks:
     def events(self, ref: str, *, after: str | None = None, patient: bool = False) -> list[Event]:
         """Return events, oldest first; with ``after``, the events after the one with that id."""
         query = {"sort_dir": "asc", "marker": after}
-        answer = self._wire.get(f"{_path(ref)}/events", query, patient=patient)
+        answer = self._wire.get(f"{self._path_of(ref)}/events", query, patient=patient)
         return part(answer, "events")
 
     def operation_events(self, operation: Operation) -> list[Event]:
         """Return the events since the begin of an operation, oldest first, also those of later operations."""
         ref, events, is_complete = operation.ref, list[Event](), operation.id is None
-        for event in iterate_pages(self._wire, f"{_path(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
+        for event in iterate_pages(self._wire, f"{self._path_of(ref)}/events", "events", {"sort_dir": "desc"}, PAGE):
             events.append(event)
             is_complete = is_complete or event["id"] == operation.id
             if is_complete and begins_operation(event, ref):
@@ -145,39 +157,25 @@ class Stacks:
         With ``on_servers``, triggers begin that show what the deployments would change.
         """
         verb, query = "PATCH" if existing else "PUT", "?on_servers=true" if on_servers else ""
-        answer = self._wire.send(verb, f"{_path(self.canonical(ref))}/preview{query}", body)
+        answer = self._wire.send(verb, f"{self._permanent(ref)}/preview{query}", body)
         part(answer, "resource_changes")
         return answer
 
     def export(self, ref: str) -> dict[str, Any]:
         """Return the data with which the stack can be adopted."""
-        return self._wire.get(f"{_path(self.canonical(ref))}/export")
+        return self._wire.get(f"{self._permanent(ref)}/export")
 
     def abandon(self, ref: str) -> dict[str, Any]:
         """Abandon the stack: return the data of ``export`` and remove the stack, but not its resources."""
-        return self._wire.send("DELETE", f"{_path(self.canonical(ref))}/abandon")
+        return self._wire.send("DELETE", f"{self._permanent(ref)}/abandon")
 
-    def snapshots(self, ref: str) -> list[dict[str, Any]]:
+    def snapshots(self, ref: str) -> Collection[Anything]:
         """Return the snapshots of a stack, oldest first."""
-        answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots")
-        return part(answer, "snapshots")
+        return Collection(self._wire, f"{self._permanent(ref)}/snapshots", "snapshot")
 
-    def take_snapshot(self, ref: str, name: str | None) -> dict[str, Any]:
+    def take_snapshot(self, ref: str, name: str | None) -> Anything:
         """Take a snapshot of a stack."""
-        return self._wire.send("POST", f"{_path(self.canonical(ref))}/snapshots", {"name": name})
-
-    def snapshot_id(self, ref: str, snapshot: str) -> str:
-        """Return the id of a snapshot by its name or a prefix of its id."""
-        return snapshot if is_id(snapshot) else str(choose(self.snapshots(ref), snapshot, "snapshot")["id"])
-
-    def snapshot(self, ref: str, id_: str) -> dict[str, Any]:
-        """Return one snapshot with its data."""
-        answer = self._wire.get(f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
-        return part(answer, "snapshot")
-
-    def delete_snapshot(self, ref: str, id_: str) -> None:
-        """Delete a snapshot."""
-        self._wire.send("DELETE", f"{_path(self.canonical(ref))}/snapshots/{segment(id_)}")
+        return self._wire.send("POST", f"{self._permanent(ref)}/snapshots", {"name": name})
 
     def restore(self, ref: str, id_: str) -> Operation:
         """Restore a stack from a snapshot."""
@@ -185,25 +183,15 @@ class Stacks:
 
     def output(self, ref: str, key: str) -> Output:
         """Compute and return one output."""
-        answer = self._wire.get(f"{_path(self.canonical(ref))}/outputs/{segment(key)}")
+        answer = self._wire.get(f"{self._permanent(ref)}/outputs/{segment(key)}")
         return part(answer, "output")
 
     def template(self, ref: str) -> Any:
         """Return the stack's template."""
-        return self._resolving(ref, lambda id_: self._wire.get(f"{_path(id_)}/template"))
+        return self._at(ref, lambda path: self._wire.get(f"{path}/template"))
 
     def _begin(self, method: str, ref: str, path: str = "", body: Mapping[str, Any] | None = None) -> Operation:
-        return Operation(ref, self._wire.begin(method, f"{_path(ref)}{path}", body)[1])
-
-    def _resolving(self, ref: str, call: Callable[[str], Answer]) -> Answer:
-        """Call ``call`` with ``ref``, or with the id of the stack whose id begins with ``ref``."""
-        try:
-            return call(ref)
-        except NotFound:
-            if not is_prefix(ref):
-                raise
-            stack = choose(self.all(), ref, "stack", name_key="stack_name")
-            return call(f"{stack['stack_name']}/{stack['id']}")
+        return Operation(ref, self._wire.begin(method, f"{self._path_of(ref)}{path}", body)[1])
 
 
 def begins_operation(event: Event, ref: str) -> bool:
@@ -217,6 +205,98 @@ def is_of_stack(event: Event, ref: str) -> bool:
     return event.get("physical_resource_id") == ref.partition("/")[2]
 
 
-def _path(ref: str) -> str:
-    name, slash, id_ = ref.partition("/")
-    return f"/stacks/{segment(name)}/{segment(id_)}" if slash else f"/stacks/{segment(name)}"
+@dataclass(frozen=True)
+class Snapshot:
+    """The state of an operation at one moment."""
+
+    #: The stack, as ``name/id``.
+    ref: str
+    status: str = ""
+    reason: str = ""
+    #: The events of the operation, oldest first.
+    events: tuple[Event, ...] = ()
+    #: The resources that the operation has reached, and those that wait for their creation.
+    resources: tuple[Resource, ...] = ()
+    #: The action of a later operation that began before this one had ended.
+    superseded_by: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the stack."""
+        return self.ref.partition("/")[0]
+
+    @property
+    def over(self) -> bool:
+        """Whether the operation has ended."""
+        return self.superseded_by is not None or not (self.status or "_IN_PROGRESS").endswith("_IN_PROGRESS")
+
+
+def watch(stacks: Stacks, operation: Operation, *, with_resources: bool) -> Iterator[Snapshot]:
+    """
+    Yield snapshots of an operation until it ends. The last one is the final state.
+
+    Raises NotFound if the stack does not exist at the beginning.
+    """
+    ref, snapshot, events = operation.ref, Snapshot(operation.ref), list[Event]()
+    for _ in attempts():
+        try:
+            if events:
+                events = [*events, *stacks.events(ref, after=events[-1]["id"], patient=True)]
+            else:
+                events = stacks.operation_events(operation)
+            snapshot = read_events(ref, events)
+            if with_resources:
+                snapshot = replace(snapshot, resources=_resources(stacks, snapshot))
+        except NotFound:
+            if not events:
+                raise
+            # The stack may be removed between two polls, which completes the deletion.
+            snapshot = replace(snapshot, status="DELETE_COMPLETE", resources=())
+        yield snapshot
+        if snapshot.over:
+            return
+
+
+def follow_events(stacks: Stacks, ref: str) -> Iterator[Event]:
+    """Yield the events of the stack ``ref`` (``name/id``) so far and further ones, until the stack is deleted."""
+    last: str | None = None
+    for _ in attempts():
+        try:
+            events = stacks.events(ref, after=last, patient=True)
+        except NotFound:
+            return
+        for event in events:
+            last = event["id"]
+            yield event
+            if event["resource_status"] == "DELETE_COMPLETE" and is_of_stack(event, ref):
+                return
+
+
+def read_events(ref: str, events: Sequence[Event]) -> Snapshot:
+    """Return the state of the operation on the stack ``ref`` that begins with the first of ``events``."""
+    end = next((i for i, event in enumerate(events) if i and begins_operation(event, ref)), len(events))
+    own = events[:end]
+    last = next((event for event in reversed(own) if is_of_stack(event, ref)), None)
+    if last is None:
+        return Snapshot(ref, events=tuple(own))
+    snapshot = Snapshot(ref, last["resource_status"], last.get("resource_status_reason") or "", tuple(own))
+    if end == len(events) or snapshot.over:
+        return snapshot
+    return replace(snapshot, superseded_by=events[end]["resource_status"].removesuffix("_IN_PROGRESS"))
+
+
+def _resources(stacks: Stacks, snapshot: Snapshot) -> tuple[Resource, ...]:
+    """Read the resources after the events, so that resources are never older than a final status."""
+    if snapshot.status == "DELETE_COMPLETE":
+        return ()
+    names = {event["resource_name"] for event in snapshot.events}
+    resources = sorted(stacks.resources(snapshot.ref, patient=True), key=_order)
+    return tuple(
+        resource
+        for resource in resources
+        if resource["resource_name"] in names or resource["resource_status"].startswith("INIT_")
+    )
+
+
+def _order(resource: Resource) -> tuple[str, str]:
+    return resource.get("creation_time") or "", resource["resource_name"]

@@ -1,20 +1,23 @@
-"""The triggers API, a Stoker extension: runs an action or a config on servers."""
+"""The triggers API, a Stoker extension: runs an action or a config on servers; and the watch of a trigger."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, part
-from stoker_client.references import choose, is_id
-from stoker_client.shapes import Trigger
-from stoker_client.sse import Event, follow
+from stoker_client.collection import Collection, choose, is_id, part
+from stoker_client.errors import NotFound
+from stoker_client.results import exit_code_of
+from stoker_client.shapes import Target, Trigger, TriggerLog
+from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
+    from stoker_client.deployments import Deployments
     from stoker_client.wire import Wire
 
-RUNNING = "IN_PROGRESS"
-STATUSES = (RUNNING, "COMPLETE", "FAILED", "CANCELLED")
+RUNNING, COMPLETE = "IN_PROGRESS", "COMPLETE"
+STATUSES = (RUNNING, COMPLETE, "FAILED", "CANCELLED")
 # columns of lists
 COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "changed", "requested_by", "creation_time")
 
@@ -38,9 +41,9 @@ class Triggers(Collection[Trigger]):
         named = _without_retried([trigger for trigger in listed if trigger.get("name") == ref])
         return choose(named or listed, ref, "trigger")["id"]
 
-    def show(self, ref: str, *, patient: bool = False) -> Trigger:
-        """Return one trigger with all of its servers under ``targets``. ``patient`` waits for a restart."""
-        path = self._path_of(ref)
+    def show(self, ref: str, *, patient: bool = False, **_: object) -> Trigger:
+        """Return one trigger with all of its servers under ``targets``."""
+        path = self._path_of(self.find_id(ref))
         trigger = self._one(self._wire.get(path, patient=patient))
         targets = trigger.get("targets") or []
         while targets and len(targets) < trigger["total"]:  # the answer contains the first ones
@@ -57,15 +60,19 @@ class Triggers(Collection[Trigger]):
 
         With ``force``, runs end without a confirmation from their agents.
         """
-        return self._send("POST", f"{self._path_of(id_)}/cancel", {"force": True} if force else {})
+        return self._one(self._act(id_, "cancel", {"force": True} if force else {}))
 
     def retry(self, id_: str, *, only_failed: bool = True) -> Trigger:
         """Create the same trigger again, for the servers on which it failed or was cancelled, or for all."""
-        return self._send("POST", f"{self._path_of(id_)}/retry", {"only_failed": only_failed})
+        return self._one(self._act(id_, "retry", {"only_failed": only_failed}))
 
     def events(self, id_: str) -> Iterator[Event]:
         """Yield events until the trigger ends: ``target``, ``log``, ``trigger``, and finally ``end``."""
-        return follow(self._wire, f"{self._path_of(id_)}/events")
+        return self._at(id_, lambda path: follow(self._wire, f"{path}/events"))
+
+    def follow_logs(self, id_: str) -> Iterator[TriggerLog]:
+        """Yield the log so far and new chunks until the trigger ends."""
+        return (event.json() for event in self.events(id_) if event.name == "log")
 
 
 def _without_retried(triggers: Sequence[Trigger]) -> list[Trigger]:
@@ -81,3 +88,108 @@ def _without_retried(triggers: Sequence[Trigger]) -> list[Trigger]:
     for trigger in triggers:
         newest.setdefault(first(trigger["id"]), trigger)
     return list(newest.values())
+
+
+class Watch:
+    """The state of a trigger, updated while ``changes`` is consumed."""
+
+    def __init__(self, triggers: Triggers, id_: str) -> None:
+        self._triggers = triggers
+        self._id = id_
+        self.trigger: Trigger = {"id": id_, "status": RUNNING}
+        self.labels = TargetLabels()
+        self._targets: dict[int, Target] = {}
+
+    @property
+    def targets(self) -> list[Target]:
+        """All targets, in the trigger's order."""
+        return list(self._targets.values())
+
+    def learn(self, target: Target) -> bool:
+        """Store the state of a target. Return whether it changed."""
+        before = self._targets.get(target["position"])
+        if before is None:
+            self.labels.add(target)
+        self._targets[target["position"]] = target
+        return before != target
+
+    def changes(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
+        """
+        Yield each change after it is stored in ``trigger`` and ``targets``.
+
+        A pair holds the changed server or a log chunk; a pair of None means that the trigger changed. All servers are
+        yielded at the beginning, and those that changed since the last event at the end.
+        """
+        yield from self._all()
+        if self.trigger["status"] == RUNNING:
+            for event in self._triggers.events(self._id):
+                if event.name == "target":
+                    target: Target = event.json()
+                    if self.learn(target):
+                        yield target, None
+                elif event.name == "trigger":
+                    self.trigger = {**self.trigger, **event.json()}
+                    yield None, None
+                elif event.name == "log":
+                    yield None, event.json()
+            yield from self._all()
+
+    def _all(self) -> Iterator[tuple[Target | None, TriggerLog | None]]:
+        trigger = self._triggers.show(self._id, patient=True)
+        targets = trigger.pop("targets", [])
+        self.trigger = trigger
+        changed = [target for target in targets if self.learn(target)]  # all are known before the first is shown
+        for target in changed:
+            yield target, None
+        yield None, None
+
+    @property
+    def exit_code(self) -> int:
+        """The highest exit code of the runs, and at least 1 unless the trigger is complete."""
+        worst = max((target_code(target) for target in self._targets.values()), default=0)
+        return worst or (0 if self.trigger["status"] == COMPLETE else 1)
+
+
+def target_code(target: Target) -> int:
+    """Return the exit code for the result of one server."""
+    run = target.get("run") or {}
+    code = run.get("status_code")
+    if code is None:
+        code = (run.get("output_values") or {}).get("deploy_status_code")
+    return exit_code_of(target["status"], code)
+
+
+class TargetLabels:
+    """
+    Names a target by its server; if the server has several targets, as ``server/resource``, after the resource whose
+    deployment the target repeats.
+    """
+
+    def __init__(self, targets: Iterable[Target] = ()) -> None:
+        self._targets_of_server: Counter[str] = Counter()
+        for target in targets:
+            self.add(target)
+
+    def add(self, target: Target) -> None:
+        """Add a target that was not added before."""
+        self._targets_of_server[target["server_id"]] += 1
+
+    def of(self, target: Target | TriggerLog) -> str:
+        """Return the name of a target, or of the target whose run has written a log chunk."""
+        server = target.get("server_name") or target["server_id"]
+        if self._targets_of_server[target["server_id"]] < 2:
+            return server
+        return f"{server}/{target.get('resource_name') or target.get('name') or ''}".rstrip("/")
+
+
+def read_logs(deployments: Deployments, targets: Iterable[Target]) -> Iterator[TriggerLog]:
+    """Yield the log so far, server by server."""
+    for target in targets:
+        if not target.get("deployment_id"):
+            continue  # the run has not begun
+        whose = {key: target.get(key) for key in ("server_id", "server_name", "resource_name")}
+        try:
+            for chunk in deployments.logs(str(target.get("deployment_id"))):
+                yield {**whose, **chunk}  # type: ignore[typeddict-item]  # mypy does not join TypedDicts
+        except NotFound:
+            continue  # the deployment was deleted meanwhile

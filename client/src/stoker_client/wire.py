@@ -13,7 +13,7 @@ from keystoneauth1 import exceptions as ksa
 from keystoneauth1.adapter import Adapter
 from requests import RequestException
 
-from stoker_client import faults, sse
+from stoker_client import faults, updates
 from stoker_client.errors import BadAnswer, Broken, NoEvents
 
 # A watch survives a restart of the server: about half a minute of refused connections.
@@ -67,18 +67,18 @@ class Wire:
         self, path: str, query: Mapping[str, Any] | None = None, *, last_id: str = ""
     ) -> Iterator[Iterator[bytes]]:
         """
-        Open a stream of server-sent events and yield its bytes (``events.follow`` parses them). Waits for a restart.
+        Open a stream of server-sent events and yield its bytes (``updates.follow`` parses them). Waits for a restart.
 
         Raises NoEvents if the answer is not an event stream, and Broken if the connection ends early.
         """
         # A proxy that compresses the stream may also buffer it.
-        headers = {"Accept": sse.MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
+        headers = {"Accept": updates.MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
         if last_id:
             headers["Last-Event-ID"] = last_id
         silence = (CONNECT, SILENCE)
         answer = self._request("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
         with closing(answer):
-            if sse.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
+            if updates.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
                 raise NoEvents(f"{self._address()} sends no events of {path}: is it an older version?")
             yield self._pieces(answer)
 

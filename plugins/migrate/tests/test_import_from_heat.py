@@ -16,8 +16,8 @@ from uuid import uuid4
 
 import pytest
 
-from stoker_client.connection import open_wire
 from stoker_client.errors import NotFound
+from stoker_client.login import open_wire
 from stoker_client.wire import Wire
 from support.agents import own_agent
 from support.server import Served, served

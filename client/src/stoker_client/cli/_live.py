@@ -14,10 +14,9 @@ from rich.text import Text
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.deployments import DEPLOYMENT_TYPES, Deployments
 from stoker_client.errors import Refused
-from stoker_client.failure_text import failure_text
+from stoker_client.results import failure_text
 from stoker_client.shapes import LiveDeployment, Resource
-from stoker_client.stacks import is_of_stack
-from stoker_client.watch import Snapshot
+from stoker_client.stacks import Snapshot, is_of_stack
 
 REDRAWS = 4  # per second
 MARGIN = 4  # lines for the head, the counts and the prompt

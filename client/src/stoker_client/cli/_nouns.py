@@ -1,20 +1,23 @@
-"""Nouns: the kinds of objects, with the commands that all kinds have alike."""
+"""Nouns: the kinds of objects, with the commands that all kinds have alike, and the confirmation of deletions."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from stoker_client.cli._batch import Batch, delete_each, yes_option
 from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option
-from stoker_client.cli._session import Session
+from stoker_client.cli._session import Batch, Session
+from stoker_client.errors import BadInput, ClientError
 
 if TYPE_CHECKING:
     from stoker_client.client import Client
     from stoker_client.collection import Collection
+
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 @dataclass(frozen=True)
@@ -95,3 +98,25 @@ class Noun:
     @property
     def _metavar(self) -> str:
         return self.metavar or self.name.upper()
+
+
+def delete_each(refs: Sequence[str], noun: str, delete: Callable[[str], object], *, yes: bool) -> None:
+    """Ask for confirmation, unless ``yes``; call ``delete`` for each of ``refs`` and print the deleted objects."""
+    confirm_deletion(f"{noun} {', '.join(refs)}", yes=yes)
+
+    def act(ref: str) -> None:
+        delete(ref)
+        echo(f"{noun} {ref} deleted")
+
+    with Batch() as batch:
+        batch.each(refs, act)
+
+
+def confirm_deletion(what: str, *, yes: bool) -> None:
+    """Return if the user confirms the deletion of ``what``, or with ``--yes``. Raises ClientError otherwise."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise BadInput(f"{what} not deleted: not a terminal: use --yes")
+    if not click.confirm(f"Delete {what}?", err=True):
+        raise ClientError(f"{what} not deleted")

@@ -1,10 +1,22 @@
-"""Options of several commands."""
+"""Options of several commands, the values in them, and the choice of servers."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from stoker_client.cli._session import Session
+from stoker_client.client import Client
+from stoker_client.collection import is_id, is_pattern, is_prefix
+from stoker_client.errors import BadInput
+from stoker_client.servers import join_selectors
+from stoker_client.shapes import Server
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,3 +46,119 @@ def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None
 
 
 wait_option = click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``. A click type."""
+    name, equals, content = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE")
+    return name, content
+
+
+def read_text(path: str, what: str) -> str:
+    """Return the text of a file; ``-`` is standard input. ``what`` names the option in errors."""
+    try:
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    except OSError as problem:
+        raise BadInput(f"cannot read {path} (named by {what}): {problem.strerror}") from problem
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as problem:
+        raise BadInput(f"{path} (named by {what}) is not UTF-8 text: byte {problem.start} is none") from problem
+
+
+def merge(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
+    """Merge values from arguments and from files. Arguments take precedence."""
+    return {name: read_text(path, what) for name, path in files} | dict(pairs)
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the user set."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def one_of(*options: bool) -> bool:
+    """Whether exactly one of several alternatives is used."""
+    return sum(options) == 1
+
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+def parse_duration(text: str) -> timedelta | None:
+    """Return the duration, or None if the text is none."""
+    match = re.fullmatch(r"(\d{1,9})([smhd])", text)
+    return timedelta(**{_UNITS[match[2]]: int(match[1])}) if match else None
+
+
+class Duration(click.ParamType[timedelta]):
+    """A duration: a click type."""
+
+    name = "duration"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
+        """Return the duration."""
+        duration = parse_duration(str(value))
+        if duration is None:
+            self.fail(f"{value!r} is no duration, such as 90s, 10m, 2h or 7d", param, ctx)
+        return duration
+
+
+def server_id(client: Client, ref: str) -> str:
+    """Return the id of the server ``ref``. A complete id needs no request: Heat's API has no list of servers."""
+    return ref if is_id(ref) else client.servers.show(ref)["id"]
+
+
+def service_name(client: Client, ref: str) -> str:
+    """Return a reference that the service resolves: a name or an id instead of a prefix or STACK/RESOURCE."""
+    return ref if _is_resolvable(ref) else client.servers.show(ref)["id"]
+
+
+def service_names(client: Client, refs: Sequence[str]) -> Sequence[str]:
+    """Return references that the service resolves, as ``service_name`` does; a pattern stands for several servers."""
+    if all(_is_resolvable(ref) and not is_pattern(ref) for ref in refs):
+        return refs
+    return [server["id"] for server in client.servers.find(refs)]
+
+
+def _is_resolvable(ref: str) -> bool:
+    return not is_prefix(ref) and "/" not in ref
+
+
+def selector_option(help: str) -> Callable[[F], F]:
+    """Return the option ``--label``. The command receives the texts as ``selectors``."""
+    return click.option(
+        "-l", "--label", "selectors", multiple=True, metavar="SELECTOR",
+        help=f"{help} SELECTOR is a label such as role=web, or a condition such as 'role=web and os.family=debian';"
+        " repeat to combine conditions.",
+    )  # fmt: skip
+
+
+label_option = selector_option("All servers that SELECTOR selects.")
+
+
+def choose_servers(client: Client, refs: Sequence[str], selectors: Sequence[str]) -> list[Server]:
+    """Return the servers of ``refs``, or those that ``selectors`` select. Raises BadInput if there is none."""
+    if refs:
+        return client.servers.find(refs)
+    selector = join_selectors(selectors)
+    servers = client.servers.all(selector=selector)
+    if not servers:
+        raise BadInput(
+            f"no server matches {selector}; `stoker server list` shows the labels, `stoker server show` the facts"
+        )
+    return servers
+
+
+def chosen_servers(session: Session, refs: Sequence[str], selectors: Sequence[str]) -> Sequence[str]:
+    """
+    Return ``refs``, or the names of the servers that patterns or ``selectors`` select.
+
+    Raises UsageError for both or neither.
+    """
+    if bool(refs) == bool(selectors):
+        raise click.UsageError("say which servers: either by name, or with --label")
+    if any(map(is_pattern, refs)) or selectors:
+        return [server["name"] for server in choose_servers(session.client, refs, selectors)]
+    return refs

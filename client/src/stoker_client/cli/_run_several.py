@@ -7,18 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from stoker_client import triggers
-from stoker_client.cli._changes import summarize_changes
-from stoker_client.cli._exit_codes import TIMED_OUT
-from stoker_client.cli._log_output import LogPrinter
+from stoker_client.cli._logs import LogPrinter
 from stoker_client.cli._output import echo
-from stoker_client.cli._session import Session
-from stoker_client.cli._targets import run_of
-from stoker_client.cli._trigger_follow import describe_failure, failure_line
-from stoker_client.cli._wait import Limit, naming_remains
+from stoker_client.cli._run_one import Limit, naming_remains, start_script
+from stoker_client.cli._runs import run_of, summarize_changes
+from stoker_client.cli._session import TIMED_OUT, Session
+from stoker_client.cli._wait import describe_failure, trigger_failure
 from stoker_client.client import Client, connect
 from stoker_client.errors import ClientError
 from stoker_client.shapes import LogChunk, Server
-from stoker_client.trigger_watch import COMPLETE, Watch
+from stoker_client.triggers import COMPLETE, Watch
 
 
 def run_several(
@@ -32,24 +30,20 @@ def run_several(
     ``keep`` keeps the trigger and the config.
     """
     client = session.client
-    inputs = [{"name": name} for name in body["input_values"]]
-    config = client.configs.create({"name": body["name"], "group": "script", "config": script, "inputs": inputs})
-    try:
-        ids = [server["id"] for server in servers]
-        trigger = client.triggers.create(triggers.body(config_id=config["id"], servers=ids, **body))
-    except BaseException:
-        client.configs.delete(config["id"])
-        raise
+    ids = [server["id"] for server in servers]
+    config_id, trigger = start_script(client, script, body, lambda config_id: client.triggers.create(
+        triggers.body(config_id=config_id, servers=ids, **body)
+    ))  # fmt: skip
     id_ = trigger["id"]
     overdue: set[str] = set()
-    with naming_remains("trigger", id_, config["id"], show="show"):
+    with naming_remains("trigger", id_, config_id, show="show"):
         watch = _follow(session, id_, limit, overdue, raw=raw)
     _report(client, watch)
     if keep:
-        echo(f"stoker: kept: trigger {id_}, config {config['id']}", err=True)
+        echo(f"stoker: kept: trigger {id_}, config {config_id}", err=True)
     else:
         client.triggers.delete(id_)
-        client.configs.delete(config["id"])
+        client.configs.delete(config_id)
     unsuccessful = {target.get("deployment_id") for target in watch.targets if target["status"] != COMPLETE}
     return TIMED_OUT if unsuccessful and unsuccessful <= overdue else watch.exit_code
 
@@ -117,5 +111,5 @@ def _report(client: Client, watch: Watch) -> None:
             echo(f"stoker: {watch.labels.of(target)}: {changes}", err=True)
         if target["status"] == "FAILED":
             echo(f"stoker: {describe_failure(client, watch, target)}", err=True)
-    if line := failure_line(watch):
+    if line := trigger_failure(watch):
         echo(f"stoker: {line}", err=True)

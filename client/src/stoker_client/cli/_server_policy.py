@@ -7,11 +7,9 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._batch import Batch
+from stoker_client.cli._options import chosen_servers, label_option, one_of, read_text
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, output_option
-from stoker_client.cli._servers import chosen_servers, label_option
-from stoker_client.cli._session import Session
-from stoker_client.cli._values import one_of, read_text
+from stoker_client.cli._session import Batch, Session
 from stoker_client.errors import BadInput
 
 _WORDS = ("STACK", "PROJECT")

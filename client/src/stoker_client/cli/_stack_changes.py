@@ -3,20 +3,74 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any, cast
 
 import click
 
-from stoker_client.cli._options import together, wait_option
-from stoker_client.cli._output import Output, block, echo, emit_data, emit_list, list_options, output_option, printable
-from stoker_client.cli._server_preview import list_previews, show_previews
+from stoker_client.cli._options import merge, pair, together, wait_option
+from stoker_client.cli._output import (
+    Output,
+    block,
+    echo,
+    emit_data,
+    emit_list,
+    emit_one,
+    list_options,
+    output_option,
+    printable,
+)
+from stoker_client.cli._preview import list_previews, show_previews
 from stoker_client.cli._session import Session
-from stoker_client.cli._stack_input import StackInput, stack_options
-from stoker_client.cli._stack_wait import emit_result, wait_for
+from stoker_client.cli._wait import wait_for_stack
 from stoker_client.client import Client
-from stoker_client.references import is_id
-from stoker_client.shapes import Change, PlannedRun, ServerPreview
+from stoker_client.collection import is_id
+from stoker_client.shapes import Change, PlannedRun, ServerPreview, Stack
+
+stack_options = together([
+    click.option("-t", "--template", metavar="FILE", help="The template: a path or a URL."),
+    click.option(
+        "-e", "--environment", "environments", multiple=True, metavar="FILE",
+        help="An environment; later ones take precedence.",
+    ),
+    click.option(
+        "-P", "--parameter", "parameters", type=pair, multiple=True, metavar="NAME=VALUE", help="One parameter."
+    ),
+    click.option(
+        "--parameter-file", "parameter_files", type=pair, multiple=True, metavar="NAME=FILE",
+        help="One parameter, with the content of a file as its value.",
+    ),
+    click.option("--timeout", type=click.IntRange(min=1), metavar="MINUTES", help="The time limit of the operation."),
+    click.option("--tags", metavar="A,B", help="Tags, separated by commas."),
+])  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class StackInput:
+    """The user's description of a stack."""
+
+    template: str | None
+    environments: Sequence[str]
+    parameters: Sequence[tuple[str, str]]
+    parameter_files: Sequence[tuple[str, str]]
+    timeout: int | None
+    tags: str | None
+
+    def body(self, *, required: str) -> dict[str, Any]:
+        """Return the request, with all files read. Raises UsageError with ``required`` if the template is missing."""
+        if required and self.template is None:
+            raise click.UsageError(required)
+        from stoker_client.templates.bundle import collect  # imported here because help texts do not need PyYAML
+
+        body = collect(self.template, self.environments).body()
+        body["parameters"] = merge(self.parameters, self.parameter_files, "--parameter-file")
+        if self.timeout:
+            body["timeout_mins"] = self.timeout
+        if self.tags is not None:
+            body["tags"] = self.tags
+        return body
+
 
 _dry_run_options = together([
     click.option("--dry-run", is_flag=True, help="Only show the changes, and in which order actions would run."),
@@ -64,7 +118,7 @@ def create(
         return
     operation = session.client.stacks.create(body)
     if wait:
-        wait_for(session.client, operation, "CREATE_COMPLETE")
+        wait_for_stack(session.client, operation, "CREATE_COMPLETE")
     emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)
 
 
@@ -122,7 +176,7 @@ def update(
         return
     operation = session.client.stacks.update(ref, body, existing=existing)
     if wait:
-        wait_for(session.client, operation, "UPDATE_COMPLETE")
+        wait_for_stack(session.client, operation, "UPDATE_COMPLETE")
     emit_result(output, session.client.stacks.show(ref), outputs=wait)
 
 
@@ -147,6 +201,8 @@ def preview(session: Session, /, *, name: str, output: Output, **options: Any) -
     emit_list(output, resources, ("stack_name", "resource_name", "resource_type", "properties"))
 
 
+#: The fields of a stack after a change.
+_SUMMARY = ("id", "stack_name", "stack_status", "stack_status_reason", "creation_time", "updated_time")
 #: Lines of the difference of one property.
 _MOST_LINES = 100
 _LINE_COLORS = {"+": "green", "-": "red", "@": "cyan"}
@@ -235,3 +291,13 @@ def _describe(run: PlannedRun) -> str:
     action = "the undo" if run["mode"] else run["action"]
     server = run["server_name"] or run["server_id"] or "a new server"
     return f"{action} of {run['resource_name']} on {server}"
+
+
+def emit_result(output: Output, stack: Stack, *, outputs: bool) -> None:
+    """Print a stack after a change. A table shows the ``outputs`` if they are requested and not empty."""
+    if output.is_data:
+        emit_data(output.form, stack)
+    elif outputs and stack.get("outputs"):
+        emit_list(output, stack["outputs"], ("output_key", "output_value"))
+    else:
+        emit_one(output, stack, _SUMMARY)

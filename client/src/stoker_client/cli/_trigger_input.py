@@ -7,11 +7,9 @@ from typing import Any
 import click
 
 from stoker_client import triggers
-from stoker_client.cli._options import canary_option, together
-from stoker_client.cli._servers import selector_option, service_names
-from stoker_client.cli._values import merge, one_of, pair
+from stoker_client.cli._options import canary_option, merge, one_of, pair, selector_option, service_names, together
 from stoker_client.client import Client
-from stoker_client.references import is_id, is_prefix
+from stoker_client.collection import is_id, is_prefix
 from stoker_client.servers import join_selectors
 
 trigger_options = together([

@@ -12,13 +12,13 @@ from rich.text import Text
 
 from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, last_line, one_line
 from stoker_client.cli._output import color, echo, printable
-from stoker_client.cli._targets import counts, order, run_of, seconds_of, state_of, summary_of, title
+from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from stoker_client.shapes import Target, Trigger, TriggerLog
-    from stoker_client.trigger_watch import Watch
+    from stoker_client.triggers import Watch
 
 BAR = 20
 COUNTED = 5.0  # seconds between two lines with counts

@@ -1,25 +1,29 @@
-"""Waits for deployments: until their runs begin, with a time limit, and until they end."""
+"""Waits until runs begin, and until deployments, stacks and triggers end, with their progress."""
 
 from __future__ import annotations
 
-import math
-import time
-from collections.abc import Iterator, Sequence
+import re
+import sys
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from stoker_client.cli._output import echo
+from stoker_client.cli._output import echo, open_console, printable
+from stoker_client.cli._runs import counts, run_of, title
 from stoker_client.client import Client
 from stoker_client.deployments import RUNNING, name_of, server_name_of
-from stoker_client.errors import ClientError, TimedOut
-from stoker_client.failure_text import failure_text
-from stoker_client.polling import attempts
-from stoker_client.shapes import Deployment, LogPage, Server
+from stoker_client.errors import ClientError, NotFound, Refused
+from stoker_client.results import failure_text
+from stoker_client.shapes import Deployment, Event, Target
+from stoker_client.stacks import Operation, Snapshot, is_of_stack, watch
+from stoker_client.triggers import Watch
 
-#: Seconds that the service may delay an answer about a run that has not begun.
-_LOOK = 5
+if TYPE_CHECKING:
+    from stoker_client.cli._trigger_views import View
+
+
 #: The status reason of a deployment that waits for its agent only.
-_FOR_AGENT = "Waiting for the agent"
+FOR_AGENT = "Waiting for the agent"
 
 
 @contextmanager
@@ -32,39 +36,19 @@ def explaining_interrupt(what: str, *, doing: str = "waiting") -> Iterator[None]
         raise
 
 
-@contextmanager
-def naming_remains(noun: str, id_: str, config_id: str, *, show: str, where: str = "") -> Iterator[None]:
-    """
-    After an error, print that a run continues (``where``), which command shows it, and which ones end and remove it.
-
-    A run that has not begun in time is an exception: the caller removes it.
-    """
-    try:
-        yield
-    except TimedOut:
-        raise
-    except BaseException:
-        echo(
-            f"stoker: {noun} {id_} continues{where}: `stoker {noun} {show} --follow {id_}` shows it, `stoker {noun}"
-            f" cancel {id_}` ends it, `stoker {noun} delete {id_}` and `stoker config delete {config_id}` remove it",
-            err=True,
-        )
-        raise
-
-
 def report_waiting(deployment: Deployment) -> None:
     """Print the reason why a new deployment waits, unless it only waits for its agent."""
-    reason = deployment["status_reason"] or _FOR_AGENT
-    if deployment["status"] == RUNNING and reason.startswith("Waiting") and reason != _FOR_AGENT:
+    reason = deployment["status_reason"] or FOR_AGENT
+    if deployment["status"] == RUNNING and reason.startswith("Waiting") and reason != FOR_AGENT:
         echo(f"stoker: {reason}", err=True)
 
 
-def wait_for(client: Client, id_: str) -> Deployment:
+def wait_for_deployment(client: Client, id_: str) -> Deployment:
     """Wait until a deployment ends. Raises ClientError if it failed."""
     wait_for_end(client, id_, f"continues (`stoker deployment cancel {id_}` ends it)")
     deployment = client.deployments.show(id_, patient=True)
     if deployment["status"] == "FAILED":
-        raise ClientError(failure_line(deployment))
+        raise ClientError(deployment_failure(deployment))
     return deployment
 
 
@@ -74,70 +58,141 @@ def wait_for_end(client: Client, id_: str, reminder: str) -> None:
         client.deployments.wait(id_)
 
 
-def failure_line(deployment: Deployment) -> str:
+def deployment_failure(deployment: Deployment) -> str:
     """Return a line such as ``shop/setup on web1: exit 127: script: 7: nosuchcommand: not found``."""
     reason = failure_text(deployment["status_reason"], deployment.get("output_values"))
     return f"{name_of(deployment)} on {server_name_of(deployment)}: {reason}"
 
 
-@dataclass(frozen=True)
-class Limit:
-    """The time within which a run must begin, in seconds; 0 means no limit."""
-
-    seconds: int
-    _start: float = field(default_factory=time.monotonic)
-
-    @property
-    def end(self) -> float:
-        """The time (time.monotonic) at which the limit passes."""
-        return self._start + self.seconds if self.seconds else math.inf
-
-    @property
-    def left(self) -> float:
-        """The remaining seconds, at least 0."""
-        return max(self.end - time.monotonic(), 0)
-
-    def __str__(self) -> str:
-        return f"for {self.seconds} s at most (--wait-timeout)" if self.seconds else "as long as it takes"
-
-
-def report_absence(servers: Sequence[Server], limit: Limit) -> None:
-    """Print which servers are not online, and that the run waits for them."""
-    for server in servers:
-        if server["status"] != "ONLINE":
-            seen = f" (last seen {server['last_seen']})" if server.get("last_seen") else ""
-            status = server["status"]
-            echo(f"stoker: {server['name']} is {status}{seen}: waiting for its agent, {limit}", err=True)
-
-
-def wait_for_start(client: Client, server: Server, deployment: Deployment, limit: Limit) -> None:
+def wait_for_stack(client: Client, operation: Operation, status: str) -> None:
     """
-    Return when the deployment has begun or ended. Print what it waits for.
+    Watch ``operation`` until the stack has ``status``.
 
-    Raises TimedOut if the limit passes first.
+    Raises ClientError if the stack gets another status, or if another client's operation supersedes this one.
     """
-    if deployment["status"] != RUNNING:
+    name = operation.ref.partition("/")[0]
+    with explaining_interrupt(f"{name} continues (`stoker stack show {name}`)", doing="watching"):
+        final = _display(client, operation)
+    if final.superseded_by is None and final.status == status:
         return
-    reason, reported = deployment["status_reason"] or _FOR_AGENT, ""
-    for _ in attempts(limit.end, share=1):
-        if reason not in (_FOR_AGENT, reported):
-            echo(f"stoker: {reason}; waiting {limit}", err=True)
-            reported = reason
-        page = client.deployments.log_page(deployment["id"], 0, wait=max(int(min(_LOOK, limit.left)), 1))
-        if _shows_run(page) or _has_begun(client, deployment["id"]):
-            return
-        reason = page.get("status_reason") or _FOR_AGENT
-        if reason == _FOR_AGENT and server["status"] == "ONLINE":
-            reason = f"{server['name']} has not started the run: it is busy, or its agent has stopped"
-    why = server["status"] if reason == _FOR_AGENT else reason
-    raise TimedOut(f"nothing ran on {server['name']} within {limit.seconds} s ({why}); the run is cancelled")
+    lines = failure_lines(final)
+    for line in lines:
+        echo(line, err=True)
+    if final.superseded_by is not None:
+        other = "another" if status.startswith(final.superseded_by) else "a later"
+        raise ClientError(f"{name}: superseded by {other} {final.superseded_by.lower()} (`stoker stack events {name}`)")
+    rest = logs_hint(final) if lines else failure_text(final.reason)
+    raise ClientError(f"{name} is {final.status}{f': {rest}' if rest else ''}")
 
 
-def _shows_run(page: LogPage) -> bool:
-    return bool(page["logs"]) or page["status"] != RUNNING or bool(page.get("progress"))
+def wait_deleted(client: Client, operation: Operation) -> None:
+    """Watch the deletion of a stack until the stack no longer exists, possibly from the beginning."""
+    try:
+        wait_for_stack(client, operation, "DELETE_COMPLETE")
+    except NotFound:
+        return
 
 
-def _has_begun(client: Client, id_: str) -> bool:
-    """Whether an agent has received the run, according to the service."""
-    runs = client.deployments.runs(id_)
-    return bool(runs) and bool(runs[0].get("delivered_time") or runs[0].get("end_time"))
+def _display(client: Client, operation: Operation) -> Snapshot:
+    # imported here because rich is slow, and only watching needs it
+    from stoker_client.cli._live import LastOutput, Lines, LiveStack, Progress
+
+    is_terminal = sys.stderr.isatty()
+    progress: Progress = (
+        LiveStack(open_console(stderr=True), LastOutput(client.deployments)) if is_terminal else Lines()
+    )
+    with progress:
+        for snapshot in watch(client.stacks, operation, with_resources=is_terminal):
+            progress.update(snapshot)
+    return snapshot
+
+
+#: The path to the failed resource in a reason, such as ``resources.inner.resources.db``.
+_PATH = re.compile(r"\w+: resources\.(\S+): ")
+#: Heat's words for a run that has failed.
+_RUN = "Deployment to server failed"
+
+
+def failure_lines(snapshot: Snapshot) -> list[str]:
+    """Return lines such as ``inner/db: exit 3 on web1: no space left``, from the events of the operation."""
+    lines = (f"{_path(event)}: {failure_text(event.get('resource_status_reason'))}" for event in _failed(snapshot))
+    return list(dict.fromkeys(lines))
+
+
+def logs_hint(snapshot: Snapshot) -> str:
+    """Return a hint at the output of a failed run that still is the newest run of its deployment, or ""."""
+    if snapshot.status.startswith("ROLLBACK_"):
+        return ""
+    runs = [event for event in _failed(snapshot) if _RUN in (event.get("resource_status_reason") or "")]
+    return f"see `stoker deployment logs {snapshot.name}/{_path(runs[0])}`" if runs else ""
+
+
+def _failed(snapshot: Snapshot) -> list[Event]:
+    return [
+        event
+        for event in snapshot.events
+        if event["resource_status"].endswith("_FAILED") and not is_of_stack(event, snapshot.ref)
+    ]
+
+
+def _path(event: Event) -> str:
+    match = _PATH.match(event.get("resource_status_reason") or "")
+    return match[1].replace(".resources.", "/") if match else event["resource_name"]
+
+
+def describe_continuation(id_: str, again: str = "") -> str:
+    """Return a message for a trigger that continues. ``again`` is the command that shows it later."""
+    again = again or f"stoker trigger show --follow {id_}"
+    return f"the trigger continues: `{again}` shows it, `stoker trigger cancel {id_}` ends it"
+
+
+def follow_trigger(client: Client, id_: str) -> Watch:
+    """Show the trigger until it ends."""
+    watch = Watch(client.triggers, id_)
+    reported: set[int] = set()
+    with _view() as view:
+        for target, log in watch.changes():
+            if log is not None:
+                view.add_output(log)
+                continue
+            view.update(watch, target)
+            if target is not None and target["status"] == "FAILED" and target["position"] not in reported:
+                reported.add(target["position"])
+                view.print_line(describe_failure(client, watch, target))
+    return watch
+
+
+def trigger_failure(watch: Watch) -> str:
+    """Return a line about the result of a trigger, or "" if it is complete."""
+    trigger = watch.trigger
+    if trigger["status"] == "COMPLETE":
+        return ""
+    return printable(f"{title(trigger)} is {trigger['status']}: {trigger.get('status_reason') or counts(trigger)}")
+
+
+def _view() -> View:
+    # imported here because rich is slow, and only watching needs it
+    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
+
+    if not sys.stderr.isatty():
+        return TriggerLines()
+    return TriggerTable(open_console(stderr=True))
+
+
+def describe_failure(client: Client, watch: Watch, target: Target) -> str:
+    """Return a line about the failure of one target."""
+    return f"{watch.labels.of(target)}: {failure_text(target.get('status_reason'), _outputs(client, target))}"
+
+
+def _outputs(client: Client, target: Target) -> Mapping[str, Any]:
+    """Return the output values of the run, or those of its deployment."""
+    run = run_of(target)
+    code = {"deploy_status_code": run.get("status_code")}
+    values = run.get("output_values") or {}
+    if values.get("deploy_stderr") is not None or not target.get("deployment_id"):
+        return {**code, **values}
+    try:
+        deployment = client.deployments.show(str(target["deployment_id"]), patient=True)
+    except Refused:
+        return code  # already deleted; the status reason suffices
+    return {**code, **(deployment.get("output_values") or {})}

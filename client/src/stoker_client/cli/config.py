@@ -9,19 +9,19 @@ import click
 
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._nouns import Noun
+from stoker_client.cli._options import read_text
 from stoker_client.cli._output import Output, emit_list, emit_one, emit_value, list_options, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import read_text
 from stoker_client.errors import BadInput
 
 _FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options")
 _TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
 _SECTIONS = {"inputs": list, "outputs": list, "options": dict}
 _NOUN = Noun("config", lambda client: client.configs)
-command = Group(commands=[_NOUN.delete("Delete software configs that no deployment uses.")])
+config = Group(commands=[_NOUN.delete("Delete software configs that no deployment uses.")])
 
 
-@command.command("create")
+@config.command("create")
 @click.argument("name")
 @click.option(
     "-f", "--file", "file", required=True, metavar="FILE", help="The file with the config; - is standard input."
@@ -79,7 +79,7 @@ def _input(text: str) -> dict[str, str]:
     return {"name": name, "type": kind}
 
 
-@command.command("list")
+@config.command("list")
 @click.option("--all", "derived", is_flag=True, help="Include the copies that deployments run.")
 @list_options()
 @click.pass_obj
@@ -88,7 +88,7 @@ def list_(session: Session, output: Output, derived: bool) -> None:
     emit_list(output, session.client.configs.all(derived=derived), ("id", "name", "group", "creation_time"))
 
 
-@command.command("show")
+@config.command("show")
 @click.argument("config")
 @click.option("--config-only", is_flag=True, help="Print only its content.")
 @output_option

@@ -8,11 +8,10 @@ from typing import Any, cast
 import click
 
 from stoker_client.checks import state_of
-from stoker_client.cli._batch import Batch, delete_each, yes_option
-from stoker_client.cli._changes import describe_changes
-from stoker_client.cli._deployment_logs import logs
 from stoker_client.cli._lazy import Group
-from stoker_client.cli._nouns import Noun
+from stoker_client.cli._logs import logs
+from stoker_client.cli._nouns import Noun, delete_each, yes_option
+from stoker_client.cli._options import given_options, pair, server_id
 from stoker_client.cli._output import (
     Output,
     Row,
@@ -24,10 +23,9 @@ from stoker_client.cli._output import (
     output_option,
     raw_option,
 )
-from stoker_client.cli._servers import server_id
-from stoker_client.cli._session import Session
-from stoker_client.cli._values import given_options, pair
-from stoker_client.cli._wait import report_waiting, wait_for, wait_for_end
+from stoker_client.cli._runs import describe_changes
+from stoker_client.cli._session import Batch, Session
+from stoker_client.cli._wait import report_waiting, wait_for_deployment, wait_for_end
 from stoker_client.deployments import name_of, requester_of, server_name_of
 from stoker_client.errors import ClientError, NotFound, Refused
 from stoker_client.shapes import Deployment
@@ -38,7 +36,7 @@ def _wait_for_cancellation(session: Session, id_: str) -> None:
     wait_for_end(session.client, id_, reminder)
 
 
-command = Group(
+deployment = Group(
     commands=[
         logs,
         Noun("deployment", lambda client: client.deployments).cancel(
@@ -50,7 +48,7 @@ command = Group(
 )
 
 
-@command.command("create")
+@deployment.command("create")
 @click.option("--config", "config", required=True, metavar="CONFIG", help="The config: id, or a name that is unique.")
 @click.option("--server", "server", required=True, metavar="SERVER", help="The server: name or id.")
 @click.option("-i", "--input", "inputs", type=pair, multiple=True, metavar="NAME=VALUE", help="The value of one input.")
@@ -85,12 +83,12 @@ def create(
     deployment = client.deployments.create(body | given_options(more))
     if wait:
         report_waiting(deployment)
-        deployment = wait_for(session.client, deployment["id"])
+        deployment = wait_for_deployment(session.client, deployment["id"])
     fields = ("id", "server_id", "config_id", "action", "status", "status_reason", "creation_time", "output_values")
     emit_one(output, deployment, fields)
 
 
-@command.command("delete")
+@deployment.command("delete")
 @click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
 @click.option("--force", is_flag=True, help="Delete without an undo, for example because the server is lost.")
 @yes_option
@@ -125,7 +123,7 @@ _HISTORY_COLUMNS = (
 )  # fmt: skip
 
 
-@command.command("history")
+@deployment.command("history")
 @click.argument("deployment")
 @click.argument("number", type=click.IntRange(min=1), required=False)
 @list_options()
@@ -156,7 +154,7 @@ WIDE = ("config_name", "requested_by", "server_id", "config_id", "changed_items"
 STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 
 
-@command.command("list")
+@deployment.command("list")
 @click.option("--server", metavar="SERVER", help="Only this server: name or id.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
 @list_options()
@@ -179,7 +177,7 @@ def _cells(deployment: Row) -> Row:
     }
 
 
-@command.command("output")
+@deployment.command("output")
 @click.argument("deployment")
 @click.argument("name", required=False)
 @click.option("--all", "all_", is_flag=True, help="Include the script's output and exit code.")
@@ -209,7 +207,7 @@ def output(session: Session, deployment: str, name: str | None, all_: bool, raw:
 _LATER = "runs again when its stack has repeated what it requires"
 
 
-@command.command("retry")
+@deployment.command("retry")
 @click.argument("deployments", nargs=-1, required=True, metavar="DEPLOYMENT...")
 @click.option("--wait", is_flag=True, help="Wait until the runs end; fail if one fails.")
 @click.pass_obj
@@ -243,7 +241,7 @@ def retry(session: Session, deployments: Sequence[str], wait: bool) -> None:
     with Batch() as batch:
         started = batch.each(batch.each(deployments, find), retry)
         if wait:
-            batch.each(started, lambda id_: wait_for(client, id_))
+            batch.each(started, lambda id_: wait_for_deployment(client, id_))
 
 
 _FIELDS = (
@@ -253,7 +251,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@command.command("show")
+@deployment.command("show")
 @click.argument("deployment")
 @output_option
 @click.pass_obj

@@ -1,25 +1,124 @@
-"""Drift: differences between servers and what deployments left there."""
+"""Commands that check whether servers still are as deployments left them, and repair them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import click
 
-from stoker_client.checks import DRIFTED, STATES
-from stoker_client.cli._batch import Batch
-from stoker_client.cli._drift_views import COLUMNS, WIDE, cells, differences
+from stoker_client.checks import DRIFTED, STATES, UNKNOWN, UNSUPPORTED, awaits_answer, state_of
 from stoker_client.cli._lazy import Group
+from stoker_client.cli._options import choose_servers, selector_option
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
-from stoker_client.cli._session import Session
-from stoker_client.cli._wait import report_waiting, wait_for
+from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session
+from stoker_client.cli._wait import report_waiting, wait_for_deployment
 from stoker_client.client import Client
+from stoker_client.errors import ClientError
+from stoker_client.servers import join_selectors
 from stoker_client.shapes import Check
+from stoker_client.terminal import show_line
 
-command = Group()
+_COLUMNS = ("deployment", "server", "state", "since", "summary")
+_WIDE = ("deployment_id", "server_id", "checked_at", "check_interval", "enforce", "reason")
 
 
-@command.command("list")
+def _cells(check: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cells of a check in a list."""
+    state = state_of(check)  # type: ignore[arg-type]  # rows of lists are plain mappings
+    is_drifted = state == check["state"] == DRIFTED
+    words = [check["summary"]] if is_drifted and check["summary"] else []
+    return {
+        "deployment": _reference(check),
+        "server": check["server_name"] or check["server_id"],
+        "state": state,
+        "summary": ". ".join([*words, *([check["reason"]] if check["reason"] else [])]),
+    }
+
+
+def _reference(check: Mapping[str, Any]) -> str:
+    """Return how commands refer to the deployment: ``STACK/RESOURCE``; else the name of its config, or its id."""
+    if check["resource_name"]:
+        return f"{check['stack_name']}/{check['resource_name']}"
+    return str(check["name"] or check["deployment_id"])
+
+
+def _differences(check: Check) -> Iterator[str]:
+    """Yield the lines that show the differences of one check."""
+    yield f"{_reference(check)} on {check['server_name'] or check['server_id']}:"
+    for change in check.get("changes") or ():
+        outcome = change.get("outcome") and show_line(change["outcome"])
+        yield f"  {show_line(change.get('item') or '?')}" + (
+            f" ({outcome})" if outcome not in (None, "changed") else ""
+        )
+        yield from (f"    {line}" for line in (change.get("diff") or "").splitlines())
+
+
+@click.command()
+@click.argument("stack", required=False)
+@click.option(
+    "--server", "servers", multiple=True, metavar="SERVER", help="This server: name, id or pattern; can be repeated."
+)
+@selector_option("All servers that SELECTOR selects.")
+@click.option("--timeout", type=click.IntRange(min=1), default=120, show_default=True, metavar="SECONDS",
+              help="How long to wait for the agents.")  # fmt: skip
+@click.option("--strict", is_flag=True, help="End with 1 also if a config cannot be checked.")
+@list_options()
+@click.pass_obj
+def check(
+    session: Session,
+    stack: str | None,
+    servers: Sequence[str],
+    selectors: Sequence[str],
+    timeout: int,
+    strict: bool,
+    output: Output,
+) -> int:
+    """Check whether servers still are as deployments left them, and show the differences.
+
+    Checks the deployments of a stack with its nested stacks, or all deployments on servers. Ends with 3 if something
+    has drifted, else with 1 if the state of a deployment is unknown. Configs without a check, such as scripts without
+    the option check, are no error unless --strict is set. Nothing changes on the servers.
+    """
+    if bool(stack) + bool(servers) + bool(selectors) != 1:
+        raise click.UsageError("say what to check: a STACK, --server or --label")
+    client = session.client
+    requested = client.checks.request(
+        stack=_stack_id(client, stack),
+        servers=[server["id"] for server in client.servers.find(servers)],
+        selector=join_selectors(selectors),
+    )
+    if not requested:
+        if selectors:
+            choose_servers(client, (), selectors)  # an error if no server matches
+        raise ClientError("there is no deployment to check")
+    checks = [_complete(client, check) for check in client.checks.wait(requested, timeout)]
+    emit_list(output, checks, _COLUMNS, wide=_WIDE, cells=_cells)
+    if output.form in ("table", "wide"):
+        for check in checks:
+            if state_of(check) == DRIFTED:
+                echo("\n" + "\n".join(_differences(check)))
+    return _exit_code(checks, strict=strict)
+
+
+def _complete(client: Client, check: Check) -> Check:
+    """Return the check, with its differences if it has drifted."""
+    return client.checks.show(check["deployment_id"]) if state_of(check) == DRIFTED else check
+
+
+def _exit_code(checks: Sequence[Check], *, strict: bool) -> int:
+    states = {state_of(check) for check in checks}
+    if DRIFTED in states:
+        return DRIFT
+    if any(awaits_answer(check) for check in checks):
+        return TIMED_OUT
+    return FAILED if UNKNOWN in states or (strict and UNSUPPORTED in states) else 0
+
+
+drift = Group()
+
+
+@drift.command("list")
 @click.option("--all", "every", is_flag=True, help="Checks of every state.")
 @click.option("--state", type=click.Choice(STATES, case_sensitive=False), help="Checks of this state instead.")
 @click.option("--stack", metavar="STACK", help="Only this stack with its nested stacks: name or id.")
@@ -31,10 +130,10 @@ def list_(
 ) -> None:
     """List deployments whose servers have drifted; --all: the last check of every deployment."""
     checks = _find(session.client, state or (None if every else DRIFTED), stack, server, output.first)
-    emit_list(output, checks, COLUMNS, wide=WIDE, cells=cells)
+    emit_list(output, checks, _COLUMNS, wide=_WIDE, cells=_cells)
 
 
-@command.command("repair")
+@drift.command("repair")
 @click.argument("deployments", nargs=-1, metavar="[DEPLOYMENT]...")
 @click.option("--all", "every", is_flag=True, help="All deployments that have drifted.")
 @click.option("--stack", metavar="STACK", help="Those of this stack with its nested stacks: name or id.")
@@ -71,7 +170,11 @@ def repair(
                 echo("nothing has drifted")
         started = batch.each(ids, repair)
         if wait:
-            batch.each(started, lambda id_: wait_for(client, id_))
+            batch.each(started, lambda id_: wait_for_deployment(client, id_))
+
+
+def _stack_id(client: Client, stack: str | None) -> str | None:
+    return None if stack is None else client.stacks.show(stack, outputs=False)["id"]
 
 
 def _find(
@@ -79,7 +182,7 @@ def _find(
 ) -> list[Check]:
     return client.checks.all(
         state=state,
-        stack=None if stack is None else client.stacks.show(stack, outputs=False)["id"],
+        stack=_stack_id(client, stack),
         server=None if server is None else client.servers.show(server)["id"],
         limit=limit,
     )
@@ -91,7 +194,7 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@command.command("show")
+@drift.command("show")
 @click.argument("deployment")
 @output_option
 @click.pass_obj
@@ -101,4 +204,4 @@ def show(session: Session, deployment: str, output: Output) -> None:
     check = client.checks.show(client.deployments.find_id(deployment))
     emit_one(output, check, _FIELDS)
     if output.form in ("table", "wide") and check.get("changes"):
-        echo("\n" + "\n".join(differences(check)))
+        echo("\n" + "\n".join(_differences(check)))

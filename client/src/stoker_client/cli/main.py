@@ -1,24 +1,67 @@
-"""The program ``stoker``: global options, and the conversion of errors to messages and exit codes."""
+"""The program ``stoker``: its commands, global options, and the conversion of errors to messages and exit codes."""
+
+from __future__ import annotations
 
 import io
 import sys
+import time
 import traceback
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import get_completion_class
 
-from stoker_client.cli._exit_codes import INTERRUPTED, MEANINGS, exit_code
-from stoker_client.cli._lazy import RootGroup
-from stoker_client.cli._output import echo, wants_color
-from stoker_client.cli._session import Session
-from stoker_client.cli.version import own_version
-from stoker_client.errors import ClientError
+from stoker_client.cli._lazy import Group
+from stoker_client.cli._output import Output, echo, emit_one, output_option, wants_color
+from stoker_client.cli._session import FAILED, INTERRUPTED, MEANINGS, Session, exit_code
+from stoker_client.errors import BadInput, ClientError, NotFound, Refused
+
+if TYPE_CHECKING:
+    from stoker_client.client import Client
+
+Answer = TypeVar("Answer")
+_EXAMPLES = Path(__file__).parents[1] / "examples"
+#: The commands of other modules: the module of this package, and the line in ``stoker --help``.
+COMMANDS = {
+    "audit": ("identity", "The audit log: who requested what, and what was decided"),
+    "catalog": ("catalog", "The catalog: typed, versioned configs, such as nginx/1"),
+    "check": ("drift", "Check whether servers still are as deployments left them, and show the differences"),
+    "config": ("config", "Software configs: scripts and their inputs and outputs, immutable"),
+    "credential": ("identity", "Application credentials: logins of programs, limited to the roles that you choose"),
+    "deployment": ("deployment", "Software deployments: a config joined with a server"),
+    "drift": ("drift", "Drift: differences between servers and what deployments left there"),
+    "enrollment": ("enrollment", "Enrollments: tokens with which machines become servers"),
+    "hook": ("catalog", "Stored hooks, which agents fetch for the configs that name them"),
+    "project": ("identity", "Projects: each has its own stacks, configs and servers"),
+    "relay": ("enrollment", "Relays: programs at remote sites that serve the site's agents over a few connections"),
+    "resource-type": ("template", "Resource types: what there is, and their properties"),
+    "run": ("run", "Run a command or a script on one server or on several, now"),
+    "schedule": ("schedule", "Schedules: run triggers once or repeatedly at set times"),
+    "server": ("server", "Servers: those that agents run on"),
+    "snapshot": ("stack", "Snapshots of stacks: take, list, restore and delete them"),
+    "stack": ("stack", "Stacks: create, change, look at and delete them"),
+    "template": ("template", "Templates: validate them, and list the functions that they may call"),
+    "trigger": ("trigger", "Triggers: run an action of a component, or any config, now, on one server or on many"),
+    "user": ("identity", "Users, and the roles they have in projects"),
+}
+
+
+def _own_version() -> str:
+    """Return the installed version."""
+    from importlib.metadata import PackageNotFoundError, version  # imported here because the import is slow
+
+    try:
+        return version("stoker-client")
+    except PackageNotFoundError:
+        return "(not installed)"  # a source tree without an installation
 
 
 def _show_version(ctx: click.Context, _param: click.Parameter, is_set: bool) -> None:
     if is_set:
-        click.echo(f"stoker {own_version()}")
+        click.echo(f"stoker {_own_version()}")
         ctx.exit()
 
 
@@ -27,9 +70,8 @@ _SERVER = "stoker-server"
 
 
 @click.group(
-    cls=RootGroup,
-    package=__package__,
-    folder=Path(__file__).parent,
+    cls=Group,
+    modules={name: (f"{__package__}.{module}", line) for name, (module, line) in COMMANDS.items()},
     entry_group="stoker.commands",
     others={
         "agent": "stoker-agent",
@@ -59,6 +101,100 @@ def stoker(session: Session, os_cloud: str | None, debug: bool) -> None:
         click.get_current_context().color = False
     session.cloud = os_cloud
     session.debug = debug
+
+
+@stoker.command
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the script that completes commands and options in your shell.
+
+    \b
+      bash:  eval "$(stoker completion bash)"                     in ~/.bashrc
+      zsh:   eval "$(stoker completion zsh)"                      in ~/.zshrc
+      fish:  stoker completion fish > ~/.config/fish/completions/stoker.fish
+    """
+    kind = get_completion_class(shell)
+    assert kind is not None
+    click.echo(kind(stoker, {}, "stoker", "_STOKER_COMPLETE").source())
+
+
+@stoker.command
+@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path("examples"))
+def examples(directory: Path) -> None:
+    """Write the example templates to DIRECTORY (default: examples).
+
+    An existing file with other content is not overwritten.
+    """
+    for source in sorted(path for path in _EXAMPLES.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        _write(directory / source.relative_to(_EXAMPLES), source.read_bytes())
+    templates = ", ".join(sorted(path.name for path in _EXAMPLES.glob("*.yaml")))
+    click.echo(f"{directory} has {templates}")
+
+
+def _write(target: Path, content: bytes) -> None:
+    """Raises BadInput if the file exists with other content, or cannot be written."""
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.write_bytes(content)
+        elif target.read_bytes() != content:
+            raise BadInput(f"{target} exists with other content: remove it, or name another directory")
+    except OSError as problem:
+        raise BadInput(f"cannot write {target}: {problem.strerror}") from problem
+
+
+@stoker.command
+@output_option
+@click.pass_obj
+def status(session: Session, output: Output) -> int:
+    """Show whether the service works, and its servers and stacks by state.
+
+    Exits with 6 if the service cannot be reached, and with 1 if it is unhealthy or degraded.
+    """
+    client = session.client
+    start = time.monotonic()
+    health = _read_health(client)
+    seconds = time.monotonic() - start
+    triggers = _unless_heat(lambda: client.triggers.all(status="IN_PROGRESS"))
+    emit_one(output, {
+        "url": client.root_url,
+        **health,
+        "response_ms": round(seconds * 1000),
+        "servers": _count(server["status"] for server in _unless_heat(client.servers.all) or ()),
+        "stacks": _count(stack["stack_status"] for stack in client.stacks.all()),
+        "triggers_in_progress": None if triggers is None else len(triggers),
+    })  # fmt: skip
+    return 0 if health["health"] == "ok" else FAILED
+
+
+def _read_health(client: Client) -> dict[str, Any]:
+    """Return the version, and the health: ``ok``, ``degraded`` with ``warnings``, or the problem."""
+    try:
+        answer = _unless_heat(client.health)
+    except Refused as problem:
+        return {"version": None, "health": str(problem)}
+    if answer is None:
+        return {"version": None, "health": "ok"}  # no health report, but an answer
+    warnings = {"warnings": answer["warnings"]} if answer.get("warnings") else {}
+    return {"version": answer.get("version"), "health": answer.get("status"), **warnings}
+
+
+def _unless_heat(read: Callable[[], Answer]) -> Answer | None:
+    """Return what ``read`` returns, or None at Heat, which does not have Stoker's own paths."""
+    try:
+        return read()
+    except NotFound:
+        return None
+
+
+def _count(states: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(states).items()))
+
+
+@stoker.command
+def version() -> None:
+    """Show the version of this program (that of the server: `stoker status`)."""
+    click.echo(f"stoker {_own_version()} (Python {sys.version.partition(' ')[0]})")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,37 +1,20 @@
-"""Run a command or a script on one server or on several, now.
-
-The command prints the output while the script writes it and exits with the script's exit code. With several servers,
-each line begins with the server's name, and the exit code is the highest. One argument after -- is a line for the
-shell; several are a program and its arguments. A pattern stands for all servers whose names match.
-
-\b
-  stoker run web1 -- uname -a
-  stoker run web1 web2 -- 'df -h | sort'
-  stoker run 'web*' -- uptime
-  stoker run --label role=web -i tier=web -f setup.sh
-"""
+"""The command ``stoker run``: a temporary config and its deployment, or a trigger for several servers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import shlex
+from collections.abc import Sequence
 
 import click
 
-from stoker_client import adhoc
-from stoker_client.cli._changes import summarize
-from stoker_client.cli._log_output import LogPrinter
-from stoker_client.cli._options import canary_option
-from stoker_client.cli._output import echo, raw_option
-from stoker_client.cli._servers import choose_servers, selector_option
+from stoker_client.cli._options import canary_option, choose_servers, given_options, pair, read_text, selector_option
+from stoker_client.cli._output import raw_option
+from stoker_client.cli._run_one import Limit, report_absence, run_one
+from stoker_client.cli._run_several import run_several
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import pair, read_text
-from stoker_client.cli._wait import Limit, failure_line, naming_remains, report_absence, wait_for_start
-from stoker_client.client import Client
-from stoker_client.errors import TimedOut
-from stoker_client.shapes import Deployment, LogChunk, Server
 
-STREAMS = ("stdout", "stderr")
 _COMMAND = "stoker.run.command"
+_SHEBANG = "#!/bin/sh\n"
 
 
 class RunCommand(click.Command):
@@ -70,9 +53,9 @@ class RunCommand(click.Command):
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
 @click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
 @raw_option
-@click.pass_context
-def command(
-    ctx: click.Context,
+@click.pass_obj
+def run(
+    session: Session,
     /,
     *,
     servers: Sequence[str],
@@ -86,24 +69,29 @@ def command(
     name: str,
     keep: bool,
     raw: bool,
-) -> None:  # fmt: skip
-    refs, words = _split(servers, ctx.meta.get(_COMMAND), selectors, file)
+) -> int:
+    """Run a command or a script on one server or on several, now.
+
+    The command prints the output while the script writes it and exits with the script's exit code. With several
+    servers, each line begins with the server's name, and the exit code is the highest. One argument after -- is a line
+    for the shell; several are a program and its arguments. A pattern stands for all servers whose names match.
+
+    \b
+      stoker run web1 -- uname -a
+      stoker run web1 web2 -- 'df -h | sort'
+      stoker run 'web*' -- uptime
+      stoker run --label role=web -i tier=web -f setup.sh
+    """
+    refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selectors, file)
     script = _script(words, file)
-    session = ctx.find_object(Session)
-    assert session is not None
-    client = session.client
-    targets = choose_servers(client, refs, selectors)
+    targets = choose_servers(session.client, refs, selectors)
     limit = Limit(wait_timeout)
     report_absence(targets, limit)
+    body = given_options({"name": name, "input_values": dict(inputs), "timeout": timeout})
     if len(targets) > 1:
-        from stoker_client.cli._run_several import run_several
-
-        options = {"timeout": timeout, "max_concurrent": max_concurrent, "canary": canary}
-        body = {"input_values": dict(inputs), "name": name, **options}
-        ctx.exit(run_several(session, targets, script, body, limit, keep=keep, raw=raw))
-    ctx.exit(_run_one(client, targets[0], adhoc.start(
-        client, targets[0]["id"], script, name=name, inputs=dict(inputs), timeout=timeout
-    ), limit, keep=keep, raw=raw))  # fmt: skip
+        body |= given_options({"max_concurrent": max_concurrent, "canary": canary})
+        return run_several(session, targets, script, body, limit, keep=keep, raw=raw)
+    return run_one(session.client, targets[0], script, body, limit, keep=keep, raw=raw)
 
 
 def _split(
@@ -120,51 +108,15 @@ def _split(
 def _script(command_line: Sequence[str], file: str | None) -> str:
     if bool(command_line) == bool(file):
         raise click.UsageError("give either a command after -- or a script with --file")
-    return adhoc.with_shebang(read_text(file, "--file")) if file else adhoc.script_of(command_line)
+    return with_shebang(read_text(file, "--file")) if file else script_of(command_line)
 
 
-def _run_one(client: Client, server: Server, run: adhoc.AdHoc, limit: Limit, *, keep: bool, raw: bool) -> int:
-    try:
-        with naming_remains("deployment", run.id, run.config_id, show="logs", where=f" on {server['name']}"):
-            wait_for_start(client, server, run.deployment, limit)
-            deployment = _stream(client, run.id, raw=raw)
-    except TimedOut:
-        client.deployments.cancel(run.id, force=True)
-        run.delete()
-        raise
-    _print_result(server, deployment)
-    if keep:
-        echo(f"stoker: kept: deployment {run.id}, config {run.config_id}", err=True)
-    else:
-        run.delete()
-    return adhoc.exit_code(deployment)
+def script_of(command: Sequence[str]) -> str:
+    """Return the script for a command line: one word is a line of shell, several are a program and its arguments."""
+    line = command[0] if len(command) == 1 else shlex.join(command)
+    return f"{_SHEBANG}{line}\n"
 
 
-def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
-    """Print the output until the deployment ends."""
-    seen: set[str] = set()
-
-    def chunks() -> Iterator[LogChunk]:
-        for page in client.deployments.follow(id_):
-            for chunk in page["logs"]:
-                seen.add(chunk["stream"])
-                yield chunk
-
-    LogPrinter("table", raw=raw).all(chunks())
-    deployment = client.deployments.show(id_, patient=True)
-    for stream in STREAMS:
-        # An agent that sends no logs (Heat's own) delivers all output with its result.
-        text = (deployment.get("output_values") or {}).get(f"deploy_{stream}")
-        if stream not in seen and text:
-            echo(text, nl=False, err=stream == "stderr", raw=raw)
-    return deployment
-
-
-def _print_result(server: Server, deployment: Deployment) -> None:
-    """Print what the run changed, and the reason of a failure that its exit code and output do not explain."""
-    if changes := summarize(deployment.get("changed"), deployment.get("changed_items") or 0):
-        echo(f"stoker: {server['name']}: {changes}", err=True)
-    if deployment["status"] != "COMPLETE" and not (deployment["status_reason"] or "").startswith(
-        "deploy_status_code : "
-    ):
-        echo(f"stoker: {failure_line(deployment)}", err=True)
+def with_shebang(script: str) -> str:
+    """Return ``script``, with an interpreter line for ``sh`` if it has none."""
+    return script if script.startswith("#!") else _SHEBANG + script

@@ -8,11 +8,10 @@ import click
 
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import together
+from stoker_client.cli._options import given_options, one_of, together
 from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
-from stoker_client.cli._values import given_options, one_of
 
 _FIELDS = (
     "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy", "enabled",
@@ -20,7 +19,7 @@ _FIELDS = (
     "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by", "creation_time",
 )  # fmt: skip
 _NOUN = Noun("schedule", lambda client: client.schedules)
-command = Group(
+schedule = Group(
     commands=[
         _NOUN.list(
             "List the schedules of the project.",
@@ -65,7 +64,7 @@ _schedule_options = together([
 _PLAN = ("name", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy")
 
 
-@command.command("create")
+@schedule.command("create")
 @trigger_options
 @_schedule_options
 @click.option("--disabled", is_flag=True, help="Create the schedule disabled, until `stoker schedule set --enable`.")
@@ -90,7 +89,7 @@ def create(session: Session, /, *, disabled: bool, output: Output, **options: An
     emit_one(output, schedule, _FIELDS)
 
 
-@command.command("set")
+@schedule.command("set")
 @click.argument("schedule")
 @_schedule_options
 @click.option("--enable/--disable", "enabled", default=None, help="Enable or disable the schedule.")

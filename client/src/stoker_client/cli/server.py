@@ -1,4 +1,4 @@
-"""Servers: those that agents run on."""
+"""Commands for servers: those that agents run on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Any, Literal
 
 import click
 
-from stoker_client.cli._batch import Batch, delete_each, yes_option
 from stoker_client.cli._lazy import Group
+from stoker_client.cli._nouns import delete_each, yes_option
+from stoker_client.cli._options import canary_option, chosen_servers, label_option, selector_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -19,15 +20,14 @@ from stoker_client.cli._output import (
     list_options,
     output_option,
 )
-from stoker_client.cli._server_enrollment import enroll, user_data
 from stoker_client.cli._server_policy import policy
-from stoker_client.cli._server_upgrade import upgrade
-from stoker_client.cli._servers import chosen_servers, label_option, selector_option
-from stoker_client.cli._session import Session
+from stoker_client.cli._session import Batch, Session
+from stoker_client.cli.enrollment import enroll, user_data
 from stoker_client.servers import join_selectors
+from stoker_client.shapes import AgentUpgrade
 
 _STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
-command = Group(commands=[enroll, policy, upgrade, user_data])
+server = Group(commands=[enroll, policy, user_data])
 
 
 def _version(server: Mapping[str, Any]) -> str:
@@ -65,7 +65,7 @@ def _choose_pending(
     return pending
 
 
-@command.command("approve")
+@server.command("approve")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @_all_option
 @click.pass_obj
@@ -85,7 +85,7 @@ def approve(session: Session, servers: Sequence[str], every: bool) -> None:
             echo(f"server {name} approved")
 
 
-@command.command("delete")
+@server.command("delete")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @label_option
 @yes_option
@@ -102,7 +102,7 @@ def delete(session: Session, servers: Sequence[str], selectors: Sequence[str], y
     echo("stoker: agents that still run there are refused from now on; stop them on the machines", err=True)
 
 
-@command.command("label")
+@server.command("label")
 @click.argument("words", nargs=-1, metavar="[SERVER]... [NAME=VALUE | NAME-]...")
 @label_option
 @list_options()
@@ -158,7 +158,7 @@ _COLUMNS = ("id", "name", "status", "agent_version", "last_seen", "labels")
 _WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "problem", "hooks", "policy_source", "created_at")
 
 
-@command.command("list")
+@server.command("list")
 @selector_option("Only servers that SELECTOR selects.")
 @click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only those in this state.")
 @list_options()
@@ -184,7 +184,7 @@ def _cells(server: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-@command.command("reject")
+@server.command("reject")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @_all_option
 @yes_option
@@ -201,10 +201,80 @@ def reject(session: Session, servers: Sequence[str], every: bool, yes: bool) -> 
         delete_each(chosen, "server", session.client.servers.reject, yes=yes)
 
 
-@command.command("show")
+@server.command("show")
 @click.argument("server")
 @output_option
 @click.pass_obj
 def show(session: Session, server: str, output: Output) -> None:
     """Show a server."""
     emit_one(output, session.client.servers.show(server))
+
+
+_UPGRADE_COLUMNS = ("server_name", "status", "agent_version", "version", "reason")
+_UPGRADE_WIDE = ("server_id", "from_version", "is_canary", "rollout_id", "requested_by", "requested_at")
+
+
+@server.command("upgrade")
+@click.argument("servers", nargs=-1, metavar="[SERVER]...")
+@label_option
+@canary_option("Upgrade this number, or percentage, of the servers first.")
+@click.option("--pause-on-failure", is_flag=True, help="Do not upgrade further servers after a failure.")
+@click.option("--status", "shows", is_flag=True, help="Show the last upgrade of each server.")
+@click.option("--cancel", "cancels", is_flag=True, help="Cancel upgrades that have not begun.")
+@list_options()
+@click.pass_obj
+def upgrade(
+    session: Session,
+    /,
+    *,
+    servers: Sequence[str],
+    selectors: Sequence[str],
+    canary: int | str | None,
+    pause_on_failure: bool,
+    shows: bool,
+    cancels: bool,
+    output: Output,
+) -> None:
+    """Upgrade the agents of servers to the service's version.
+
+    An agent verifies the new program, lets its runs end, restarts, and returns to the old program if the new one does
+    not reach the service within two minutes. Canaries go first; the others follow when all canaries have ended.
+
+    \b
+      stoker server upgrade web1 web2
+      stoker server upgrade --label role=web --canary 10% --pause-on-failure
+      stoker server upgrade --status
+      stoker server upgrade --cancel web2
+    """
+    if (shows or cancels) and (canary or pause_on_failure or (shows and cancels)):
+        raise click.UsageError("--status and --cancel take servers or --label only")
+    api = session.client.servers
+    if shows:
+        emit_list(output, _list(session, servers, selectors), _UPGRADE_COLUMNS, wide=_UPGRADE_WIDE, order="server_name")
+        return
+    chosen = chosen_servers(session, servers, selectors)
+    if cancels:
+        with Batch() as batch:
+            batch.each(chosen, lambda ref: _cancel(session, ref))
+        return
+    upgrades = api.upgrade(_ids(session, chosen), canary=canary or 0, pause_on_failure=pause_on_failure)
+    emit_list(output, upgrades, _UPGRADE_COLUMNS, wide=_UPGRADE_WIDE, order="server_name")
+
+
+def _cancel(session: Session, ref: str) -> None:
+    session.client.servers.cancel_upgrade(ref)
+    echo(f"upgrade of server {ref} cancelled")
+
+
+def _list(session: Session, servers: Sequence[str], selectors: Sequence[str]) -> list[AgentUpgrade]:
+    """Return the upgrades of the servers, by default of all servers."""
+    upgrades = session.client.servers.upgrades()
+    if not servers and not selectors:
+        return upgrades
+    chosen = set(_ids(session, chosen_servers(session, servers, selectors)))
+    return [upgrade for upgrade in upgrades if upgrade["server_id"] in chosen]
+
+
+def _ids(session: Session, refs: Sequence[str]) -> list[str]:
+    """Return the ids of servers, which may be named by the beginnings of their ids. Raises NotFound."""
+    return [server["id"] for server in session.client.servers.find(refs)]

@@ -1,4 +1,4 @@
-"""Stacks: create, change, look at and delete them."""
+"""Commands for stacks and their snapshots."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from stoker_client import graph_renderer
-from stoker_client.cli._batch import Batch, confirm_deletion, yes_option
 from stoker_client.cli._lazy import Group
+from stoker_client.cli._nouns import confirm_deletion, yes_option
 from stoker_client.cli._options import wait_option
 from stoker_client.cli._output import (
     Output,
@@ -24,16 +24,15 @@ from stoker_client.cli._output import (
     output_option,
     printable,
 )
-from stoker_client.cli._session import Session
-from stoker_client.cli._stack_changes import create, preview, update
-from stoker_client.cli._stack_wait import emit_result, failure_lines, wait_deleted, wait_for
+from stoker_client.cli._session import Batch, Session
+from stoker_client.cli._stack_changes import create, emit_result, preview, update
+from stoker_client.cli._wait import failure_lines, wait_deleted, wait_for_stack
 from stoker_client.errors import ClientError
 from stoker_client.shapes import Stack
-from stoker_client.stacks import Operation
+from stoker_client.stacks import Operation, follow_events, read_events
 from stoker_client.terminal import escape_controls
-from stoker_client.watch import follow_events, read_events
 
-command = Group(commands=[create, preview, update])
+stack = Group(commands=[create, preview, update])
 
 
 _status_option = click.option(
@@ -74,7 +73,7 @@ def _operate(
 def _add_action(action: str, word: str, help: str) -> None:
     """Add the command for an action on complete stacks, which ends as ``word``."""
 
-    @command.command(action, help=help)
+    @stack.command(action, help=help)
     @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
     @wait_option
     @click.pass_obj
@@ -82,7 +81,7 @@ def _add_action(action: str, word: str, help: str) -> None:
         client = session.client
 
         def end(operation: Operation) -> str:
-            wait_for(client, operation, f"{word}_COMPLETE")
+            wait_for_stack(client, operation, f"{word}_COMPLETE")
             return f"is {word}_COMPLETE"
 
         _operate(stacks, lambda stack: client.stacks.act(stack, action), f": {action} begun", end if wait else None)
@@ -93,7 +92,7 @@ _add_action("suspend", "SUSPEND", "Suspend stacks: run their deployments for thi
 _add_action("resume", "RESUME", "Resume suspended stacks.")
 
 
-@command.command("abandon")
+@stack.command("abandon")
 @click.argument("stack")
 @click.option(
     "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="A file for the data."
@@ -113,7 +112,7 @@ def abandon(session: Session, stack: str, output_file: Path | None) -> None:
         output_file.write_text(text + "\n")
 
 
-@command.command("adopt")
+@stack.command("adopt")
 @click.argument("name")
 @click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path), metavar="FILE")
 @wait_option
@@ -123,11 +122,11 @@ def adopt(session: Session, name: str, data: Path, wait: bool, output: Output) -
     """Create a stack from the data of an abandoned stack."""
     operation = session.client.stacks.create({"stack_name": name, "adopt_stack_data": data.read_text()})
     if wait:
-        wait_for(session.client, operation, "ADOPT_COMPLETE")
+        wait_for_stack(session.client, operation, "ADOPT_COMPLETE")
     emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)
 
 
-@command.command("cancel")
+@stack.command("cancel")
 @click.argument("stack")
 @click.option("--no-rollback", is_flag=True, help="Keep the changes made so far.")
 @click.option("--wait", is_flag=True, help="Show the progress until the stack has stopped; fail if its rollback fails.")
@@ -145,16 +144,16 @@ def cancel(session: Session, stack: str, no_rollback: bool, wait: bool) -> None:
         echo(f"stack {stack}: cancelling")
         return
     status = "ROLLBACK_COMPLETE" if is_rolled_back else f"{action}_FAILED"
-    wait_for(session.client, operation, status)
+    wait_for_stack(session.client, operation, status)
     echo(f"stack {stack} is {status}")
 
 
-@command.command("delete")
+@stack.command("delete")
 @click.argument("stacks", nargs=-1, required=True, metavar="STACK...")
 @yes_option
 @click.option("--wait", is_flag=True, help="Show the progress until the stacks are deleted; fail if a deletion fails.")
 @click.pass_obj
-def delete(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
+def delete_stack(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> None:
     """Delete stacks and all of their resources."""
     confirm_deletion(f"stack {', '.join(stacks)}", yes=yes)
     client = session.client
@@ -172,7 +171,7 @@ def delete(session: Session, stacks: Sequence[str], yes: bool, wait: bool) -> No
 _EVENTS = ("event_time", "resource_name", "resource_status", "resource_status_reason")
 
 
-@command.command("events")
+@stack.command("events")
 @click.argument("stack")
 @click.option("-f", "--follow", is_flag=True, help="Continue until the stack is deleted or Ctrl-C.")
 @list_options()
@@ -190,7 +189,7 @@ def events(session: Session, stack: str, follow: bool, output: Output) -> None:
             emit_data(output.form, event, stream=True)
 
 
-@command.command("export")
+@stack.command("export")
 @click.argument("stack")
 @click.pass_obj
 def export(session: Session, stack: str) -> None:
@@ -198,7 +197,7 @@ def export(session: Session, stack: str) -> None:
     emit_data("json", session.client.stacks.export(stack))
 
 
-@command.command("graph")
+@stack.command("graph")
 @click.argument("stack")
 @click.option(
     "--format", "form", type=click.Choice((*graph_renderer.FORMATS, "dot")), default="svg", show_default=True,
@@ -221,18 +220,18 @@ def graph(session: Session, stack: str, form: str, output_file: Path | None) -> 
         sys.stdout.buffer.write(drawing)
 
 
-@command.command("list")
+@stack.command("list")
 @_status_option
 @list_options()
 @click.pass_obj
-def list_(session: Session, status: str | None, output: Output) -> None:
+def list_stacks(session: Session, status: str | None, output: Output) -> None:
     """List the stacks of the project."""
     stacks = [stack for stack in session.client.stacks.all() if _is_status(stack["stack_status"], status)]
     columns = ("id", "stack_name", "stack_status", "creation_time")
     emit_list(output, stacks, columns, wide=("updated_time", "stack_owner", "tags", "parent"))
 
 
-@command.command("outputs")
+@stack.command("outputs")
 @click.argument("stack")
 @click.argument("key", required=False)
 @list_options()
@@ -250,7 +249,7 @@ def outputs(session: Session, stack: str, key: str | None, output: Output) -> No
     emit_value(output, value.get("output_value"))
 
 
-@command.command("resources")
+@stack.command("resources")
 @click.argument("stack")
 @_status_option
 @list_options()
@@ -266,17 +265,17 @@ def resources(session: Session, stack: str, status: str | None, output: Output) 
     emit_list(output, resources, columns, wide=("updated_time", "resource_status_reason", "required_by"))
 
 
-_FIELDS = (
+_STACK_FIELDS = (
     "id", "stack_name", "description", "stack_status", "stack_status_reason", "failures", "creation_time",
     "updated_time", "deletion_time", "parameters", "outputs", "tags", "timeout_mins", "disable_rollback",
 )  # fmt: skip
 
 
-@command.command("show")
+@stack.command("show")
 @click.argument("stack")
 @output_option
 @click.pass_obj
-def show(session: Session, stack: str, output: Output) -> None:
+def show_stack(session: Session, stack: str, output: Output) -> None:
     """Show a stack."""
     details = session.client.stacks.show(stack)
     if output.is_data:
@@ -285,7 +284,7 @@ def show(session: Session, stack: str, output: Output) -> None:
     outputs = {output["output_key"]: output.get("output_value") for output in details.get("outputs") or []}
     failures = _failures(session, details)
     shown = {**details, "outputs": outputs, **({"failures": failures} if failures else {})}
-    emit_one(output, shown, _FIELDS, text={"failures": "\n".join(failures)})
+    emit_one(output, shown, _STACK_FIELDS, text={"failures": "\n".join(failures)})
 
 
 def _failures(session: Session, stack: Stack) -> list[str]:
@@ -298,10 +297,59 @@ def _failures(session: Session, stack: Stack) -> list[str]:
     return failure_lines(read_events(ref, events))
 
 
-@command.command("template")
+@stack.command("template")
 @click.argument("stack")
 @output_option
 @click.pass_obj
 def template(session: Session, stack: str, output: Output) -> None:
     """Show the template of a stack."""
     emit_data(output.data_form, session.client.stacks.template(stack))
+
+
+snapshot = Group()
+
+
+@snapshot.command("create")
+@click.argument("stack")
+@click.argument("name", required=False)
+@output_option
+@click.pass_obj
+def create_snapshot(session: Session, stack: str, name: str | None, output: Output) -> None:
+    """Take a snapshot of a stack."""
+    emit_one(output, session.client.stacks.take_snapshot(stack, name), ("id", "name", "status", "creation_time"))
+
+
+@snapshot.command("delete")
+@click.argument("stack")
+@click.argument("snapshot")
+@yes_option
+@click.pass_obj
+def delete_snapshot(session: Session, stack: str, snapshot: str, yes: bool) -> None:
+    """Delete a snapshot."""
+    confirm_deletion(f"snapshot {snapshot} of {stack}", yes=yes)
+    session.client.stacks.snapshots(stack).delete(snapshot)
+    echo(f"snapshot {snapshot} deleted")
+
+
+@snapshot.command("list")
+@click.argument("stack")
+@list_options()
+@click.pass_obj
+def list_snapshots(session: Session, stack: str, output: Output) -> None:
+    """List the snapshots of a stack."""
+    emit_list(output, session.client.stacks.snapshots(stack).all(), ("id", "name", "status", "creation_time"))
+
+
+@snapshot.command("restore")
+@click.argument("stack")
+@click.argument("snapshot")
+@wait_option
+@click.pass_obj
+def restore_snapshot(session: Session, stack: str, snapshot: str, wait: bool) -> None:
+    """Restore a stack from a snapshot."""
+    stacks = session.client.stacks
+    ref = stacks.canonical(stack)
+    operation = stacks.restore(ref, stacks.snapshots(ref).find_id(snapshot))
+    if wait:
+        wait_for_stack(session.client, operation, "RESTORE_COMPLETE")
+    echo(f"stack {stack} {'is restored' if wait else 'is being restored'} to snapshot {snapshot}")

@@ -1,4 +1,4 @@
-"""Templates: validate them, and list the functions that they may call."""
+"""Commands for templates and the resource types in them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import click
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
-from stoker_client.cli._stack_input import StackInput, stack_options
+from stoker_client.cli._stack_changes import StackInput, stack_options
 
-command = Group(entry_group="stoker.commands.template")
+template = Group(entry_group="stoker.commands.template")
 
 
-@command.command("functions")
+@template.command("functions")
 @click.argument("version", required=False)
 @list_options()
 @click.pass_obj
@@ -27,7 +27,7 @@ def functions(session: Session, version: str | None, output: Output) -> None:
     emit_list(output, session.client.templates.functions(full), ("functions", "description"))
 
 
-@command.command("validate")
+@template.command("validate")
 @stack_options
 @list_options()
 @click.pass_obj
@@ -39,3 +39,32 @@ def validate(session: Session, /, *, output: Output, **options: Any) -> None:
         emit_list(output, parameters, ("name", "Type", "Default", "Description"))
     else:
         emit_data(output.form, result)
+
+
+resource_type = Group()
+
+
+@resource_type.command("list")
+@list_options()
+@click.pass_obj
+def list_resource_types(session: Session, output: Output) -> None:
+    """List the resource types."""
+    emit_list(output, session.client.templates.types(), ("resource_type", "description"))
+
+
+@resource_type.command("show")
+@click.argument("name")
+@click.option("--template", is_flag=True, help="Print a template with one resource of the type.")
+@list_options()
+@click.pass_obj
+def show_resource_type(session: Session, name: str, template: bool, output: Output) -> None:
+    """Show a resource type: its properties and attributes, or with --template a template to start from."""
+    if template:
+        emit_data(output.data_form, session.client.templates.type_template(name))
+        return
+    details = session.client.templates.type(name)
+    if output.is_data:
+        emit_data(output.form, details)
+        return
+    properties = [{"name": name, **schema} for name, schema in details["properties"].items()]
+    emit_list(output, properties, ("name", "type", "required", "update_allowed", "default", "description"))

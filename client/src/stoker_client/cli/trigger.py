@@ -12,13 +12,15 @@ Any other first word is read as the arguments of `trigger create`.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from stoker_client.cli._lazy import Group
-from stoker_client.cli._log_output import LogPrinter, stream_option
+from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
+from stoker_client.cli._options import given_options, service_name
 from stoker_client.cli._output import (
     Output,
     data_option,
@@ -30,24 +32,30 @@ from stoker_client.cli._output import (
     output_option,
     raw_option,
 )
-from stoker_client.cli._servers import service_name
-from stoker_client.cli._session import Session
-from stoker_client.cli._targets import OUTPUT_COLUMNS, list_outputs, run_of, seconds_of, state_of, summary_of, title
-from stoker_client.cli._trigger_follow import (
-    FIELDS,
-    emit_trigger,
-    follow,
-    follow_option,
-    follow_trigger,
-)
+from stoker_client.cli._runs import OUTPUT_COLUMNS, list_outputs, run_of, seconds_of, state_of, summary_of, title
+from stoker_client.cli._session import FAILED, Session
 from stoker_client.cli._trigger_input import TriggerInput, trigger_options
-from stoker_client.cli._values import given_options
-from stoker_client.cli._wait import explaining_interrupt
+from stoker_client.cli._wait import (
+    describe_continuation,
+    explaining_interrupt,
+    follow_trigger,
+    trigger_failure,
+)
+from stoker_client.client import Client
+from stoker_client.collection import is_prefix
 from stoker_client.errors import ClientError
-from stoker_client.references import is_prefix
-from stoker_client.shapes import Target
-from stoker_client.trigger_watch import TargetLabels, follow_written, read_written
-from stoker_client.triggers import STATUSES
+from stoker_client.shapes import Target, Trigger
+from stoker_client.triggers import STATUSES, TargetLabels, read_logs
+
+_FIELDS = (
+    "id", "name", "action", "source", "status", "status_reason", "total", "queued", "running", "complete", "failed",
+    "cancelled", "changed", "unchanged", "input_values", "max_concurrent", "max_fail_percentage", "canary",
+    "requested_by", "schedule_id", "creation_time", "end_time",
+)  # fmt: skip
+
+_follow_option = click.option(
+    "-f", "--follow", is_flag=True, help="Show all servers until the trigger ends; exit with the highest exit code."
+)
 
 
 def _wait_for_cancellation(session: Session, id_: str) -> None:
@@ -56,11 +64,11 @@ def _wait_for_cancellation(session: Session, id_: str) -> None:
         f" it, `stoker trigger cancel --force {id_}` waits for none",
         doing="watching",
     ):
-        follow(session.client, id_)
+        follow_trigger(session.client, id_)
 
 
 _NOUN = Noun("trigger", lambda client: client.triggers)
-command = Group(
+trigger = Group(
     default="create",
     commands=[
         _NOUN.delete("Delete ended triggers, with their deployments and logs."),
@@ -73,16 +81,16 @@ command = Group(
 )
 
 
-@command.command("create")
+@trigger.command("create")
 @trigger_options
 @click.option("--name", metavar="NAME", help="A name (default: the names of the deployment and the action).")
 @click.option("--require-window", is_flag=True, help="Start on each server when its maintenance window opens.")
 @click.option("--dry-run", is_flag=True, help="Wait, and show what the runs would change; nothing changes.")
-@follow_option
+@_follow_option
 @output_option
-@click.pass_context
+@click.pass_obj
 def create(
-    ctx: click.Context,
+    session: Session,
     /,
     *,
     name: str | None,
@@ -91,7 +99,7 @@ def create(
     follow: bool,
     output: Output,
     **options: Any,
-) -> None:
+) -> int:
     """Run an action of a stack's resource, a config, or the config of a deployment; the word `create` is optional.
 
     STACK RESOURCE names a deployment, a deployment group, a component or a config of a stack. ACTION selects one of a
@@ -100,8 +108,6 @@ def create(
 
     --follow shows a line for each server until the trigger ends; the exit code is the highest one of the runs.
     """
-    session = ctx.find_object(Session)
-    assert session is not None
     body = TriggerInput(**options).body(lambda: session.client)
     trigger = session.client.triggers.create(
         body
@@ -111,7 +117,7 @@ def create(
     )
     if dry_run:
         # imported here because only a dry run needs it
-        from stoker_client.cli._server_preview import PATIENCE, show_preview, take_preview
+        from stoker_client.cli._preview import PATIENCE, show_preview, take_preview
 
         until = time.monotonic() + PATIENCE
         if output.is_data:
@@ -119,11 +125,8 @@ def create(
             emit_data(output.form, ended)
         else:
             ended = show_preview(session.client, trigger["id"], title(trigger), until)
-        ctx.exit(0 if ended["status"] == "COMPLETE" else 1)
-    if follow:
-        follow_trigger(ctx, session.client, trigger["id"], output)
-    else:
-        emit_trigger(output, trigger)
+        return 0 if ended["status"] == "COMPLETE" else FAILED
+    return _emit_or_follow(session.client, trigger, output, follow=follow)
 
 
 LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
@@ -132,7 +135,7 @@ LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed"
 WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
 
 
-@command.command("list")
+@trigger.command("list")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
 @click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
 @list_options()
@@ -146,7 +149,7 @@ def list_(session: Session, status: str | None, stack: str | None, output: Outpu
     )
 
 
-@command.command("logs")
+@trigger.command("logs")
 @click.argument("trigger")
 @click.option("-f", "--follow", is_flag=True, help="Continue until the end.")
 @click.option("--server", metavar="SERVER", help="Only this server: name or id.")
@@ -165,7 +168,7 @@ def logs(
     if server is not None and not targets:
         raise ClientError(f"trigger {trigger} does not run on a server {server!r} (`stoker trigger show` says where)")
     server_ids, labels = {target["server_id"] for target in targets}, TargetLabels(targets)
-    chunks = follow_written(client, id_) if follow else read_written(client, targets)
+    chunks = client.triggers.follow_logs(id_) if follow else read_logs(client.deployments, targets)
     chunks = (
         chunk for chunk in chunks
         if stream in (None, chunk["stream"]) and (server is None or chunk["server_id"] in server_ids)
@@ -180,7 +183,7 @@ def _is(target: Target, server: str | None) -> bool:
     return server in (None, target["server_id"], target.get("server_name"))
 
 
-@command.command("outputs")
+@trigger.command("outputs")
 @click.argument("trigger")
 @click.argument("name", required=False)
 @list_options()
@@ -199,21 +202,16 @@ def outputs(session: Session, trigger: str, name: str | None, output: Output) ->
     emit_list(output, rows, OUTPUT_COLUMNS, wide=("server_id", "deployment_id"))
 
 
-@command.command("retry")
+@trigger.command("retry")
 @click.argument("trigger")
 @click.option("--all", "all_", is_flag=True, help="Run on all servers, including those where the run is complete.")
-@follow_option
+@_follow_option
 @output_option
-@click.pass_context
-def retry(ctx: click.Context, trigger: str, all_: bool, follow: bool, output: Output) -> None:
+@click.pass_obj
+def retry(session: Session, trigger: str, all_: bool, follow: bool, output: Output) -> int:
     """Run a trigger again on the servers where it failed or was cancelled, as a new trigger with the same inputs."""
-    session = ctx.find_object(Session)
-    assert session is not None
     details = session.client.triggers.retry(trigger, only_failed=not all_)
-    if follow:
-        follow_trigger(ctx, session.client, details["id"], output)
-    else:
-        emit_trigger(output, details)
+    return _emit_or_follow(session.client, details, output, follow=follow)
 
 
 SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
@@ -222,31 +220,33 @@ SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "dep
 TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
 
 
-@command.command("show")
+@trigger.command("show")
 @click.argument("trigger")
 @click.option(
     "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
 )
-@follow_option
+@_follow_option
 @output_option
-@click.pass_context
-def show(ctx: click.Context, trigger: str, status: str | None, follow: bool, output: Output) -> None:
+@click.pass_obj
+def show(session: Session, trigger: str, status: str | None, follow: bool, output: Output) -> int:
     """Show a trigger, its servers, and the outputs of its runs."""
-    session = ctx.find_object(Session)
-    assert session is not None
     id_ = session.client.triggers.find_id(trigger)
     if follow:
-        follow_trigger(ctx, session.client, id_, output)
+        return _follow(session.client, id_, output)
     details = session.client.triggers.show(id_)
     targets = [target for target in details.get("targets") or [] if status in (None, target["status"])]
     if output.form not in ("table", "wide"):
-        emit_one(output, {**details, "targets": targets}, FIELDS)
-        return
-    emit_trigger(output, details)
-    if output.columns:
-        return
+        emit_one(output, {**details, "targets": targets}, _FIELDS)
+        return 0
+    _emit(output, details)
+    if not output.columns:
+        _emit_targets(targets, TargetLabels(details.get("targets") or ()), output)
+    return 0
+
+
+def _emit_targets(targets: Sequence[Target], labels: TargetLabels, output: Output) -> None:
+    """Print tables of the targets and of their outputs."""
     echo()
-    labels = TargetLabels(details.get("targets") or [])
     rows = [_row(target, labels) for target in targets]
     emit_list(output, rows, SHOW_COLUMNS, wide=("server_id", "name"), order="server")
     if outputs := list_outputs(targets):
@@ -268,3 +268,27 @@ def _row(target: Target, labels: TargetLabels) -> dict[str, object]:
         "deployment_id": target.get("deployment_id"),
         "reason": summary_of(target),
     }
+
+
+def _emit(output: Output, trigger: Trigger) -> None:
+    """Print a trigger without its targets."""
+    emit_one(output, {name: value for name, value in trigger.items() if name != "targets" or output.is_data}, _FIELDS)
+
+
+def _follow(client: Client, id_: str, output: Output) -> int:
+    """Show a trigger until it ends. Return the highest exit code of its runs."""
+    with explaining_interrupt(describe_continuation(id_), doing="watching"):
+        watch = follow_trigger(client, id_)
+    if output.is_data:
+        emit_data(output.form, {**watch.trigger, "targets": watch.targets})
+    if line := trigger_failure(watch):
+        echo(f"stoker: {line}", err=True)
+    return watch.exit_code
+
+
+def _emit_or_follow(client: Client, trigger: Trigger, output: Output, *, follow: bool) -> int:
+    """Print a trigger that has begun, or with ``follow`` show it until it ends. Return the exit code."""
+    if follow:
+        return _follow(client, trigger["id"], output)
+    _emit(output, trigger)
+    return 0

@@ -13,7 +13,7 @@ from keystoneauth1.adapter import Adapter
 from osc_lib import utils
 
 from stoker_client.client import Client
-from stoker_client.connection import SERVICE
+from stoker_client.login import SERVICE
 from stoker_client.wire import Wire
 
 DEFAULT_API_VERSION = "1"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stoker_client.cli._options import merge, pair
 from stoker_client.cli._output import Output, echo, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import merge, pair
 from stoker_client.errors import ClientError, NotFound
 
 if TYPE_CHECKING:
@@ -59,8 +59,8 @@ def command(
     interrupted command: it continues where it stopped.
     """
     # imported here because keystoneauth and rich are slow, and usage errors do not need them
-    from stoker_client.cli._stack_wait import emit_result
-    from stoker_client.connection import open_wire
+    from stoker_client.cli._stack_changes import emit_result
+    from stoker_client.login import open_wire
     from stoker_migrate.heat_import import abandonment, agent_configs
     from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import, refuse
     from stoker_migrate.heat_import.source_stack import read_stack
@@ -100,14 +100,14 @@ def _collect(template: str | None, environments: tuple[str, ...]) -> dict[str, A
 
 def _await_adoption(session: Session, ref: str) -> None:
     """Wait until the stack has adopted everything. Raises ClientError with a remedy if it could not."""
-    from stoker_client.cli._stack_wait import wait_for
+    from stoker_client.cli._wait import wait_for_stack
     from stoker_client.stacks import Operation
 
     status = session.client.stacks.show(ref, outputs=False)["stack_status"]
     if status.endswith("_COMPLETE"):  # of an earlier command
         return
     try:
-        wait_for(session.client, Operation(ref), "ADOPT_COMPLETE")
+        wait_for_stack(session.client, Operation(ref), "ADOPT_COMPLETE")
     except ClientError as error:
         if session.client.stacks.show(ref)["stack_status"] != "ADOPT_FAILED":
             raise

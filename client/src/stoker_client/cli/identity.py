@@ -1,4 +1,4 @@
-"""Users, and the roles they have in projects."""
+"""Commands for projects, users, application credentials, and the audit log of what users did."""
 
 from __future__ import annotations
 
@@ -8,18 +8,39 @@ import click
 
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import together
+from stoker_client.cli._options import read_text, together
 from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._values import read_text
 from stoker_client.errors import BadInput
 
-_COLUMNS = ("id", "name", "enabled", "default_project_id")
-_NOUN = Noun("user", lambda client: client.identity.users)
-command = Group(
+_PROJECT_COLUMNS = ("id", "name", "enabled", "description")
+_PROJECT = Noun("project", lambda client: client.identity.projects)
+project = Group(
     commands=[
-        _NOUN.list("List users.", _COLUMNS, order="name"),
-        _NOUN.delete("Delete users; their tokens and credentials become invalid at once."),
+        _PROJECT.list("List projects: all for an administrator, else your own.", _PROJECT_COLUMNS, order="name"),
+        _PROJECT.delete("Delete empty projects."),
+    ]
+)
+
+
+@project.command("create")
+@click.argument("name")
+@click.option("--description", default="", help="A description.")
+@output_option
+@click.pass_obj
+def create_project(session: Session, name: str, description: str, output: Output) -> None:
+    """Create a project."""
+    emit_one(
+        output, session.client.identity.projects.create({"name": name, "description": description}), _PROJECT_COLUMNS
+    )
+
+
+_USER_COLUMNS = ("id", "name", "enabled", "default_project_id")
+_USER = Noun("user", lambda client: client.identity.users)
+user = Group(
+    commands=[
+        _USER.list("List users.", _USER_COLUMNS, order="name"),
+        _USER.delete("Delete users; their tokens and credentials become invalid at once."),
     ]
 )
 
@@ -63,14 +84,14 @@ def _read_password(password: str | None, file: str | None) -> str:
     return password
 
 
-@command.command("create")
+@user.command("create")
 @click.argument("name")
 @click.option("--project", metavar="PROJECT", help="The user's default project.")
 @click.option("--role", default="member", show_default=True, help="The role in the project.")
 @_password_options
 @output_option
 @click.pass_obj
-def create(
+def create_user(
     session: Session,
     /,
     *,
@@ -91,10 +112,10 @@ def create(
     user = identity.users.create({"name": name, "password": secret, "default_project_id": project_id})
     if project_id:
         identity.grant(user["id"], project_id, role)
-    emit_one(output, user, _COLUMNS)
+    emit_one(output, user, _USER_COLUMNS)
 
 
-@command.command("grant")
+@user.command("grant")
 @click.argument("user")
 @_place_options
 @click.pass_obj
@@ -105,7 +126,7 @@ def grant(session: Session, /, *, user: str, project: str | None, system: bool, 
     echo(f"user {user} is {granted} {f'in project {place}' if place else 'of the site'}")
 
 
-@command.command("password")
+@user.command("password")
 @click.argument("user")
 @_password_options
 @click.pass_obj
@@ -118,7 +139,7 @@ def password(session: Session, user: str, password: str | None, password_file: s
     echo(f"the password of user {user} is changed")
 
 
-@command.command("revoke")
+@user.command("revoke")
 @click.argument("user")
 @_place_options
 @click.pass_obj
@@ -129,7 +150,7 @@ def revoke(session: Session, /, *, user: str, project: str | None, system: bool,
     echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")
 
 
-@command.command("roles")
+@user.command("roles")
 @click.argument("user")
 @list_options()
 @click.pass_obj
@@ -143,3 +164,58 @@ def _row(assignment: Row) -> Row:
     scope = assignment["scope"]
     project = scope["project"]["name"] if "project" in scope else None
     return {"project": project, "system": "all" if "system" in scope else None, "role": assignment["role"]["name"]}
+
+
+_CREDENTIAL = Noun("credential", lambda client: client.identity.credentials)
+credential = Group(
+    commands=[
+        _CREDENTIAL.list(
+            "List your application credentials.",
+            ("id", "name", "project_id", "roles", "expires_at"),
+            cells=lambda credential: {"roles": [role["name"] for role in credential["roles"]]},
+        ),
+        _CREDENTIAL.delete("Delete application credentials; their tokens become invalid at once."),
+    ]
+)
+
+
+@credential.command("create")
+@click.argument("name")
+@click.option("--role", "roles", multiple=True, help="A role of the credential (default: all of your roles).")
+@click.option("--expires", metavar="TIME", help="Time of expiry, such as 2030-01-31T12:00:00 (UTC).")
+@output_option
+@click.pass_obj
+def create_credential(session: Session, name: str, roles: tuple[str, ...], expires: str | None, output: Output) -> None:
+    """Create an application credential for your project; its secret is not shown again."""
+    body = {"name": name, "expires_at": expires, **({"roles": [{"name": role} for role in roles]} if roles else {})}
+    credential = session.client.identity.credentials.create(body)
+    emit_one(output, credential, ("id", "name", "secret", "project_id", "expires_at"))
+
+
+audit = Group()
+
+
+@audit.command("list")
+@click.option("--server", metavar="SERVER", help="Only entries of this server: name or id, also of a deleted one.")
+@click.option("--stack", metavar="STACK", help="Only entries of this stack: name or id, also of a deleted one.")
+@click.option("--user", metavar="NAME", help="Only what this user did.")
+@click.option("--refused", is_flag=True, help="Only what was refused.")
+@click.option("--site", is_flag=True, help="The entries of no project: users, projects and failed logins.")
+@list_options(limit=100)
+@click.pass_obj
+def list_audits(
+    session: Session, server: str | None, stack: str | None, user: str | None, refused: bool, site: bool, output: Output
+) -> None:
+    """List the audit log, newest first: what users did, what ran on servers, and what was refused."""
+    entries = (session.client.site_audit if site else session.client.audit).all(
+        server=server, stack=stack, actor=user, outcome="REFUSED" if refused else None, limit=output.first
+    )
+    emit_list(
+        output,
+        entries,
+        ("time", "actor", "action", "outcome", "server", "stack", "reason"),
+        wide=("config", "resource_name", "server_id", "stack_id", "deployment_id"),
+        cells=lambda entry: {
+            name: entry.get(f"{name}_name") or entry.get(f"{name}_id") for name in ("server", "stack", "config")
+        },
+    )

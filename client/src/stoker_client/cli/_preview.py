@@ -6,14 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from stoker_client.cli._changes import describe_changes, summarize_changes
 from stoker_client.cli._output import echo
-from stoker_client.cli._targets import run_of, summary_of
+from stoker_client.cli._runs import describe_changes, run_of, summarize_changes, summary_of
 from stoker_client.client import Client
-from stoker_client.polling import attempts
 from stoker_client.shapes import ServerPreview, Target, Trigger
-from stoker_client.trigger_watch import TargetLabels
-from stoker_client.triggers import RUNNING
+from stoker_client.triggers import RUNNING, TargetLabels
+from stoker_client.updates import attempts
 
 #: Seconds that a command waits for all previews.
 PATIENCE = 300.0

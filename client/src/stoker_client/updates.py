@@ -1,9 +1,14 @@
-"""Parses server-sent events (WHATWG HTML, "event stream interpretation"), and follows them across lost connections."""
+"""
+How the client learns of changes: by requests again and again, at a pace for all of them, or by server-sent events.
+
+The parser follows WHATWG HTML, "event stream interpretation".
+"""
 
 from __future__ import annotations
 
 import codecs
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,6 +18,39 @@ from stoker_client.errors import BadAnswer, Broken
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
+
+#: Seconds between the beginnings of two attempts: at first, and at most unless an attempt takes long.
+FIRST, USUAL = 0.1, 1.0
+GROWTH = 1.5
+#: Longest pause in seconds.
+LONGEST = 5.0
+#: How many times longer than an attempt the time to the next one is.
+SHARE = 5.0
+
+
+def attempts(until: float = math.inf, *, share: float | None = None) -> Iterator[None]:
+    """
+    Yield for each attempt, and pause between two attempts, up to the time ``until`` (time.monotonic).
+
+    The pauses grow. The attempts take at most a fifth of the time, so that large objects are read less often;
+    ``share`` replaces the 5: it is 1 for requests whose answers the service may delay. Stop with ``return`` or
+    ``break``::
+
+        for _ in attempts(time.monotonic() + 60):
+            if is_complete():
+                break
+    """
+    pause = FIRST
+    while True:
+        began = time.monotonic()
+        yield
+        now = time.monotonic()
+        if now >= until:
+            return
+        next_begin = began + max(pause, (now - began) * (SHARE if share is None else share))
+        time.sleep(max(min(next_begin - now, LONGEST, until - now), 0))
+        pause = min(pause * GROWTH, USUAL)
+
 
 MEDIA_TYPE = "text/event-stream"
 
@@ -103,7 +141,7 @@ def _line_end(text: str, start: int) -> tuple[int, int] | None:
 
 END = "end"  # the last event; a stream that ends without it is requested again
 AGAIN = 1.0  # seconds before a new request, unless the service sets ``retry``
-LONGEST = 10.0
+LONGEST_RETRY = 10.0
 
 
 def follow(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Event]:
@@ -127,4 +165,4 @@ def follow(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Ite
         except Broken:
             pass
         last_id, retry = parser.last_id, parser.retry
-        time.sleep(min(AGAIN if retry is None else retry, LONGEST))
+        time.sleep(min(AGAIN if retry is None else retry, LONGEST_RETRY))

@@ -1,24 +1,75 @@
-"""`openstack software deployment trigger`, `cancel`, `watch` and `history`."""
+"""The commands `openstack software deployment trigger`, `cancel`, `watch`, `history`, and `software trigger`."""
 
 from __future__ import annotations
 
+import json
 import sys
-from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
-from typing import Any
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from osc_lib.command import command
 from osc_lib.exceptions import CommandError
 
 from stoker_client import triggers
-from stoker_client.adhoc import exit_code
-from stoker_client.cli._trigger_follow import describe_continuation, failure_line, follow
-from stoker_client.cli._wait import explaining_interrupt
+from stoker_client.cli._wait import describe_continuation, explaining_interrupt, follow_trigger, trigger_failure
+from stoker_client.client import Client
 from stoker_client.errors import ClientError
-from stoker_client.log_text import Unseen, not_kept
-from stoker_client.osc._common import Row, client_of, count, display, list_rows, pair, percentage
+from stoker_client.results import Unseen, exit_code, not_kept
 from stoker_client.servers import join_selectors
 from stoker_client.terminal import clean_for
+from stoker_client.triggers import COLUMNS, STATUSES
+
+Row = tuple[Any, ...]
+
+
+class HasApp(Protocol):
+    """A command of the `openstack` client."""
+
+    app: Any
+
+
+def client_of(command: HasApp) -> Client:
+    """Return a client with the login of the `openstack` command."""
+    return command.app.client_manager.stoker
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``. An argparse type."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ArgumentTypeError(f"{text!r} is not <key=value>")
+    return name, value
+
+
+def percentage(text: str) -> int:
+    """Parse a whole number from 0 to 100. An argparse type."""
+    if not text.isdecimal() or int(text) > 100:
+        raise ArgumentTypeError(f"{text!r} is no percentage")
+    return int(text)
+
+
+def count(text: str) -> int:
+    """Parse a whole number of at least 1. An argparse type."""
+    if not text.isdecimal() or int(text) < 1:
+        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)
+
+
+def list_rows(things: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
+    """Return columns and rows for a lister command."""
+    return columns, [tuple(thing.get(column) for column in columns) for thing in things]
+
+
+def display(thing: Mapping[str, Any], parsed: Namespace) -> tuple[Row, Row]:
+    """Return names and values for a show command: structures as they are for programs, as JSON text for tables."""
+    if parsed.formatter in ("json", "yaml"):
+        return tuple(thing), tuple(thing.values())
+    return tuple(thing), tuple(
+        json.dumps(value, indent=2, ensure_ascii=False) if isinstance(value, dict | list) else value
+        for value in thing.values()
+    )
+
 
 RUNS = (
     *("number", "action", "state", "status", "status_code", "requested_by"),
@@ -88,10 +139,10 @@ class TriggerDeployment(command.ShowOne):
                 describe_continuation(trigger["id"], again=f"openstack software trigger show {trigger['id']}"),
                 doing="watching",
             ):
-                watch = follow(client, trigger["id"])
+                watch = follow_trigger(client, trigger["id"])
             trigger = {**watch.trigger, "targets": watch.targets}
             self.code = watch.exit_code
-            if line := failure_line(watch):
+            if line := trigger_failure(watch):
                 print(line, file=sys.stderr)
         return display(trigger, parsed_args)
 
@@ -190,3 +241,32 @@ def _progress(progress: dict[str, Any]) -> str:
         progress.get("message") or "",
     ]
     return "  ".join(word for word in words if word)
+
+
+class ListTrigger(command.Lister):
+    """List the triggers of the project, newest first"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("--stack", metavar="<stack>", help="Only those of this stack: name or ID")
+        parser.add_argument("--status", choices=STATUSES, help="Only those that are so")
+        parser.add_argument("--limit", metavar="<n>", type=count, help="The newest ones")
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
+        triggers = client_of(self).triggers
+        return list_rows(
+            triggers.all(stack=parsed_args.stack, status=parsed_args.status, limit=parsed_args.limit), COLUMNS
+        )
+
+
+class ShowTrigger(command.ShowOne):
+    """Show a trigger and its servers"""
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser = super().get_parser(prog_name)
+        parser.add_argument("trigger", metavar="<trigger>", help="ID of the trigger")
+        return parser
+
+    def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
+        return display(client_of(self).triggers.show(parsed_args.trigger), parsed_args)
