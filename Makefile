@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test nightly soak faults vm tempest test-fast lint types imports check bench bench-vs-heat clean
+.PHONY: demo peers test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -63,6 +63,10 @@ types: $(STAMP)
 	$(BIN)/mypy
 
 check: lint imports types
+
+# The client's types of the API's objects, from the server's types.
+shapes: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m support.client_shapes
 
 bench: $(STAMP)
 	$(BIN)/python -m bench

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from stoker_client.collection import PAGE, Collection, is_pattern, iterate_pages, part
 from stoker_client.errors import NotFound
-from stoker_client.shapes import AgentUpgrade, Enrolled, Server
+from stoker_client.shapes import AgentUpgrade, EnrollmentToken, Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 _PAGE = 1000
 #: References in one request: their names are part of its URL.
 _REFS = 50
+
+
+class Enrolled(TypedDict):
+    """The answer to an enrollment."""
+
+    server: Server
+    enrollment: EnrollmentToken
 
 
 class Servers(Collection[Server]):

@@ -1,156 +1,55 @@
-"""Types of the API's objects. They are the JSON of the wire contract: dictionaries with known keys."""
+"""
+Types of the API's objects: dictionaries with known keys. `make shapes` writes this file from the OpenAPI document.
 
-from typing import Any, NotRequired, TypedDict
+No key is certain: lists omit some, and Heat has none of Stoker's own.
+"""
 
+from __future__ import annotations
 
-class Output(TypedDict):
-    """One output of a stack."""
-
-    output_key: str
-    description: NotRequired[Any]
-    output_value: NotRequired[Any]
-    output_error: NotRequired[str]
+from typing import Any, TypedDict
 
 
-class Stack(TypedDict):
-    """A stack. Lists omit some keys."""
+class AgentUpgrade(TypedDict, total=False):
+    """`rollout_id` is common to the servers of one request."""
 
-    id: str
-    stack_name: str
-    stack_status: str
-    stack_status_reason: NotRequired[str]
-    creation_time: NotRequired[str]
-    updated_time: NotRequired[str | None]
-    parameters: NotRequired[dict[str, str]]
-    outputs: NotRequired[list[Output]]
-    tags: NotRequired[list[str] | None]
-
-
-class Progress(TypedDict, total=False):
-    """An agent's report of a run's progress."""
-
-    state: str
-    percent: float | None
-    message: str | None
-    time: str
-
-
-class LiveDeployment(TypedDict, total=False):
-    """The live state of a resource whose deployment runs; a Stoker extension of Heat's resource."""
-
-    status_reason: str | None
-    last_log: str | None
-
-
-class Resource(TypedDict):
-    """One resource of a stack."""
-
-    resource_name: str
-    resource_type: str
-    resource_status: str
-    resource_status_reason: NotRequired[str]
-    physical_resource_id: NotRequired[str]
-    creation_time: NotRequired[str]
-    updated_time: NotRequired[str | None]
-    required_by: NotRequired[list[str]]
-    deployment: NotRequired[LiveDeployment]
-
-
-class Change(TypedDict):
-    """The effect of an update on a resource."""
-
-    resource_name: str
-    resource_type: str
-    resource_status: NotRequired[str]
-    physical_resource_id: NotRequired[str | None]
-    properties: NotRequired[dict[str, Any]]
-    changed_properties: NotRequired[list[str]]
-    previous_properties: NotRequired[dict[str, Any]]
-
-
-class Event(TypedDict):
-    """An event of a stack or a resource."""
-
-    id: str
-    event_time: str
-    resource_name: str
-    resource_status: str
-    resource_status_reason: NotRequired[str]
-    physical_resource_id: NotRequired[str]
-
-
-class Config(TypedDict):
-    """A software config, which is immutable."""
-
-    id: str
-    name: str | None
-    group: str | None
-    creation_time: NotRequired[str]
-    config: NotRequired[Any]
-    inputs: NotRequired[list[dict[str, Any]]]
-    outputs: NotRequired[list[dict[str, Any]]]
-    options: NotRequired[dict[str, Any]]
-
-
-class Deployment(TypedDict):
-    """A deployment: a config joined with a server."""
-
-    id: str
     server_id: str
-    config_id: str
-    action: str | None
-    status: str | None
-    status_reason: str | None
-    changed: NotRequired[bool | None]
-    changed_items: NotRequired[int]
-    input_values: NotRequired[dict[str, Any] | None]
-    output_values: NotRequired[dict[str, Any] | None]
-    creation_time: NotRequired[str]
-    updated_time: NotRequired[str]
-    server_name: NotRequired[str | None]
-    stack_name: NotRequired[str | None]
-    resource_name: NotRequired[str | None]
-    config_name: NotRequired[str | None]
-    requested_by: NotRequired[str | None]
+    server_name: str
+    agent_version: str | None
+    status: str
+    version: str
+    from_version: str | None
+    reason: str | None
+    is_canary: bool
+    rollout_id: str
+    requested_by: str
+    requested_at: str
 
 
-class RunChange(TypedDict, total=False):
-    """A part of the server that a run changed, or failed to change."""
+class Change(TypedDict, total=False):
+    """The API's type ``ResourceChange``."""
 
-    item: str
-    outcome: str
-    diff: str
-
-
-class Run(TypedDict, total=False):
-    """One run in the history of a deployment."""
-
-    number: int
-    config_id: str
-    action: str | None
-    state: str
-    unresponsive_seconds: float | None
-    percent: float | None
-    message: str | None
-    queued_time: str | None
-    delivered_time: str | None
-    start_time: str | None
-    end_time: str | None
-    status: str | None
-    status_code: int | str | None
-    status_reason: str | None
-    requested_by: str | None
-    mode: str | None
-    input_values: dict[str, Any] | None
-    output_values: dict[str, Any] | None
-    changed: bool | None
-    changes: list[RunChange]
-    stdout_bytes: int
-    stderr_bytes: int
+    resource_name: str
+    resource_type: str
+    resource_action: str
+    resource_status: str
+    resource_status_reason: str
+    resource_identity: dict[str, Any]
+    stack_identity: dict[str, Any]
+    stack_name: str
+    physical_resource_id: str | None
+    creation_time: str | None
+    updated_time: str | None
+    description: str
+    metadata: dict[str, Any]
+    attributes: dict[str, Any]
+    required_by: list[str]
+    properties: dict[str, Any]
+    changed_properties: list[str]
+    previous_properties: dict[str, Any]
 
 
-class Check(TypedDict):
-    """The last check of a deployment."""
+class Check(TypedDict, total=False):
+    """`pending`: a requested check has no answer yet, so `state` is that of an earlier check."""
 
     deployment_id: str
     name: str | None
@@ -169,209 +68,64 @@ class Check(TypedDict):
     enforce: bool
     reason: str
     summary: str
-    changes: NotRequired[list[RunChange]]
+    changes: list[RunChange]
 
 
-class Target(TypedDict):
-    """One target of a trigger: a run on one server."""
-
-    position: int
-    server_id: str
-    server_name: NotRequired[str | None]
-    resource_name: NotRequired[str | None]
-    deployment_id: NotRequired[str | None]
-    name: NotRequired[str | None]
-    status: str
-    status_reason: NotRequired[str | None]
-    changed: NotRequired[bool | None]
-    run: NotRequired[Run | None]
-
-
-class Trigger(TypedDict):
-    """A trigger: an action or a config that runs on servers. Lists omit ``targets``."""
-
-    id: str
-    status: str
-    name: NotRequired[str | None]
-    action: NotRequired[str]
-    source: NotRequired[dict[str, Any]]
-    status_reason: NotRequired[str | None]
-    requested_by: NotRequired[str | None]
-    schedule_id: NotRequired[str | None]
-    total: NotRequired[int]
-    queued: NotRequired[int]
-    running: NotRequired[int]
-    complete: NotRequired[int]
-    failed: NotRequired[int]
-    cancelled: NotRequired[int]
-    mode: NotRequired[str]
-    changed: NotRequired[int]
-    unchanged: NotRequired[int]
-    input_values: NotRequired[dict[str, Any]]
-    max_concurrent: NotRequired[int | None]
-    max_fail_percentage: NotRequired[float]
-    canary: NotRequired[int | str | None]
-    creation_time: NotRequired[str]
-    end_time: NotRequired[str | None]
-    targets: NotRequired[list[Target]]
-
-
-class ServerPreview(TypedDict):
-    """The preview of a deployment of an update: a trigger, or the reason why there is none."""
-
-    resource_name: str
-    action: str
-    trigger_id: str | None
-    reason: str | None
-
-
-class PlannedRun(TypedDict):
-    """A run that an operation would start on a server."""
-
-    resource_name: str
-    action: str
-    mode: str | None
-    server_id: str | None
-    server_name: str | None
-
-
-class UpdatePreview(TypedDict):
-    """The preview of an update."""
-
-    resource_changes: dict[str, list[Change]]
-    planned_runs: list[PlannedRun]
-    server_previews: NotRequired[list[ServerPreview]]
-
-
-class Schedule(TypedDict):
-    """A schedule, which creates triggers."""
+class Config(TypedDict, total=False):
+    """The API's type ``SoftwareConfig``."""
 
     id: str
     name: str | None
-    trigger: dict[str, Any]
-    cron: NotRequired[str | None]
-    at: NotRequired[str | None]
-    timezone: NotRequired[str]
-    require_window: NotRequired[bool]
-    misfire_policy: NotRequired[str]
-    overlap_policy: NotRequired[str]
-    enabled: NotRequired[bool]
-    next_time: NotRequired[str | None]
-    last_time: NotRequired[str | None]
-    last_trigger_id: NotRequired[str | None]
-    last_error: NotRequired[str | None]
-    run_count: NotRequired[int]
-    missed_count: NotRequired[int]
-    requested_by: NotRequired[str | None]
-    creation_time: NotRequired[str]
+    group: str | None
+    creation_time: str
+    config: Any
+    inputs: list[dict[str, Any]]
+    outputs: list[dict[str, Any]]
+    options: dict[str, Any]
 
 
-class Decision(TypedDict):
-    """One entry of the audit log."""
+class Decision(TypedDict, total=False):
+    """The API's type ``AuditEntry``."""
 
     id: int
     time: str
     actor: str | None
     action: str
     outcome: str
-    server_id: NotRequired[str | None]
-    server_name: NotRequired[str | None]
-    deployment_id: NotRequired[str | None]
-    stack_id: NotRequired[str | None]
-    stack_name: NotRequired[str | None]
-    resource_name: NotRequired[str | None]
-    config_name: NotRequired[str | None]
-    reason: NotRequired[str | None]
+    server_id: str | None
+    server_name: str | None
+    deployment_id: str | None
+    stack_id: str | None
+    stack_name: str | None
+    resource_name: str | None
+    config_name: str | None
+    reason: str
 
 
-class LogChunk(TypedDict):
-    """A part of a run's output."""
-
-    seq: int
-    stream: str
-    data: str
-    config_id: NotRequired[str]
-    offset: NotRequired[int]
-    size: NotRequired[int]
-    time: NotRequired[str]
-
-
-class TriggerLog(LogChunk):
-    """A log chunk with its server, and the resource whose deployment the run repeats."""
-
-    server_id: str
-    server_name: NotRequired[str | None]
-    resource_name: NotRequired[str | None]
-
-
-class LogPage(TypedDict):
-    """New log chunks, and the state of the deployment."""
-
-    logs: list[LogChunk]
-    next: int
-    status: str | None
-    status_reason: NotRequired[str | None]
-    progress: NotRequired[Progress | None]
-
-
-class Server(TypedDict):
-    """A server to which configs can be deployed."""
+class Deployment(TypedDict, total=False):
+    """`config_id` is the config that runs. Each run has another one."""
 
     id: str
-    name: str
-    kind: str
-    status: str
-    last_seen: NotRequired[str | None]
-    created_at: NotRequired[str]
-    agent_version: NotRequired[str | None]
-    agent_outdated: NotRequired[bool]
-    agent_upgrade: NotRequired[dict[str, Any] | None]
-    hooks: NotRequired[list[str]]
-    hostname: NotRequired[str | None]
-    os: NotRequired[str | None]
-    address: NotRequired[str | None]
-    problem: NotRequired[str | None]
-    facts: NotRequired[dict[str, Any] | None]
-    facts_at: NotRequired[str | None]
-    self_named: NotRequired[bool]
-    stack_id: NotRequired[str | None]
-    resource_name: NotRequired[str | None]
-    labels: NotRequired[dict[str, str]]
-    policy: NotRequired[Any]
-    policy_source: NotRequired[str]
-    window: NotRequired[dict[str, Any]]
-
-
-class AgentUpgrade(TypedDict):
-    """The last upgrade of a server's agent."""
-
     server_id: str
-    server_name: str
-    agent_version: str | None
-    status: str
-    version: str
-    from_version: str | None
-    reason: str | None
-    is_canary: bool
-    rollout_id: str
-    requested_by: str
-    requested_at: str
+    config_id: str
+    input_values: dict[str, Any]
+    output_values: dict[str, Any]
+    action: str | None
+    status: str | None
+    status_reason: str | None
+    changed: bool | None
+    changed_items: int
+    creation_time: str
+    updated_time: str
+    server_name: str | None
+    stack_name: str | None
+    resource_name: str | None
+    config_name: str | None
+    requested_by: str | None
 
 
-class EnrollmentToken(TypedDict):
-    """A new enrollment, with its token."""
-
-    id: NotRequired[str]
-    token: str
-    expires_at: str
-    command: str
-    url: str
-    #: The reason why other machines may not reach ``url``.
-    warning: str | None
-
-
-class Enrollment(TypedDict):
-    """An enrollment, without its token."""
+class Enrollment(TypedDict, total=False):
+    """`server_id` is null if every machine becomes a new server. `uses` counts the machines."""
 
     id: str
     status: str
@@ -379,7 +133,7 @@ class Enrollment(TypedDict):
     limit: int
     uses: int
     name_from: str
-    names: NotRequired[str | None]
+    names: str | None
     labels: dict[str, str]
     approval: bool
     rerun: bool
@@ -388,8 +142,283 @@ class Enrollment(TypedDict):
     expires_at: str
 
 
-class Enrolled(TypedDict):
-    """The answer to an enrollment."""
+class EnrollmentToken(TypedDict, total=False):
+    """A `token`, and the `command` that installs the agent on a machine."""
 
-    server: Server
-    enrollment: EnrollmentToken
+    id: str
+    token: str
+    expires_at: str
+    command: str
+    url: str
+    warning: str | None
+
+
+class Event(TypedDict, total=False):
+    """The API's type ``EventDetail``."""
+
+    id: str
+    event_time: str
+    resource_name: str
+    logical_resource_id: str
+    resource_status: str
+    resource_status_reason: str
+    physical_resource_id: str
+    links: list[dict[str, Any]]
+    resource_type: str
+    resource_properties: dict[str, Any]
+
+
+class LiveDeployment(TypedDict, total=False):
+    """The state of a resource's deployment in progress (Stoker's own)."""
+
+    status_reason: str | None
+    last_log: str | None
+
+
+class LogChunk(TypedDict, total=False):
+    """
+    A chunk of output. `offset` and `size` are in bytes. A gap between a chunk's end and the next offset of its stream
+    means that output was cut.
+    """
+
+    seq: int
+    config_id: str
+    stream: str
+    offset: int
+    size: int
+    data: str
+    time: str
+
+
+class LogPage(TypedDict, total=False):
+    """The API's type ``DeploymentLogs``."""
+
+    logs: list[LogChunk]
+    next: int
+    status: str | None
+    status_reason: str | None
+    progress: Progress | None
+
+
+class Output(TypedDict, total=False):
+    """The API's type ``StackOutput``."""
+
+    output_key: str
+    description: Any
+    output_value: Any
+    output_error: str
+
+
+class PlannedRun(TypedDict, total=False):
+    """A run that the operation would start on a server."""
+
+    resource_name: str
+    action: str
+    mode: str | None
+    server_id: str | None
+    server_name: str | None
+
+
+class Progress(TypedDict, total=False):
+    """The progress that the agent last reported. The state is UNRESPONSIVE if the report is too old."""
+
+    state: str
+    percent: int | None
+    message: str | None
+    time: str
+
+
+class Resource(TypedDict, total=False):
+    """`description` and `attributes` are present in detailed responses only."""
+
+    resource_name: str
+    logical_resource_id: str
+    physical_resource_id: str
+    resource_type: str
+    resource_status: str
+    resource_status_reason: str
+    creation_time: str
+    updated_time: str
+    required_by: list[str]
+    links: list[dict[str, Any]]
+    parent_resource: str
+    description: str
+    attributes: dict[str, Any]
+    deployment: LiveDeployment
+
+
+class Run(TypedDict, total=False):
+    """One execution of a deployment, from the request to the result."""
+
+    number: int
+    config_id: str
+    action: str | None
+    mode: str | None
+    state: str
+    unresponsive_seconds: int | None
+    percent: int | None
+    message: str | None
+    last_heartbeat: str | None
+    queued_time: str
+    delivered_time: str | None
+    channel: str | None
+    start_time: str | None
+    end_time: str | None
+    status: str | None
+    status_code: str | None
+    status_reason: str | None
+    requested_by: str | None
+    input_values: dict[str, Any]
+    output_values: dict[str, Any]
+    changed: bool | None
+    changes: list[RunChange]
+    stdout_bytes: int
+    stderr_bytes: int
+
+
+class RunChange(TypedDict, total=False):
+    """A part of the server that a run changed, or failed to change, with the difference as text."""
+
+    item: str
+    outcome: str
+    diff: str
+
+
+class Schedule(TypedDict, total=False):
+    """The API's type ``SoftwareSchedule``."""
+
+    id: str
+    name: str
+    trigger: dict[str, Any]
+    cron: str | None
+    at: str | None
+    timezone: str
+    require_window: bool
+    misfire_policy: str
+    overlap_policy: str
+    enabled: bool
+    next_time: str | None
+    last_time: str | None
+    last_trigger_id: str | None
+    last_error: str | None
+    run_count: int
+    missed_count: int
+    requested_by: str | None
+    creation_time: str
+
+
+class Server(TypedDict, total=False):
+    """The API's type ``ShownServer``."""
+
+    id: str
+    name: str
+    self_named: bool
+    kind: str
+    status: str
+    last_seen: str | None
+    created_at: str
+    agent_version: str | None
+    agent_outdated: bool
+    agent_upgrade: dict[str, Any] | None
+    hooks: list[str]
+    hostname: str | None
+    os: str | None
+    address: str | None
+    problem: str | None
+    facts_at: str | None
+    stack_id: str | None
+    resource_name: str | None
+    labels: dict[str, str]
+    policy: dict[str, Any]
+    policy_source: str
+    window: dict[str, Any]
+    facts: dict[str, Any] | None
+
+
+class ServerPreview(TypedDict, total=False):
+    """The preview of a deployment on its servers."""
+
+    resource_name: str
+    action: str
+    trigger_id: str | None
+    reason: str | None
+
+
+class Stack(TypedDict, total=False):
+    """The API's type ``StackDetail``."""
+
+    id: str
+    links: list[dict[str, Any]]
+    stack_name: str
+    description: str
+    creation_time: str
+    updated_time: str | None
+    deletion_time: str | None
+    stack_owner: str | None
+    parent: str | None
+    stack_user_project_id: str
+    tags: list[str] | None
+    stack_status: str
+    stack_status_reason: str
+    template_description: str
+    notification_topics: list[str]
+    capabilities: list[str]
+    parameters: dict[str, str]
+    disable_rollback: bool
+    timeout_mins: int | None
+    outputs: list[Output]
+
+
+class Target(TypedDict, total=False):
+    """The API's type ``TriggerTarget``."""
+
+    position: int
+    server_id: str
+    server_name: str
+    resource_name: str | None
+    deployment_id: str | None
+    name: str
+    status: str
+    status_reason: str
+    changed: bool | None
+    run: Run | None
+
+
+class Trigger(TypedDict, total=False):
+    """The API's type ``SoftwareTrigger``."""
+
+    id: str
+    name: str
+    action: str
+    source: dict[str, Any]
+    status: str
+    status_reason: str
+    requested_by: str | None
+    schedule_id: str | None
+    total: int
+    queued: int
+    running: int
+    complete: int
+    failed: int
+    cancelled: int
+    changed: int
+    unchanged: int
+    input_values: dict[str, Any]
+    signal_transport: str | None
+    timeout: float | None
+    max_concurrent: int | None
+    max_fail_percentage: float
+    canary: int | str | None
+    require_window: bool
+    mode: str
+    creation_time: str
+    end_time: str | None
+    targets: list[Target]
+
+
+class UpdatePreview(TypedDict, total=False):
+    """The API's type ``ChangesAnswer``."""
+
+    resource_changes: dict[str, Any]
+    planned_runs: list[PlannedRun]
+    server_previews: list[ServerPreview]

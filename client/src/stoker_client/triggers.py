@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from stoker_client.collection import Collection, choose, is_id, part
 from stoker_client.errors import NotFound
 from stoker_client.results import exit_code_of
-from stoker_client.shapes import Target, Trigger, TriggerLog
+from stoker_client.shapes import LogChunk, Target, Trigger
 from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
@@ -20,6 +20,14 @@ RUNNING, COMPLETE = "IN_PROGRESS", "COMPLETE"
 STATUSES = (RUNNING, COMPLETE, "FAILED", "CANCELLED")
 # columns of lists
 COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "changed", "requested_by", "creation_time")
+
+
+class TriggerLog(LogChunk):
+    """A log chunk with its server, and the resource whose deployment the run repeats."""
+
+    server_id: str
+    server_name: str | None
+    resource_name: str | None
 
 
 def body(**fields: Any) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from stoker_client.cli._session import Session
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
 from stoker_client.results import Unseen, last_lines, not_kept
-from stoker_client.shapes import LogChunk, Run, TriggerLog
+from stoker_client.shapes import LogChunk, Run
 from stoker_client.terminal import split_lines
+from stoker_client.triggers import TriggerLog
 
 Key = tuple[str, str, str]  # target, run, stream
 

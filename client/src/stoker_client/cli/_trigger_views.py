@@ -17,8 +17,8 @@ from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of,
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stoker_client.shapes import Target, Trigger, TriggerLog
-    from stoker_client.triggers import Watch
+    from stoker_client.shapes import Target, Trigger
+    from stoker_client.triggers import TriggerLog, Watch
 
 BAR = 20
 COUNTED = 5.0  # seconds between two lines with counts
@@ -145,7 +145,7 @@ class TriggerTable(Drawn):
         state, percent = state_of(target, ago), run_of(target).get("percent")
         running = target["status"] == "IN_PROGRESS"
         if target["status"] == "COMPLETE":
-            percent = 100.0
+            percent = 100
         return (
             Text(printable(state), style=color(target["status"])),
             _bar(percent) if percent is not None else Text(""),
