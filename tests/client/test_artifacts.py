@@ -48,14 +48,14 @@ REFUSED = [
     (("catalog", "add", "absent.yaml"), 2, "absent.yaml"),
     (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
     (("catalog", "add", "wrong.yaml"), 5, "stoker: "),
-    (("catalog", "delete", "greet/1"), 2, "catalog entry greet/1 not deleted: not a terminal"),
+    (("catalog", "delete", "greet/1"), 2, "catalog entry greet/1 not deleted: standard input is not a terminal"),
     (("catalog", "delete", "greet/0", "--yes"), 2, "'greet/0' is not a name and a version"),
     (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9"),
     (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
     (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
     (("hook", "add", "shout", "absent"), 2, "absent"),
     (("hook", "add", "shout", "hook", "--public"), 5, "Only an administrator of the site"),
-    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: not a terminal"),
+    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: standard input is not a terminal"),
     (("hook", "delete", "shout/8", "--yes"), 4, "stoker: There is no hook shout/8."),
 ]
 

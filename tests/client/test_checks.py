@@ -106,11 +106,11 @@ REFUSED = [
     (("drift", "list", "--stack", "absent"), 4, "stoker: The Stack (absent) could not be found"),
     (("drift", "list", "--server", "absent"), 4, "stoker: "),
     (("drift", "show", "0" * 32), 4, "stoker: "),
-    (("check",), 2, "say what to check: a STACK, --server or --label"),
-    (("check", "shop", "--server", "web1"), 2, "say what to check: a STACK, --server or --label"),
+    (("check",), 2, "give one of STACK, --server and --label"),
+    (("check", "shop", "--server", "web1"), 2, "give one of STACK, --server and --label"),
     (("check", "absent"), 4, "stoker: The Stack (absent) could not be found"),
     (("check", "--server", "absent"), 4, "stoker: "),
-    (("check", "empty"), 1, "stoker: there is no deployment to check"),
+    (("check", "empty"), 1, "stoker: no deployment to check"),
 ]
 
 

@@ -78,14 +78,14 @@ def test_enroll_prints_single_fields(site, stoker):
 
 #: words, exit code, error
 REFUSED = [
-    (("server", "enroll"), 2, "name the server, or say --many --limit NUMBER"),
-    (("server", "enroll", "--many"), 2, "say with --limit how many machines may use the token"),
-    ((*MANY, "web1"), 2, "a NAME does not go with --many"),
-    ((*MANY, "--again"), 2, "--again does not go with --many"),
-    (("server", "enroll", "web1", "--limit", "3"), 2, "--limit does not go without --many"),
-    (("server", "enroll", "web1", "--names", "web*"), 2, "--names does not go without --many"),
-    (("server", "enroll", "web1", "--approve"), 2, "--approve does not go without --many"),
-    (("server", "enroll", "web1", "--name-from", "hostname"), 2, "--name-from does not go without --many"),
+    (("server", "enroll"), 2, "give a NAME, or --many --limit N"),
+    (("server", "enroll", "--many"), 2, "--many needs --limit, the number of machines"),
+    ((*MANY, "web1"), 2, "a NAME excludes --many"),
+    ((*MANY, "--again"), 2, "--again excludes --many"),
+    (("server", "enroll", "web1", "--limit", "3"), 2, "--limit needs --many"),
+    (("server", "enroll", "web1", "--names", "web*"), 2, "--names needs --many"),
+    (("server", "enroll", "web1", "--approve"), 2, "--approve needs --many"),
+    (("server", "enroll", "web1", "--name-from", "hostname"), 2, "--name-from needs --many"),
     (("server", "enroll", "web1", "--rerun"), 2, "--rerun needs --again"),
     (("server", "enroll", "web1", "--expires", "soon"), 2, "soon"),
     (("server", "enroll", "web1", "--label", "role"), 2, "role"),
@@ -95,7 +95,7 @@ REFUSED = [
     (("server", "user-data", "old"), 5, "stoker: "),
     (("server", "user-data"), 2, "NAME"),
     (("enrollment", "delete", "0" * 32, "--yes"), 4, "stoker: "),
-    (("enrollment", "delete", "0" * 32), 2, "not deleted: not a terminal: use --yes"),
+    (("enrollment", "delete", "0" * 32), 2, "not deleted: standard input is not a terminal; use --yes"),
 ]
 
 

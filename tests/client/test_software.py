@@ -71,7 +71,7 @@ def test_config_must_be_text(site, stoker, nowhere):
 
     result = stoker("config", "create", "x", "-f", "blob")
 
-    assert result.err == "stoker: blob (named by --file) is not UTF-8 text: byte 1 is none\n"
+    assert result.err == "stoker: blob (named by --file) is not UTF-8 text: byte 1 is invalid\n"
 
 
 def test_config_show_by_id_and_by_name(site, stoker, script):

@@ -100,7 +100,9 @@ def test_names_prefixes_and_stack_resources_replace_ids(stoker, world, config, s
     for ref in ("by hand", made["id"], made["id"][:8]):
         assert stoker("deployment", "show", ref, "-o", "json").data["id"] == made["id"]
     assert "from the stack" in stoker("deployment", "logs", "web/install").out
-    assert stoker("deployment", "logs", "web/config").err.startswith("stoker: web/config is no deployment, but an OS::")
+    assert stoker("deployment", "logs", "web/config").err.startswith(
+        "stoker: web/config is not a deployment but an OS::"
+    )
     stack_id = stoker("stack", "show", "web", "-o", "json").data["id"]
     assert stoker("stack", "resources", stack_id[:8]).code == 0
     taken = stoker("snapshot", "create", "web", "before", "-o", "json").data

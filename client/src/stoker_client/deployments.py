@@ -77,7 +77,9 @@ class Deployments(Collection[Deployment]):
         resource = Stacks(self._wire).resource(ref)
         if resource["resource_type"] not in DEPLOYMENT_TYPES:
             kind = resource["resource_type"]
-            raise BadInput(f"{ref} is no deployment, but an {kind}; `stoker stack resources` shows what the stack has")
+            raise BadInput(
+                f"{ref} is not a deployment but an {kind}; `stoker stack resources` lists the resources of a stack"
+            )
         return str(resource.get("physical_resource_id"))
 
     def show(self, ref: str, *, patient: bool = False, **_: object) -> Deployment:

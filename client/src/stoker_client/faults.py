@@ -13,6 +13,10 @@ from stoker_client.errors import BadAnswer, ClientError, NotConfigured, NotFound
 START = "start it with `stoker serve`, or choose another cloud with OS_CLOUD"
 CREDENTIALS = "check OS_USERNAME and OS_PASSWORD, or the cloud's entry in clouds.yaml (`stoker env` prints them)"
 
+#: Heat's message for a request that the roles of the login do not allow.
+_FORBIDDEN = "You are not authorized to complete this action."
+_NO_ROLE = "no role of this login allows that; an administrator grants roles with `stoker user grant`"
+
 # The command that lists the objects of a path, suggested when an object is missing.
 LISTS = {
     "stacks": "`stoker stack list` lists them",
@@ -23,7 +27,7 @@ LISTS = {
     "servers": "`stoker server list` lists them",
 }
 
-
+_NAME_CA = "name its CA with OS_CACERT"
 #: What to do about a certificate, by OpenSSL's X509_V_ERR codes.
 _CERTIFICATE_REMEDIES = {
     9: "check this machine's clock",
@@ -39,11 +43,11 @@ def error_of_answer(status: int, text: str, path: str) -> Refused:
     if status == 401:
         return Refused(f"the service does not accept this login: {message or 'Unauthorized'}; {CREDENTIALS}", status)
     if status == 403:
-        return Refused(f"this login may not do that: {message or 'Forbidden'}", status)
+        return Refused(_NO_ROLE if message in ("", _FORBIDDEN) else f"not allowed: {message}", status)
     if status == 404:
         return NotFound(_not_found(message, path), status)
     if status >= 500:
-        return Refused(f"the service failed ({status}): {message or 'it gave no reason'}; its log says more", status)
+        return Refused(f"the service failed ({status}): {message or 'it gave no reason'}; see its log", status)
     return Refused(message or f"the service refused the request with status {status}", status)
 
 
@@ -69,11 +73,36 @@ def body_message(text: str) -> str:
 def error_of_exception(problem: Exception, address: str) -> ClientError:
     """Return the error for an exception of keystoneauth that a request to ``address`` raised."""
     chain = list(_chain(problem))
-    for kind, sentence in _SENTENCES:
-        error = next((link for link in chain if isinstance(link, kind)), None)
-        if error is not None:
-            return sentence(error, chain, address)
+    for kind, error_type, sentence in _SENTENCES:
+        if error := next((link for link in chain if isinstance(link, kind)), None):
+            text = sentence.format(address=address, reason=_first_line(error), system=_system_reason(chain))
+            return Refused(text, 401) if error_type is Refused else error_type(text)
     return BadAnswer(f"cannot talk to {address}: {_first_line(problem)}")
+
+
+# Ordered by precision: a failed discovery, for example, often has a refused connection as its cause.
+_SENTENCES: tuple[tuple[Any, Any, str], ...] = (
+    (ksa.SSLError, Unreachable, "cannot trust {address}: {system}"),
+    (ksa.ConnectTimeout, Unreachable, "{address} takes too long to answer; try again, or look at the server's log"),
+    (ksa.ConnectionError, Unreachable, f"cannot reach {{address}}: {{system}}; {START}"),
+    (ksa.Unauthorized, Refused, f"{{address}} does not accept this login: {{reason}}; {CREDENTIALS}"),
+    (
+        ksa.DiscoveryFailure,
+        BadAnswer,
+        "{address} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url",
+    ),
+    (
+        (ksa.EndpointNotFound, ksa.EmptyCatalog),
+        NotConfigured,
+        "the catalog of {address} has no orchestration service in this region and interface",
+    ),
+    (ksa.HttpError, BadAnswer, "cannot log in at {address}: {reason}"),
+    (
+        (ksa.MissingAuthPlugin, ksa.MissingRequiredOptions, ksa.NoMatchingPlugin),
+        NotConfigured,
+        f"the cloud's login is incomplete: {{reason}}; {CREDENTIALS}",
+    ),
+)
 
 
 def _chain(problem: BaseException) -> Iterator[BaseException]:
@@ -89,58 +118,15 @@ def _first_line(problem: BaseException) -> str:
 
 
 def _system_reason(chain: list[BaseException]) -> str:
-    """Return the operating system's message, such as ``Connection refused``, without the exceptions around it."""
+    """Return what OpenSSL with a remedy, or the operating system, says, without the exceptions around it."""
+    for link in chain:
+        if isinstance(link, ssl.SSLCertVerificationError):
+            remedy = _CERTIFICATE_REMEDIES.get(link.verify_code, _NAME_CA)
+            return f"{link.verify_message}; {remedy}"
+    if any(isinstance(link, ksa.SSLError) for link in chain):
+        return f"{_first_line(chain[-1])}; {_NAME_CA}"
     os_errors = (link for link in chain if isinstance(link, OSError) and isinstance(link.errno, int) and link.strerror)
     return str(next((link.strerror for link in os_errors), "")) or "no connection"
-
-
-def _unsafe(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
-    error = next((link for link in chain if isinstance(link, ssl.SSLCertVerificationError)), None)
-    reason = _first_line(chain[-1]) if error is None else error.verify_message
-    remedy = _CERTIFICATE_REMEDIES.get(0 if error is None else error.verify_code, "name its CA with OS_CACERT")
-    return Unreachable(f"cannot trust {address}: {reason}; {remedy}")
-
-
-def _slow(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return Unreachable(f"{address} takes too long to answer; try again, or look at the server's log")
-
-
-def _unreachable(_found: BaseException, chain: list[BaseException], address: str) -> ClientError:
-    return Unreachable(f"cannot reach {address}: {_system_reason(chain)}; {START}")
-
-
-def _login(error: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return Refused(f"{address} does not accept this login: {_first_line(error)}; {CREDENTIALS}", 401)
-
-
-def _http(error: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return BadAnswer(f"cannot log in at {address}: {_first_line(error)}")
-
-
-def _no_identity(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return BadAnswer(f"{address} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url")
-
-
-def _no_endpoint(_found: BaseException, _chain: list[BaseException], address: str) -> ClientError:
-    return NotConfigured(f"the catalog of {address} has no orchestration service in this region and interface")
-
-
-def _no_auth(error: BaseException, _chain: list[BaseException], _address: str) -> ClientError:
-    return NotConfigured(f"the cloud's login is incomplete: {_first_line(error)}; {CREDENTIALS}")
-
-
-# Ordered by precision: a failed discovery, for example, often has a refused connection as its cause.
-_SENTENCES = [
-    (ksa.SSLError, _unsafe),
-    (ksa.ConnectTimeout, _slow),
-    (ksa.ConnectionError, _unreachable),
-    (ksa.Unauthorized, _login),
-    (ksa.DiscoveryFailure, _no_identity),
-    (ksa.EndpointNotFound, _no_endpoint),
-    (ksa.EmptyCatalog, _no_endpoint),
-    (ksa.HttpError, _http),
-    ((ksa.MissingAuthPlugin, ksa.MissingRequiredOptions, ksa.NoMatchingPlugin), _no_auth),
-]
 
 
 def origin(url: str) -> str:

@@ -117,6 +117,6 @@ def confirm_deletion(what: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise BadInput(f"{what} not deleted: not a terminal: use --yes")
+        raise BadInput(f"{what} not deleted: standard input is not a terminal; use --yes")
     if not click.confirm(f"Delete {what}?", err=True):
         raise ClientError(f"{what} not deleted")

@@ -65,7 +65,7 @@ def read_text(path: str, what: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError as problem:
-        raise BadInput(f"{path} (named by {what}) is not UTF-8 text: byte {problem.start} is none") from problem
+        raise BadInput(f"{path} (named by {what}) is not UTF-8 text: byte {problem.start} is invalid") from problem
 
 
 def merge(pairs: Sequence[tuple[str, str]], files: Sequence[tuple[str, str]], what: str) -> dict[str, str]:
@@ -101,7 +101,7 @@ class Duration(click.ParamType[timedelta]):
         """Return the duration."""
         duration = parse_duration(str(value))
         if duration is None:
-            self.fail(f"{value!r} is no duration, such as 90s, 10m, 2h or 7d", param, ctx)
+            self.fail(f"{value!r} is not a duration such as 90s, 10m, 2h or 7d", param, ctx)
         return duration
 
 
@@ -158,7 +158,7 @@ def chosen_servers(session: Session, refs: Sequence[str], selectors: Sequence[st
     Raises UsageError for both or neither.
     """
     if bool(refs) == bool(selectors):
-        raise click.UsageError("say which servers: either by name, or with --label")
+        raise click.UsageError("give either servers or --label")
     if any(map(is_pattern, refs)) or selectors:
         return [server["name"] for server in choose_servers(session.client, refs, selectors)]
     return refs

@@ -314,7 +314,7 @@ def _title(column: str) -> str:
 def _emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, is_short: bool) -> None:
     """Print a table of a list. ``is_short``: with short ids and times on a terminal."""
     titles = [_title(column) for column in columns]
-    clean = [[printable(cell) for cell in row] for row in rows]
+    clean = [[printable(cell.removesuffix("\n")) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _emit_plain_table(titles, clean)
         return
@@ -331,7 +331,7 @@ def _emit_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, is_sho
 
 def _emit_fields(rows: Sequence[Sequence[str]]) -> None:
     """Print a table of the fields of one object: names and values."""
-    titles, clean = ("Field", "Value"), [[printable(cell) for cell in row] for row in rows]
+    titles, clean = ("Field", "Value"), [[printable(cell.removesuffix("\n")) for cell in row] for row in rows]
     if not sys.stdout.isatty():
         _emit_plain_table(titles, clean)
         return

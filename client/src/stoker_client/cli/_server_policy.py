@@ -27,7 +27,7 @@ def _parse_allowed(text: str) -> str | dict[str, str]:
         return text.upper()
     if equals and which and kind in ("stack", "project"):
         return {kind: which}
-    raise click.BadParameter(f"{text!r} is none of STACK, PROJECT, stack=NAME and project=NAME")
+    raise click.BadParameter(f"{text!r} is not STACK, PROJECT, stack=NAME or project=NAME")
 
 
 def _window(text: str) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def policy(
     """
     refs, files = (words[:0], words) if selectors else (words[:1], words[1:])
     if len(files) > 1:
-        raise click.UsageError(f"there is nothing to take {files[1]!r} for: SERVER FILE is all")
+        raise click.UsageError(f"unexpected argument {files[1]!r} after FILE")
     chosen = chosen_servers(session, refs, selectors)
     options = _options(**values)
     changes = bool(files or options or clear)
@@ -112,7 +112,7 @@ def _options(
     policy: dict[str, Any] = {}
     words = [entry for entry in allow if isinstance(entry, str)]
     if words and len(allow) > 1:
-        raise click.UsageError(f"--allow {words[0]} says all there is: give it alone")
+        raise click.UsageError(f"--allow {words[0]} excludes other --allow options")
     if allow:
         policy["allow"] = words[0] if words else list(allow)
     if groups:
@@ -134,5 +134,5 @@ def _read(file: str) -> Any:
     except yaml.YAMLError as problem:
         raise BadInput(f"{file} is not YAML: {' '.join(str(problem).split())}") from problem
     if not isinstance(policy, dict | str):
-        raise BadInput(f"{file} holds no policy: a mapping, or STACK or PROJECT, is wanted")
+        raise BadInput(f"{file} is not a policy: a policy is a mapping, STACK or PROJECT")
     return policy

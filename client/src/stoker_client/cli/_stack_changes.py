@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Any, cast
 
 import click
 
-from stoker_client.cli._options import merge, pair, together, wait_option
+from stoker_client.cli._options import given_options, merge, pair, together, wait_option
 from stoker_client.cli._output import (
     Output,
     block,
@@ -46,30 +45,28 @@ stack_options = together([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class StackInput:
-    """The user's description of a stack."""
+def stack_body(
+    required: str,
+    *,
+    template: str | None,
+    environments: Sequence[str],
+    parameters: Sequence[tuple[str, str]],
+    parameter_files: Sequence[tuple[str, str]],
+    timeout: int | None,
+    tags: str | None,
+) -> dict[str, Any]:
+    """
+    Return the request that ``stack_options`` describe, with all files read.
 
-    template: str | None
-    environments: Sequence[str]
-    parameters: Sequence[tuple[str, str]]
-    parameter_files: Sequence[tuple[str, str]]
-    timeout: int | None
-    tags: str | None
+    Raises UsageError with the text ``required``, if it is not empty, when the template is missing.
+    """
+    if required and template is None:
+        raise click.UsageError(required)
+    from stoker_client.templates.bundle import collect  # imported here because help texts do not need PyYAML
 
-    def body(self, *, required: str) -> dict[str, Any]:
-        """Return the request, with all files read. Raises UsageError with ``required`` if the template is missing."""
-        if required and self.template is None:
-            raise click.UsageError(required)
-        from stoker_client.templates.bundle import collect  # imported here because help texts do not need PyYAML
-
-        body = collect(self.template, self.environments).body()
-        body["parameters"] = merge(self.parameters, self.parameter_files, "--parameter-file")
-        if self.timeout:
-            body["timeout_mins"] = self.timeout
-        if self.tags is not None:
-            body["tags"] = self.tags
-        return body
+    body = collect(template, environments).body()
+    body["parameters"] = merge(parameters, parameter_files, "--parameter-file")
+    return body | given_options({"timeout_mins": timeout, "tags": tags})
 
 
 _dry_run_options = together([
@@ -106,7 +103,7 @@ def create(
     templates) and sends them.
     """
     _check_dry_run(dry_run, on_servers)
-    body = StackInput(**options).body(required="--template is missing") | {
+    body = stack_body("--template is missing", **options) | {
         "stack_name": name,
         "disable_rollback": not rollback,
     }
@@ -163,7 +160,7 @@ def update(
     if clear and not existing:
         raise click.UsageError("--clear-parameter needs --existing")
     missing = "" if existing else "--template is missing (or --existing, to keep the stack's own)"
-    body = StackInput(**options).body(required=missing)
+    body = stack_body(missing, **options)
     if clear:
         body["clear_parameters"] = list(clear)
     if rollback is not None:
@@ -192,7 +189,7 @@ def _check_dry_run(dry_run: bool, on_servers: bool) -> None:
 @click.pass_obj
 def preview(session: Session, /, *, name: str, output: Output, **options: Any) -> None:
     """Show the resources that a template would create."""
-    body = StackInput(**options).body(required="--template is missing") | {"stack_name": name}
+    body = stack_body("--template is missing", **options) | {"stack_name": name}
     preview: Any = session.client.stacks.preview(body)[0]
     if output.is_data:
         emit_data(output.form, preview)

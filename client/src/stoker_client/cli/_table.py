@@ -33,7 +33,7 @@ def shorten(column: str, cells: Sequence[str], now: datetime) -> list[str]:
     """Return the cells of a column with short ids, or with ages in place of times."""
     if column == "id" or column.endswith("_id"):
         return _short_ids(cells)
-    if column.endswith(("time", "_at", "last_seen")):
+    if column.endswith(("time", "_at", "last_seen", "since")):
         return [_age(cell, now) for cell in cells]
     return list(cells)
 

@@ -1,7 +1,6 @@
 """Options for the action and servers of a trigger, shared by `trigger create` and `schedule create`."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -37,68 +36,57 @@ trigger_options = together([
 ])  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class TriggerInput:
-    """The user's description of the action and its servers."""
+def trigger_body(
+    client: Callable[[], Client],
+    *,
+    words: Sequence[str],
+    config: str | None,
+    deployment: str | None,
+    inputs: Sequence[tuple[str, str]],
+    input_files: Sequence[tuple[str, str]],
+    allow_undeclared: bool,
+    servers: Sequence[str],
+    selectors: Sequence[str],
+    **options: Any,
+) -> dict[str, Any]:
+    """Return the request that ``trigger_options`` describe. ``client`` is called only after all other checks."""
+    if servers and selectors:
+        raise click.UsageError("name servers either with --on or with --label")
+    if config is not None and not (servers or selectors):
+        raise click.UsageError("a config has no servers: name them with --on or --label")
+    source = _source(words, config, deployment)
+    values = merge(inputs, input_files, "--input-file")
+    if deployment is not None:
+        source["deployment_id"] = client().deployments.find_id(deployment)
+    if config is not None:
+        source["config_id"] = client().configs.find_id(config)
+    if is_prefix(source.get("stack") or ""):
+        source["stack"] = client().stacks.canonical(source["stack"]).rpartition("/")[2]
+    return triggers.body(
+        **source,
+        input_values=values,
+        allow_undeclared=allow_undeclared or None,
+        servers=list(service_names(client(), servers)) if servers else [],
+        selector=join_selectors(selectors),
+        **options,
+    )
 
-    words: Sequence[str]
-    config: str | None
-    deployment: str | None
-    inputs: Sequence[tuple[str, str]]
-    input_files: Sequence[tuple[str, str]]
-    allow_undeclared: bool
-    servers: Sequence[str]
-    selectors: Sequence[str]
-    max_concurrent: int | None
-    max_fail_percentage: int | None
-    canary: int | str | None
-    timeout: int | None
-    signal_transport: str | None
 
-    def body(self, client: Callable[[], Client]) -> dict[str, Any]:
-        """Return the request. ``client`` is called only after all other checks."""
-        if self.servers and self.selectors:
-            raise click.UsageError("name servers either with --on or with --label")
-        if self.config is not None and not (self.servers or self.selectors):
-            raise click.UsageError("a config has no servers: name them with --on or --label")
-        source = dict(self._source())
-        values = merge(self.inputs, self.input_files, "--input-file")
-        if "deployment_id" in source:
-            source["deployment_id"] = client().deployments.find_id(source["deployment_id"])
-        if is_prefix(source.get("stack") or ""):
-            source["stack"] = client().stacks.canonical(source["stack"]).rpartition("/")[2]
-        return triggers.body(
-            **source,
-            config_id=None if self.config is None else client().configs.find_id(self.config),
-            input_values=values,
-            allow_undeclared=self.allow_undeclared or None,
-            servers=list(service_names(client(), self.servers)) if self.servers else [],
-            selector=join_selectors(self.selectors),
-            max_concurrent=self.max_concurrent,
-            max_fail_percentage=self.max_fail_percentage,
-            canary=self.canary,
-            timeout=self.timeout,
-            signal_transport=self.signal_transport,
-        )
+def trigger_title(*, words: Sequence[str], config: str | None, deployment: str | None, **_: object) -> str:
+    """Return a short title of what ``trigger_options`` describe."""
+    return " ".join([*filter(None, (config, deployment)), *words])
 
-    @property
-    def title(self) -> str:
-        """Return a short title."""
-        return " ".join([*(word for word in (self.config, self.deployment) if word), *self.words])
 
-    def _source(self) -> Mapping[str, Any]:
-        """Return the part of the request that the words describe. Raises UsageError if they are incomplete."""
-        words = _split_resource(self.words)
-        if not one_of(self.config is not None, self.deployment is not None, len(words) > 1):
-            raise click.UsageError(_too_little(words) if self.config is None and self.deployment is None else _TWICE)
-        body: dict[str, Any] = {}
-        if self.deployment is not None:
-            body["deployment_id"] = self.deployment
-        elif self.config is None:
-            body = {"stack": words.pop(0), "resource": words.pop(0)}
-        if len(words) > 1:
-            raise click.UsageError(f"there is nothing to take {words[1]!r} for: STACK RESOURCE ACTION is all")
-        return body | ({"action": words[0]} if words else {})
+def _source(words: Sequence[str], config: str | None, deployment: str | None) -> dict[str, Any]:
+    """Return the part of the request that the words describe. Raises UsageError if they are incomplete."""
+    resource_words = _split_resource(words)
+    is_named = config is not None or deployment is not None
+    if not one_of(config is not None, deployment is not None, len(resource_words) > 1):
+        raise click.UsageError(_TWICE if is_named else _too_little(resource_words))
+    body = {} if is_named else {"stack": resource_words.pop(0), "resource": resource_words.pop(0)}
+    if len(resource_words) > 1:
+        raise click.UsageError(f"unexpected argument {resource_words[1]!r} after ACTION")
+    return body | ({"action": resource_words[0]} if resource_words else {})
 
 
 def _split_resource(words: Sequence[str]) -> list[str]:
@@ -107,10 +95,10 @@ def _split_resource(words: Sequence[str]) -> list[str]:
     return [stack, resource, *words[1:]] if slash and not is_id(resource) else list(words)
 
 
-_TWICE = "say what shall run once: as STACK RESOURCE, with --config, or with --deployment"
+_TWICE = "give only one of STACK RESOURCE, --config and --deployment"
 
 
 def _too_little(words: Sequence[str]) -> str:
     if words:
         return f"name a resource: `stoker trigger {words[0]} RESOURCE`"
-    return "say what shall run: as STACK RESOURCE, with --config, or with --deployment"
+    return "give STACK RESOURCE, --config or --deployment"

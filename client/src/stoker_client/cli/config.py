@@ -75,7 +75,7 @@ def _input(text: str) -> dict[str, str]:
         return {"name": name}
     kind = next((name for name in _TYPES if name.lower() == type_name.lower()), None)
     if kind is None:
-        raise click.UsageError(f"input {name!r}: {type_name!r} is none of the types {', '.join(_TYPES)}")
+        raise click.UsageError(f"input {name!r}: {type_name!r} is not one of the types {', '.join(_TYPES)}")
     return {"name": name, "type": kind}
 
 

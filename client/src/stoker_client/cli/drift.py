@@ -81,7 +81,7 @@ def check(
     the option check, are no error unless --strict is set. Nothing changes on the servers.
     """
     if bool(stack) + bool(servers) + bool(selectors) != 1:
-        raise click.UsageError("say what to check: a STACK, --server or --label")
+        raise click.UsageError("give one of STACK, --server and --label")
     client = session.client
     requested = client.checks.request(
         stack=_stack_id(client, stack),
@@ -91,7 +91,7 @@ def check(
     if not requested:
         if selectors:
             choose_servers(client, (), selectors)  # an error if no server matches
-        raise ClientError("there is no deployment to check")
+        raise ClientError("no deployment to check")
     checks = [_complete(client, check) for check in client.checks.wait(requested, timeout)]
     emit_list(output, checks, _COLUMNS, wide=_WIDE, cells=_cells)
     if output.form in ("table", "wide"):
@@ -152,7 +152,7 @@ def repair(
       stoker drift repair --stack shop --wait
     """
     if bool(deployments) + every + bool(stack or server) != 1:
-        raise click.UsageError("say what to repair: deployments, --stack or --server, or --all")
+        raise click.UsageError("give deployments, --stack or --server, or --all")
     client = session.client
 
     def repair(id_: str) -> str:

@@ -107,16 +107,16 @@ def _check(choice: Mapping[str, Any]) -> None:
     """Raises UsageError for options that do not go together."""
     if choice["many"]:
         if not choice["machines"]:
-            raise click.UsageError("say with --limit how many machines may use the token")
-        refuse, way = _ONE, "with"
+            raise click.UsageError("--many needs --limit, the number of machines")
+        refuse, rule = _ONE, "excludes"
     elif not choice["name"]:
-        raise click.UsageError("name the server, or say --many --limit NUMBER")
+        raise click.UsageError("give a NAME, or --many --limit N")
     else:
-        refuse, way = _MANY, "without"
+        refuse, rule = _MANY, "needs"
     wrong = [name for name in refuse if choice[name]]
     if wrong:
         word = {"name": "a NAME", "machines": "--limit", "name_from": "--name-from"}.get(wrong[0], f"--{wrong[0]}")
-        raise click.UsageError(f"{word} does not go {way} --many")
+        raise click.UsageError(f"{word} {rule} --many")
     if choice["rerun"] and not choice["again"]:
         raise click.UsageError("--rerun needs --again: a new server has nothing to run again")
 

@@ -101,7 +101,7 @@ def _split(
     if words is None and not file and not selectors:
         servers, words = servers[:1], servers[1:]
     if bool(servers) == bool(selectors):
-        raise click.UsageError("name either servers or --label")
+        raise click.UsageError("give either servers or --label")
     return servers, words or ()
 
 

@@ -11,7 +11,7 @@ from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import given_options, one_of, together
 from stoker_client.cli._output import Output, emit_one, output_option
 from stoker_client.cli._session import Session
-from stoker_client.cli._trigger_input import TriggerInput, trigger_options
+from stoker_client.cli._trigger_input import trigger_body, trigger_options, trigger_title
 
 _FIELDS = (
     "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy", "enabled",
@@ -81,10 +81,9 @@ def create(session: Session, /, *, disabled: bool, output: Output, **options: An
     """
     plan = given_options({key: options.pop(key) for key in _PLAN})
     if not one_of("cron" in plan, "at" in plan):
-        raise click.UsageError("say when, either with --cron or with --at")
-    trigger_input = TriggerInput(**options)
-    trigger = trigger_input.body(lambda: session.client)
-    plan = {"name": trigger_input.title, **plan, "trigger": trigger, "enabled": not disabled}
+        raise click.UsageError("give either --cron or --at")
+    trigger = trigger_body(lambda: session.client, **options)
+    plan = {"name": trigger_title(**options), **plan, "trigger": trigger, "enabled": not disabled}
     schedule = session.client.schedules.create(plan)
     emit_one(output, schedule, _FIELDS)
 
@@ -99,7 +98,7 @@ def set_(session: Session, /, *, schedule: str, output: Output, **options: Any) 
     """Change the times of a schedule."""
     changes = given_options(options)
     if not changes:
-        raise click.UsageError("there is nothing to change: give one of the options")
+        raise click.UsageError("nothing to change: give at least one option")
     if "cron" in changes and "at" in changes:
-        raise click.UsageError("say when, either with --cron or with --at")
+        raise click.UsageError("give either --cron or --at")
     emit_one(output, session.client.schedules.change(schedule, changes), _FIELDS)

@@ -56,7 +56,7 @@ def _choose_pending(
     neither.
     """
     if bool(refs) == every:
-        raise click.UsageError("say which servers: either by name, or with --all")
+        raise click.UsageError("give either servers or --all")
     if refs:
         return refs
     pending = [server[key] for server in session.client.servers.all() if server["status"] == "PENDING_APPROVAL"]
@@ -120,7 +120,7 @@ def label(session: Session, words: Sequence[str], selectors: Sequence[str], outp
     chosen = chosen_servers(session, refs, selectors)
     if chosen != refs or len(chosen) > 1:
         if not changes:
-            raise click.UsageError("say what to change: NAME=VALUE or NAME-")
+            raise click.UsageError("give at least one change: NAME=VALUE or NAME-")
         with Batch() as batch:
             for name in batch.each(chosen, lambda ref: servers.label(ref, changes)["name"]):
                 echo(f"server {name} labeled")

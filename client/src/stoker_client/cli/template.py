@@ -9,7 +9,7 @@ import click
 from stoker_client.cli._lazy import Group
 from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
-from stoker_client.cli._stack_changes import StackInput, stack_options
+from stoker_client.cli._stack_changes import stack_body, stack_options
 
 template = Group(entry_group="stoker.commands.template")
 
@@ -21,7 +21,9 @@ template = Group(entry_group="stoker.commands.template")
 def functions(session: Session, version: str | None, output: Output) -> None:
     """List the functions that templates of a version may call; without a version, the versions."""
     if version is None:
-        emit_list(output, session.client.templates.versions(), ("version", "type", "aliases"))
+        versions = session.client.templates.versions()
+        columns = ("version", "type", "aliases")
+        emit_list(output, versions, columns, cells=lambda version: {"aliases": ", ".join(version["aliases"])})
         return
     full = version if "." in version else f"heat_template_version.{version}"
     emit_list(output, session.client.templates.functions(full), ("functions", "description"))
@@ -33,7 +35,7 @@ def functions(session: Session, version: str | None, output: Output) -> None:
 @click.pass_obj
 def validate(session: Session, /, *, output: Output, **options: Any) -> None:
     """Check a template and show its parameters."""
-    result = session.client.templates.validate(StackInput(**options).body(required="--template is missing"))
+    result = session.client.templates.validate(stack_body("--template is missing", **options))
     if not output.is_data:
         parameters = [{"name": name, **parameter} for name, parameter in result["Parameters"].items()]
         emit_list(output, parameters, ("name", "Type", "Default", "Description"))

@@ -34,7 +34,7 @@ from stoker_client.cli._output import (
 )
 from stoker_client.cli._runs import OUTPUT_COLUMNS, list_outputs, run_of, seconds_of, state_of, summary_of, title
 from stoker_client.cli._session import FAILED, Session
-from stoker_client.cli._trigger_input import TriggerInput, trigger_options
+from stoker_client.cli._trigger_input import trigger_body, trigger_options
 from stoker_client.cli._wait import (
     describe_continuation,
     explaining_interrupt,
@@ -108,7 +108,7 @@ def create(
 
     --follow shows a line for each server until the trigger ends; the exit code is the highest one of the runs.
     """
-    body = TriggerInput(**options).body(lambda: session.client)
+    body = trigger_body(lambda: session.client, **options)
     trigger = session.client.triggers.create(
         body
         | given_options(

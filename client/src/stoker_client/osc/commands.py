@@ -45,14 +45,14 @@ def pair(text: str) -> tuple[str, str]:
 def percentage(text: str) -> int:
     """Parse a whole number from 0 to 100. An argparse type."""
     if not text.isdecimal() or int(text) > 100:
-        raise ArgumentTypeError(f"{text!r} is no percentage")
+        raise ArgumentTypeError(f"{text!r} is not a percentage")
     return int(text)
 
 
 def count(text: str) -> int:
     """Parse a whole number of at least 1. An argparse type."""
     if not text.isdecimal() or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is no number from 1 on")
+        raise ArgumentTypeError(f"{text!r} is not a number of at least 1")
     return int(text)
 
 
@@ -111,20 +111,22 @@ class TriggerDeployment(command.ShowOne):
             "--label", metavar="<selector>", action="append", default=[],
             help="Run it on the servers with this label (key=value), or that match this condition (repeatable)",
         )  # fmt: skip
-        parser.add_argument("--max-concurrent", metavar="<n>", type=count, help="So many servers at a time")
+        parser.add_argument("--max-concurrent", metavar="<n>", type=count, help="Maximum number of servers at a time")
         parser.add_argument(
             "--max-fail-percentage", metavar="<p>", type=percentage,
-            help="Begin on no more servers once it failed on more than this share",
+            help="Start on no more servers when more than this percentage has failed",
         )  # fmt: skip
         parser.add_argument(
             "--canary", metavar="<n|p%>",
             help="Begin on this number, or percentage, of the servers; on the others when these have succeeded",
         )  # fmt: skip
         parser.add_argument("--timeout", metavar="<seconds>", type=count, help="The time limit of each run")
-        parser.add_argument("--signal-transport", metavar="<transport>", help="How the results come back")
+        parser.add_argument("--signal-transport", metavar="<transport>", help="The signal transport")
         parser.add_argument("--name", metavar="<name>", help="A name for the trigger")
         parser.add_argument(
-            "--wait", action="store_true", help="Show every server until all is done; exit with the worst code"
+            "--wait",
+            action="store_true",
+            help="Show every server until the trigger ends; exit with the highest exit code",
         )
         return parser
 
@@ -156,7 +158,7 @@ class CancelDeployment(command.Command):
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
         parser.add_argument("deployment", metavar="<deployment>", nargs="+", help="ID of the deployment(s) to cancel")
-        parser.add_argument("--force", action="store_true", help="Do not wait for agents to say that they stopped")
+        parser.add_argument("--force", action="store_true", help="Do not wait for the confirmation of the agents")
         return parser
 
     def take_action(self, parsed_args: Namespace) -> None:
@@ -248,9 +250,9 @@ class ListTrigger(command.Lister):
 
     def get_parser(self, prog_name: str) -> ArgumentParser:
         parser = super().get_parser(prog_name)
-        parser.add_argument("--stack", metavar="<stack>", help="Only those of this stack: name or ID")
-        parser.add_argument("--status", choices=STATUSES, help="Only those that are so")
-        parser.add_argument("--limit", metavar="<n>", type=count, help="The newest ones")
+        parser.add_argument("--stack", metavar="<stack>", help="Only triggers of this stack: name or ID")
+        parser.add_argument("--status", choices=STATUSES, help="Only triggers with this status")
+        parser.add_argument("--limit", metavar="<n>", type=count, help="Only the newest triggers")
         return parser
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
