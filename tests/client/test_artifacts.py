@@ -44,18 +44,12 @@ SHOWN = [
 #: words, exit code, error
 REFUSED = [
     (("catalog", "show", "nginx/2"), 4, "stoker: There is no catalog entry nginx/2"),
-    (("catalog", "show", "nginx"), 2, "'nginx' is not a name and a version, such as nginx/1"),
-    (("catalog", "add", "absent.yaml"), 2, "absent.yaml"),
     (("catalog", "add", "greet1.yaml"), 5, "stoker: greet/1 exists already"),
     (("catalog", "add", "wrong.yaml"), 5, "stoker: "),
-    (("catalog", "delete", "greet/1"), 2, "catalog entry greet/1 not deleted: standard input is not a terminal"),
-    (("catalog", "delete", "greet/0", "--yes"), 2, "'greet/0' is not a name and a version"),
     (("catalog", "delete", "greet/9", "--yes"), 4, "stoker: There is no catalog entry greet/9"),
     (("hook", "show", "shout/9"), 4, "stoker: There is no hook shout/9."),
     (("hook", "add", "a b", "hook"), 5, "stoker: 'a b' is no name of a hook"),
-    (("hook", "add", "shout", "absent"), 2, "absent"),
     (("hook", "add", "shout", "hook", "--public"), 5, "Only an administrator of the site"),
-    (("hook", "delete", "shout/1"), 2, "hook shout/1 not deleted: standard input is not a terminal"),
     (("hook", "delete", "shout/8", "--yes"), 4, "stoker: There is no hook shout/8."),
 ]
 
@@ -75,7 +69,7 @@ def test_an_error_has_one_line_and_changes_nothing(artifacts, stoker, words, cod
     result = stoker(*words)
     assert (result.code, result.out) == (code, "")
     assert error in result.err.splitlines()[-1]
-    assert code == 2 or len(result.err.splitlines()) == 1, "only errors of the command line are below a line of usage"
+    assert len(result.err.splitlines()) == 1
     assert (artifacts.api("GET", "/catalog"), artifacts.api("GET", "/hooks")) == before
 
 
@@ -99,17 +93,6 @@ def test_several_files_are_added_despite_a_failure(artifacts, stoker):
     result = stoker("catalog", "add", "greet1.yaml", "new0.yaml", "-o", "name")
     assert (result.code, result.out) == (5, "new/1\n")
     assert result.err.startswith("stoker: greet/1 exists already")
-
-
-def test_hook_add_sends_the_file_with_its_description(artifacts, stoker):
-    assert stoker("hook", "add", "yell", "hook", "--description", "Yells").code == 0
-    body = {
-        "name": "yell",
-        "content": base64.b64encode(b"#!/bin/sh\n").decode(),
-        "description": "Yells",
-        "public": False,
-    }
-    assert artifacts.bodies[-1][2] == body
 
 
 def test_hook_show_writes_the_file(artifacts, stoker, nowhere):

@@ -15,41 +15,6 @@ def last_body(site):
     return path, body
 
 
-#: words, path and members of the body
-SENT = [
-    (("server", "enroll", "web1"), "/servers", {"name": "web1"}),
-    (("server", "enroll", "web1", "--expires", "7d"), "/servers", {"name": "web1", "expires_in": 604800}),
-    (("server", "enroll", "old", "--again"), "/servers", {"name": "old", "again": True}),
-    (("server", "enroll", "old", "--again", "--rerun"), "/servers", {"name": "old", "again": True, "rerun": True}),
-    (
-        ("server", "enroll", "web1", "--proxy", "http://proxy:1", "--with", "curl"),
-        "/servers",
-        {"name": "web1", "proxy": "http://proxy:1", "download": "curl"},
-    ),
-    (MANY, "/enrollments", {"limit": 3, "labels": {}, "approval": False}),
-    (
-        (*MANY, "--label", "role=web", "--label", "site=a", "--approve", "--name-from", "cloud-id", "--names", "web*"),
-        "/enrollments",
-        {
-            "limit": 3,
-            "labels": {"role": "web", "site": "a"},
-            "approval": True,
-            "name_from": "cloud-id",
-            "names": "web*",
-        },
-    ),
-]
-
-
-@pytest.mark.parametrize(("words", "path", "members"), SENT)
-def test_enroll_sends_its_options(site, stoker, words, path, members):
-    site.add_agent("old")
-    result = stoker(*words)
-    assert result.code == 0, result.err
-    body = {"download": "python3", **members}
-    assert last_body(site) == (path, body)
-
-
 def test_enroll_prints_the_line_alone_and_the_hint_as_a_message(site, stoker):
     site.add_agent("old")
     one = stoker("server", "enroll", "web1")
@@ -78,24 +43,11 @@ def test_enroll_prints_single_fields(site, stoker):
 
 #: words, exit code, error
 REFUSED = [
-    (("server", "enroll"), 2, "give a NAME, or --many --limit N"),
-    (("server", "enroll", "--many"), 2, "--many needs --limit, the number of machines"),
-    ((*MANY, "web1"), 2, "a NAME excludes --many"),
-    ((*MANY, "--again"), 2, "--again excludes --many"),
-    (("server", "enroll", "web1", "--limit", "3"), 2, "--limit needs --many"),
-    (("server", "enroll", "web1", "--names", "web*"), 2, "--names needs --many"),
-    (("server", "enroll", "web1", "--approve"), 2, "--approve needs --many"),
-    (("server", "enroll", "web1", "--name-from", "hostname"), 2, "--name-from needs --many"),
-    (("server", "enroll", "web1", "--rerun"), 2, "--rerun needs --again"),
-    (("server", "enroll", "web1", "--expires", "soon"), 2, "soon"),
-    (("server", "enroll", "web1", "--label", "role"), 2, "role"),
     (("server", "enroll", "old"), 5, "stoker: "),
     (("server", "enroll", "new", "--again"), 4, "stoker: The Server (new) could not be found"),
     (("server", "enroll", "--many", "--limit", "99999999"), 5, "stoker: limit must be at most "),
     (("server", "user-data", "old"), 5, "stoker: "),
-    (("server", "user-data"), 2, "NAME"),
     (("enrollment", "delete", "0" * 32, "--yes"), 4, "stoker: "),
-    (("enrollment", "delete", "0" * 32), 2, "not deleted: standard input is not a terminal; use --yes"),
 ]
 
 
@@ -106,7 +58,7 @@ def test_an_error_has_one_line_and_changes_nothing(site, stoker, words, code, er
     result = stoker(*words)
     assert (result.code, result.out) == (code, "")
     assert error in result.err.splitlines()[-1]
-    assert code == 2 or len(result.err.splitlines()) == 1
+    assert len(result.err.splitlines()) == 1
     assert site.api("GET", "/enrollments")["enrollments"] == before
     assert [server["name"] for server in site.api("GET", "/servers")["servers"]] == ["old"]
 

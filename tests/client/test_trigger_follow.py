@@ -147,21 +147,6 @@ def read_until(process: subprocess.Popen[str], words: str) -> None:
         assert line, "the command ended"
 
 
-@pytest.mark.parametrize(
-    ("status", "code"), [(0, 0), (7, 7), (-15, 143), (256, 1), ("8", 8), (None, 1), ("nonsense", 1)]
-)
-def test_the_exit_code_follows_from_the_result(follow, status, code):
-    outcome = "COMPLETE" if status == 0 else "FAILED"
-    result = follow(
-        target(0, "COMPLETE", status_code=0),
-        target(1, outcome, output_values={"deploy_status_code": status}),
-        trigger(outcome),
-        END,
-    )
-
-    assert result.code == code
-
-
 def test_a_cancelled_trigger_is_no_success(follow):
     result = follow(
         target(0, "COMPLETE"), target(1, "CANCELLED"), trigger("CANCELLED", complete=1, cancelled=1), END

@@ -117,21 +117,6 @@ def test_names_prefixes_and_stack_resources_replace_ids(stoker, world, config, s
     assert [target["server_name"] for target in begun["targets"]] == ["web1"]
 
 
-def test_an_ambiguous_name_lists_its_matches(stoker, world, config):
-    again = stoker("config", "create", config["name"], "-f", "go.sh", "-o", "json").data
-    result = stoker("config", "show", config["name"])
-    assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(f"stoker: 2 configs are named {config['name']!r}: {again['id']} (")
-    assert config["id"] in result.err
-    missing = stoker("config", "show", "nope")
-    assert missing.code == 4
-    assert missing.err == "stoker: there is no config 'nope'; `stoker config list` lists them\n"
-    for kind in ("trigger", "deployment", "schedule"):
-        assert stoker(kind, "show", "nope").err == missing.err.replace("config", kind)
-    assert "could not be found" in stoker("server", "show", "nope").err
-    assert "could not be found" in stoker("server", "show", "nope/there").err
-
-
 def test_lists_are_filtered_sorted_limited_and_printed_for_shells(stoker, world, stack, config):
     for name in ("node10", "node2", "Node1"):
         world.served.heat("POST", "/servers", {"name": name})
@@ -190,7 +175,6 @@ def test_logs_are_those_of_the_newest_run_or_of_all(stoker, world, tmp_path):
     assert stoker("deployment", "logs", "counted", "--since", "2131-01-01T00:00:00Z").out == ""
     unknown = stoker("deployment", "logs", "counted", "--run", "3")
     assert (unknown.code, unknown.err) == (4, "stoker: deployment counted has no run 3; it has: 2, 1\n")
-    assert stoker("deployment", "logs", "counted", "--since", "soon").code == 2
 
 
 def test_run_accepts_one_server_several_and_labels(stoker, world):
@@ -217,8 +201,6 @@ def test_run_accepts_one_server_several_and_labels(stoker, world):
     assert stoker("deployment", "list", "--server", "web2", "-o", "value").out == ""
     assert stoker("server", "delete", "web2", "--yes").code == 0
     assert stoker("run", "--label", "role=none", "--", "true").err.startswith("stoker: no server matches role=none")
-    for words in (["--", "true"], ["web1", "--label", "role=web", "--", "true"], ["web1"]):
-        assert stoker("run", *words).code == 2
 
 
 def test_a_run_that_does_not_begin_in_time_is_cancelled(stoker, world):
@@ -266,8 +248,6 @@ def test_many_servers_are_labeled_configured_and_deleted_at_once(stoker, world):
         4,
         "stoker: no server's name matches 'bulk[3-9]'; `stoker server list` lists them\n",
     )
-    for words in (["label", "--label", "pool=bulk"], ["label", "bulk1", "bulk2"], ["delete"], ["policy"]):
-        assert stoker("server", *words).code == 2, words
 
     refused = stoker("server", "delete", "--label", "pool=bulk")
     assert (refused.code, "use --yes" in refused.err) == (2, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -79,13 +78,6 @@ def test_a_trigger_is_followed_to_its_end(stoker):
     assert "COMPLETE" in row
 
 
-def test_max_concurrent_limits_the_servers_at_a_time(stoker):
-    made = stoker.run(*BACKUP, "-i", "label=few", "--on", "one", "--on", "two", "--max-concurrent", "1", "--follow")
-
-    assert "2 of 2 complete" in made.stderr.splitlines()[-1]
-    assert len(backups(stoker, "few.backup")) == 2
-
-
 def test_a_command_that_fails_on_the_canary_runs_on_no_other_server(stoker):
     words = ("--canary", "1", "one", "two", "--", 'touch "$HOME/canary"; exit 3')
     failed = stoker.run("run", *words, check=False)
@@ -120,45 +112,6 @@ def test_a_trigger_is_cancelled_and_retried(stoker, started):
     assert (gone.returncode, len(gone.stderr.splitlines())) == (4, 1)
 
 
-def test_ctrl_c_leaves_the_trigger_running(stoker, started):
-    process = start(stoker, started, *BACKUP, "-i", "label=left", "-i", "pause=0.4", "--on", "one", "--follow")
-    assert process.stderr is not None
-    process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-
-    assert process.returncode == 130
-    assert f"`stoker trigger cancel {newest(stoker)}` ends it" in err
-    done = stoker.run("trigger", "show", newest(stoker), "--follow")
-    assert "1 of 1 complete" in done.stderr
-
-
-def test_a_failure_is_printed_with_its_output_and_exit_code(stoker):
-    done = stoker.run(*BACKUP, "-i", "label=no/where", "--on", "two", "--follow", check=False)
-
-    assert done.returncode not in (0, 130)
-    assert "two: " in done.stderr
-    assert "no/where.backup.part" in done.stderr
-    assert "is FAILED: 1 of 1 failed" in done.stderr.splitlines()[-1]
-    assert [each["status"] for each in stoker.json("trigger", "list", "--status", "FAILED", "--limit", "1")] == [
-        "FAILED"
-    ]
-    [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
-    assert int(target["run"]["status_code"]) == done.returncode
-
-
-def test_the_history_of_a_deployment_is_shown(stoker):
-    stoker.run(*BACKUP, "-i", "label=told", "--on", "three", "--follow")
-    [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
-    [run] = stoker.json("deployment", "history", target["deployment_id"])
-
-    assert (run["number"], run["action"], run["status"], int(run["status_code"])) == (1, "BACKUP", "COMPLETE", 0)
-    assert run["input_values"]["label"] == "told"
-    assert run["requested_by"] == stoker.environment["OS_USERNAME"]
-    assert run["queued_time"] <= run["start_time"] <= run["end_time"]
-    assert "told" in stoker.run("deployment", "history", target["deployment_id"], "1").stdout
-
-
 def test_a_failed_deployment_is_retried_in_place(stoker):
     stoker.run(*BACKUP, "-i", "label=deep/er", "--on", "three", "--follow", check=False)
     [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
@@ -176,20 +129,6 @@ def _is(stoker: Served, database: os.PathLike[str], name: str) -> bool:
     """Whether a local server's database is the one of the server of that name."""
     [server] = [each for each in stoker.json("server", "list") if each["name"] == name]
     return server["id"] in str(database)
-
-
-def test_logs_are_followed_while_a_deployment_runs(stoker, started):
-    stoker.run(*BACKUP, "-i", "label=slow", "-i", "pause=60", "--on", "one")
-    [target] = stoker.json("trigger", "show", newest(stoker))["targets"]
-    process = start(stoker, started, "deployment", "logs", "--follow", target["deployment_id"])
-    assert process.stdout is not None
-    assert process.stdout.readline() == "saved record 1\n"
-
-    assert stoker.json("deployment", "show", target["deployment_id"])["status"] == "IN_PROGRESS"
-    stoker.run("deployment", "cancel", target["deployment_id"], "--wait")
-    out, _ = process.communicate(timeout=60)
-    assert (process.returncode, out) == (0, "")
-    stoker.until(lambda: not backups(stoker, "slow.backup.part"))
 
 
 def test_a_schedule_starts_its_trigger_in_time(stoker):
