@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import pytest
 
-from stoker_client.cli import _lazy
+from stoker_client.cli import _groups
 from stoker_client.cli.main import COMMANDS
 from stoker_client.cli.main import stoker as root
 
-CLI = Path(_lazy.__file__).parent
+CLI = Path(_groups.__file__).parent
 RESULTS = ("create", "update", "list", "show", "logs", "output", "history", "set", "label", "policy")
 HEAVY = {"openstack", "keystoneauth1", "requests", "rich", "yaml"}
 TOP = {
@@ -150,7 +150,7 @@ def add_ons(monkeypatch, tmp_path):
         EntryPoint("gone", "no_such_package.module:command", "stoker.commands"),
         EntryPoint("run", "no_such_package.module:command", "stoker.commands"),
     ]
-    monkeypatch.setattr(_lazy, "entry_points", lambda group: found if group == "stoker.commands" else [])
+    monkeypatch.setattr(_groups, "entry_points", lambda group: found if group == "stoker.commands" else [])
 
 
 def test_add_ons_are_listed_by_their_docstring_without_import(stoker, add_ons):

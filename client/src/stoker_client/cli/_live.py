@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -26,21 +26,6 @@ _BAR = 40
 _ORDINARY = "state changed"
 
 LastLog = Callable[[Resource], str]
-
-
-class Shown(Protocol):
-    """A view that is visible while its context is open."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *why: object) -> None: ...
-
-
-class Progress(Shown, Protocol):
-    """A view of snapshots."""
-
-    def update(self, snapshot: Snapshot) -> None:
-        """Show ``snapshot``."""
 
 
 class Clock:
@@ -68,7 +53,7 @@ class Clock:
 
 
 class Plain:
-    """Prints lines to stderr, each with the seconds since the start."""
+    """Prints lines to stderr, each with the seconds since the start. A context, as ``Drawn``."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -45,20 +45,13 @@ def delete_preview(client: Client, id_: str) -> None:
     client.triggers.delete(id_)
 
 
-def show_preview(client: Client, id_: str, title: str, until: float) -> Trigger:
-    """Wait for the trigger, print what each server would change, and delete the trigger. Return the trigger."""
-    trigger = take_preview(client, id_, until)
-    _show_targets(title, trigger)
-    return trigger
-
-
 def show_previews(client: Client, previews: Sequence[ServerPreview]) -> None:
     """Print what the deployments of a stack would change, or why that is not known. Deletes the triggers."""
     for preview, trigger in _take_all(client, previews):
         if trigger is None:
             echo(f"{preview['resource_name']}: unknown: {preview.get('reason')}")
         else:
-            _show_targets(preview["resource_name"], trigger)
+            show_targets(preview["resource_name"], trigger)
 
 
 def list_previews(client: Client, previews: Sequence[ServerPreview]) -> list[dict[str, Any]]:
@@ -84,7 +77,8 @@ def _take_all(client: Client, previews: Sequence[ServerPreview]) -> Iterator[tup
             delete_preview(client, id_)
 
 
-def _show_targets(title: str, trigger: Trigger) -> None:
+def show_targets(title: str, trigger: Trigger) -> None:
+    """Print what each server of a preview would change."""
     targets = trigger.get("targets") or []
     labels = TargetLabels(targets)
     for target in targets:

@@ -222,15 +222,12 @@ def _emit_plan(
     """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
     if not output.is_data:
         _show_plan(changes, runs)
+        show_previews(client, previews or ())
     elif previews is None:
         emit_data(output.form, {**changes, "planned_runs": runs})
-    if previews is None:
-        return
-    if output.is_data:
+    else:
         listed = list_previews(client, previews)
         emit_data(output.form, {"resource_changes": changes, "planned_runs": runs, "server_previews": listed})
-    else:
-        show_previews(client, previews)
 
 
 def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRun]) -> None:

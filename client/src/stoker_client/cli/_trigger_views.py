@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from stoker_client.cli._live import MARGIN, Drawn, Plain, Shown, last_line, one_line
+from stoker_client.cli._live import MARGIN, Drawn, Plain, last_line, one_line
 from stoker_client.cli._output import color, echo, printable
 from stoker_client.cli._runs import counts, order, run_of, seconds_of, state_of, summary_of, title
 
@@ -24,19 +24,6 @@ BAR = 20
 COUNTED = 5.0  # seconds between two lines with counts
 
 
-class View(Shown, Protocol):
-    """A view of a trigger in progress."""
-
-    def update(self, watch: Watch, changed: Target | None) -> None:
-        """Show the current state. ``changed`` is the changed server, or None if the trigger changed."""
-
-    def add_output(self, log: TriggerLog) -> None:
-        """Show new output of a server."""
-
-    def print_line(self, text: str) -> None:
-        """Print ``text`` permanently."""
-
-
 class TriggerLines(Plain):
     """Prints one line per change."""
 
@@ -47,7 +34,7 @@ class TriggerLines(Plain):
         self._counted = 0.0
 
     def update(self, watch: Watch, changed: Target | None) -> None:
-        """Print the change."""
+        """Print the current state. ``changed`` is the changed server, or None if the trigger changed."""
         if changed is None:
             self._count(watch.trigger)
         elif changed["status"] != "QUEUED":  # all targets are queued at first, which the counts show
@@ -98,7 +85,7 @@ class TriggerTable(Drawn):
         self._reported_at: dict[int, float] = {}
 
     def update(self, watch: Watch, changed: Target | None) -> None:
-        """Show the state from the next refresh on."""
+        """Show the state from the next refresh on. ``changed``: as in ``TriggerLines``."""
         with self._lock:
             self._watch = watch
             self._clock.see("", f"_{watch.trigger['status']}")

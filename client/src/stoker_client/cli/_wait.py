@@ -19,7 +19,7 @@ from stoker_client.stacks import Operation, Snapshot, is_of_stack, watch
 from stoker_client.triggers import Watch
 
 if TYPE_CHECKING:
-    from stoker_client.cli._trigger_views import View
+    from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 
 
 #: The status reason of a deployment that waits for its agent only.
@@ -95,13 +95,10 @@ def wait_deleted(client: Client, operation: Operation) -> None:
 
 def _display(client: Client, operation: Operation) -> Snapshot:
     # imported here because rich is slow, and only watching needs it
-    from stoker_client.cli._live import LastOutput, Lines, LiveStack, Progress
+    from stoker_client.cli._live import LastOutput, Lines, LiveStack
 
     is_terminal = sys.stderr.isatty()
-    progress: Progress = (
-        LiveStack(open_console(stderr=True), LastOutput(client.deployments)) if is_terminal else Lines()
-    )
-    with progress:
+    with LiveStack(open_console(stderr=True), LastOutput(client.deployments)) if is_terminal else Lines() as progress:
         for snapshot in watch(client.stacks, operation, with_resources=is_terminal):
             progress.update(snapshot)
     return snapshot
@@ -170,7 +167,7 @@ def trigger_failure(watch: Watch) -> str:
     return printable(f"{title(trigger)} is {trigger['status']}: {trigger.get('status_reason') or counts(trigger)}")
 
 
-def _view() -> View:
+def _view() -> TriggerTable | TriggerLines:
     # imported here because rich is slow, and only watching needs it
     from stoker_client.cli._trigger_views import TriggerLines, TriggerTable
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import read_text
 from stoker_client.cli._output import Output, emit_list, emit_one, emit_value, output_option

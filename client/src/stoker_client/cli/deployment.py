@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 
 from stoker_client.checks import state_of
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import logs
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
 from stoker_client.cli._options import given_options, pair, server_id

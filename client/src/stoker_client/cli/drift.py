@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from stoker_client.checks import DRIFTED, STATES, UNKNOWN, UNSUPPORTED, awaits_answer, state_of
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._options import choose_servers, selector_option
 from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import DRIFT, FAILED, TIMED_OUT, Batch, Session

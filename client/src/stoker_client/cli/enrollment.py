@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import Duration, given_options, pair, read_text
 from stoker_client.cli._output import Output, echo, emit_data, emit_one, join_labels, output_option

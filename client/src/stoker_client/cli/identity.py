@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import read_text, together
 from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import get_completion_class
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._output import Output, echo, emit_one, output_option, wants_color
 from stoker_client.cli._session import FAILED, INTERRUPTED, MEANINGS, Session, exit_code
 from stoker_client.errors import BadInput, ClientError, NotFound, Refused

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import click
 
+from stoker_client.cli._adhoc import Limit, report_absence, run_one, run_several
 from stoker_client.cli._options import canary_option, choose_servers, given_options, pair, read_text, selector_option
 from stoker_client.cli._output import raw_option
-from stoker_client.cli._run_one import Limit, report_absence, run_one
-from stoker_client.cli._run_several import run_several
 from stoker_client.cli._session import Session
 
 _COMMAND = "stoker.run.command"

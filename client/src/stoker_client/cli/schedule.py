@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import given_options, one_of, together
 from stoker_client.cli._output import Output, emit_one, output_option

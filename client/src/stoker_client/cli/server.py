@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import delete_each, yes_option
 from stoker_client.cli._options import canary_option, chosen_servers, label_option, selector_option
 from stoker_client.cli._output import (

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from stoker_client import graph_renderer
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import confirm_deletion, yes_option
 from stoker_client.cli._options import wait_option
 from stoker_client.cli._output import (

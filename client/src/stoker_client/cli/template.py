@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._output import Output, emit_data, emit_list, list_options
 from stoker_client.cli._session import Session
 from stoker_client.cli._stack_changes import stack_body, stack_options

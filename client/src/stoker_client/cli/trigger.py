@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from stoker_client.cli._lazy import Group
+from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import given_options, service_name
@@ -117,14 +117,13 @@ def create(
     )
     if dry_run:
         # imported here because only a dry run needs it
-        from stoker_client.cli._preview import PATIENCE, show_preview, take_preview
+        from stoker_client.cli._preview import PATIENCE, show_targets, take_preview
 
-        until = time.monotonic() + PATIENCE
+        ended = take_preview(session.client, trigger["id"], time.monotonic() + PATIENCE)
         if output.is_data:
-            ended = take_preview(session.client, trigger["id"], until)
             emit_data(output.form, ended)
         else:
-            ended = show_preview(session.client, trigger["id"], title(trigger), until)
+            show_targets(title(trigger), ended)
         return 0 if ended["status"] == "COMPLETE" else FAILED
     return _emit_or_follow(session.client, trigger, output, follow=follow)
 

@@ -77,6 +77,23 @@ RUNS = (
 )
 
 
+def argument(*names: str, **options: Any) -> tuple[Sequence[str], Mapping[str, Any]]:
+    """Return the arguments of argparse's ``add_argument``."""
+    return names, options
+
+
+class WithArguments:
+    """A command whose class names its arguments."""
+
+    arguments: Sequence[tuple[Sequence[str], Mapping[str, Any]]] = ()
+
+    def get_parser(self, prog_name: str) -> ArgumentParser:
+        parser: ArgumentParser = super().get_parser(prog_name)  # type: ignore[misc]  # of cliff's class, the next base
+        for names, options in self.arguments:
+            parser.add_argument(*names, **options)
+        return parser
+
+
 class TriggerDeployment(command.ShowOne):
     """Run an action of a deployment, of a stack's resource, or a config, on one or more servers"""
 
@@ -152,14 +169,13 @@ class TriggerDeployment(command.ShowOne):
         return super().run(parsed_args) or self.code
 
 
-class CancelDeployment(command.Command):
+class CancelDeployment(WithArguments, command.Command):
     """Cancel runs of deployments"""
 
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("deployment", metavar="<deployment>", nargs="+", help="ID of the deployment(s) to cancel")
-        parser.add_argument("--force", action="store_true", help="Do not wait for the confirmation of the agents")
-        return parser
+    arguments = (
+        argument("deployment", metavar="<deployment>", nargs="+", help="ID of the deployment(s) to cancel"),
+        argument("--force", action="store_true", help="Do not wait for the confirmation of the agents"),
+    )
 
     def take_action(self, parsed_args: Namespace) -> None:
         failed = 0
@@ -173,13 +189,10 @@ class CancelDeployment(command.Command):
             raise CommandError(f"{failed} of the {len(parsed_args.deployment)} deployments could not be cancelled")
 
 
-class WatchDeployment(command.Command):
+class WatchDeployment(WithArguments, command.Command):
     """Show the output and the progress of a deployment until it ends; exit with its code"""
 
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("deployment", metavar="<deployment>", help="ID of the deployment to watch")
-        return parser
+    arguments = (argument("deployment", metavar="<deployment>", help="ID of the deployment to watch"),)
 
     def take_action(self, parsed_args: Namespace) -> int:
         deployments = client_of(self).deployments
@@ -202,13 +215,10 @@ class WatchDeployment(command.Command):
         return exit_code(deployment)
 
 
-class ListRuns(command.Lister):
+class ListRuns(WithArguments, command.Lister):
     """List every run of a deployment, newest first"""
 
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("deployment", metavar="<deployment>", help="ID of the deployment")
-        return parser
+    arguments = (argument("deployment", metavar="<deployment>", help="ID of the deployment"),)
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
         return list_rows(client_of(self).deployments.runs(parsed_args.deployment), RUNS)
@@ -245,15 +255,14 @@ def _progress(progress: dict[str, Any]) -> str:
     return "  ".join(word for word in words if word)
 
 
-class ListTrigger(command.Lister):
+class ListTrigger(WithArguments, command.Lister):
     """List the triggers of the project, newest first"""
 
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("--stack", metavar="<stack>", help="Only triggers of this stack: name or ID")
-        parser.add_argument("--status", choices=STATUSES, help="Only triggers with this status")
-        parser.add_argument("--limit", metavar="<n>", type=count, help="Only the newest triggers")
-        return parser
+    arguments = (
+        argument("--stack", metavar="<stack>", help="Only triggers of this stack: name or ID"),
+        argument("--status", choices=STATUSES, help="Only triggers with this status"),
+        argument("--limit", metavar="<n>", type=count, help="Only the newest triggers"),
+    )
 
     def take_action(self, parsed_args: Namespace) -> tuple[Sequence[str], list[Row]]:
         triggers = client_of(self).triggers
@@ -262,13 +271,10 @@ class ListTrigger(command.Lister):
         )
 
 
-class ShowTrigger(command.ShowOne):
+class ShowTrigger(WithArguments, command.ShowOne):
     """Show a trigger and its servers"""
 
-    def get_parser(self, prog_name: str) -> ArgumentParser:
-        parser = super().get_parser(prog_name)
-        parser.add_argument("trigger", metavar="<trigger>", help="ID of the trigger")
-        return parser
+    arguments = (argument("trigger", metavar="<trigger>", help="ID of the trigger"),)
 
     def take_action(self, parsed_args: Namespace) -> tuple[Row, Row]:
         return display(client_of(self).triggers.show(parsed_args.trigger), parsed_args)
