@@ -53,21 +53,6 @@ def test_output_arrives_in_its_streams_and_everything_is_deleted(site, stoker, w
     assert left(site) == (0, 0)
 
 
-def test_a_repeated_tail_is_printed_once(site, stoker, web1):
-    def act(agent, run):
-        agent.log(run["id"], 0, b"head")
-        agent.log(run["id"], 104, b"seen", more="&gap=1")
-        agent.log(run["id"], 96, b"before, seen", more="&again=1")
-        agent.log(run["id"], 108, b" and new\n")
-        agent.finish(run["id"])
-
-    site.act(web1, act)
-    result = stoker("run", "web1", "--", "true")
-
-    assert result.out == "headseen and new\n"
-    assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
-
-
 def test_the_requests_of_a_run_are_these(site, stoker, acting):
     stoker("run", "web1", "--timeout", "9", "-i", "tier=web", "--name", "n", "--", "echo", "a b", "$x")
 

@@ -297,23 +297,6 @@ def test_discarded_output_is_mentioned(site, stoker, deployed):
     assert result.err == "estoker: 1000 bytes of the stdout were not kept here\n"
 
 
-def test_a_repeated_tail_is_printed_once(site, stoker, deployed):
-    tell(
-        site,
-        deployed,
-        Say("log", chunk(1, "stdout", "head", offset=0, size=4), 1),
-        Say("log", chunk(2, "stdout", "seen", offset=104, size=4), 2),
-        Say("log", chunk(3, "stdout", "before", offset=98, size=6), 3),
-        Say("log", chunk(4, "stdout", "seen, new", offset=104, size=9), 4),
-        END,
-    )
-
-    result = stoker("deployment", "logs", "--follow", deployed)
-
-    assert result.out == "headseen, new"
-    assert result.err == "stoker: 100 bytes of the stdout were not kept here\n"
-
-
 def test_following_a_deployment_resumes_after_the_last_event(site, stoker, deployed):
     story = tell(
         site,
@@ -394,17 +377,6 @@ def test_a_deployment_is_cancelled_and_retried(site, stoker, agent, deployed):
     site.act(agent, lambda agent, run: agent.finish(run["id"], 1, deploy_stderr="oh no\n"))
     waited = stoker("deployment", "retry", deployed, "--wait")
     assert (waited.code, "oh no" in waited.err) == (1, True)
-
-
-def test_all_deployments_are_cancelled_before_the_first_wait(site, stoker, deployed):
-    other = site.deploy(site.add_agent("web2"))["id"]
-
-    result = stoker("deployment", "cancel", deployed, GONE, other, "--wait", "--force")
-
-    assert (result.code, result.err.count(f"({GONE}) could not be found")) == (4, 1)
-    steps = [path.split("/")[2:] for _, path in site.calls if path.startswith("/software_deployments/")]
-    assert steps[:3] == [[deployed, "cancel"], [GONE, "cancel"], [other, "cancel"]]
-    assert [id_ for id_, _ in steps[3:]] == [deployed, other]
 
 
 def test_a_retry_that_runs_later_is_not_awaited(site, stoker, agent, deployed):
@@ -497,13 +469,6 @@ def test_a_schedule_is_created_changed_and_deleted(site, stoker, app):
     assert said(site) == {"software_schedule": {"enabled": True, "require_window": False}}
     assert stoker("schedule", "delete", "--yes", "nightly").code == 0
     assert "`stoker schedule list`" in stoker("schedule", "show", "nightly").err
-
-
-def test_a_schedules_name_may_be_ambiguous(site, stoker, app):
-    made(stoker("schedule", "create", "app", "database", "BACKUP", "--at", TIME, "--name", "twice", "-o", "json"))
-    site.change("GET", "/software_schedules", lambda body: {"software_schedules": body["software_schedules"] * 2})
-
-    assert "2 schedules are named 'twice'" in stoker("schedule", "delete", "--yes", "twice").err
 
 
 @pytest.mark.parametrize(("there", "questions"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3)])

@@ -209,21 +209,15 @@ class _Log:
             yield from self._select(page["logs"], runs)
 
     def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
-        config_ids = None if runs is None else {run.get("config_id") or "" for run in runs}
-        return (
-            chunk for chunk in _of_runs(chunks, config_ids)
-            if self.stream in (None, chunk["stream"]) and _is_since(chunk, self.since)
-        )  # fmt: skip
+        """Yield the chunks of ``runs``, each of which has its own config, or of all runs."""
+        config_ids = None if runs is None else {None, *(run.get("config_id") for run in runs)}
+        for chunk in chunks:
+            is_of_run = config_ids is None or chunk.get("config_id") in config_ids
+            if is_of_run and self.stream in (None, chunk["stream"]) and _is_since(chunk, self.since):
+                yield chunk
 
 
 def _is_since(chunk: LogChunk, moment: datetime | None) -> bool:
     """Whether ``chunk`` was written at ``moment`` or later. Chunks of a service without times always match."""
     time = chunk.get("time")
     return moment is None or not time or datetime.fromisoformat(time) >= moment.replace(microsecond=0)
-
-
-def _of_runs(chunks: Iterable[LogChunk], configs: set[str] | None) -> Iterator[LogChunk]:
-    """
-    Return the chunks of the runs with these configs, or all chunks if ``configs`` is None. Each run has its own config.
-    """
-    return (chunk for chunk in chunks if configs is None or chunk.get("config_id") in (None, *configs))
