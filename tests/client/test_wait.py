@@ -15,7 +15,7 @@ from rich.console import Console
 from client.conftest import SOURCE
 from client.site import succeed
 from stoker_client import updates
-from stoker_client.cli._live import Clock, LastOutput, LiveStack, last_line
+from stoker_client.cli._live import Clock, LiveStack, last_output
 from stoker_client.shapes import Event
 from stoker_client.stacks import Operation, Snapshot, read_events, watch
 
@@ -232,10 +232,10 @@ def console():
 
 
 def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
-    view = LiveStack(console, lambda resource: f"{resource['resource_name']} says\x1b[2J hello")
+    view = LiveStack(console)
     rows = (
         resource("done", "CREATE_COMPLETE"),
-        resource("busy", "CREATE_IN_PROGRESS"),
+        resource("busy", "CREATE_IN_PROGRESS", deployment={"last_log": "says\x1b[2J hello"}),
         resource("bad", "CREATE_FAILED", "it\nbroke"),
         resource("later", "INIT_COMPLETE"),
     )
@@ -246,7 +246,7 @@ def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
     assert re.fullmatch(r"web CREATE_IN_PROGRESS( 0\.\d s)?", head)
     assert bar.endswith("1 of 4")
     assert re.fullmatch(r"✗ bad it broke", shown[0])
-    assert re.fullmatch(r"▶ busy (0\.\d s )?busy says\\x1b\[2J hello", shown[1])
+    assert re.fullmatch(r"▶ busy (0\.\d s )?says\\x1b\[2J hello", shown[1])
     assert rest == "1 complete, 1 waiting"
 
     view.update(snapshot("CREATE_FAILED", *rows[:1], *rows[2:]))
@@ -255,7 +255,7 @@ def test_the_view_shows_what_failed_and_what_runs_with_a_bar(console):
 
 
 def test_deleted_resources_count_as_done(console):
-    view = LiveStack(console, lambda _: "")
+    view = LiveStack(console)
     view.update(snapshot("DELETE_IN_PROGRESS", *(resource(name, "CREATE_COMPLETE") for name in "abc")))
     view.update(snapshot("DELETE_IN_PROGRESS", resource("a", "DELETE_IN_PROGRESS")))
 
@@ -263,15 +263,15 @@ def test_deleted_resources_count_as_done(console):
 
 
 def test_an_update_has_no_bar(console):
-    view = LiveStack(console, lambda _: "")
+    view = LiveStack(console)
     view.update(snapshot("UPDATE_IN_PROGRESS", resource("a", "CREATE_COMPLETE")))
 
     assert [line.split()[:2] for line in drawn(view, console)] == [["web", "UPDATE_IN_PROGRESS"], ["1", "complete"]]
 
 
 def test_the_view_fits_the_screen(console):
-    view = LiveStack(console, lambda _: "x" * 500)
-    running = [resource(f"r{i}", "CREATE_IN_PROGRESS") for i in range(500)]
+    view = LiveStack(console)
+    running = [resource(f"r{i}", "CREATE_IN_PROGRESS", deployment={"last_log": "x" * 500}) for i in range(500)]
     view.update(snapshot("CREATE_IN_PROGRESS", *running))
 
     lines = drawn(view, console)
@@ -281,7 +281,7 @@ def test_the_view_fits_the_screen(console):
 
 
 def test_nothing_is_drawn_before_the_first_snapshot(console):
-    assert drawn(LiveStack(console, lambda _: ""), console) in ([], [""])
+    assert drawn(LiveStack(console), console) in ([], [""])
 
 
 def test_the_duration_grows_only_while_in_progress():
@@ -325,41 +325,14 @@ def test_the_duration_restarts_with_the_next_action():
     [
         ({"last_log": "one\ntwo\n\n"}, "two"),
         ({"last_log": "half", "status_reason": "Running"}, "half"),
+        ({"last_log": "a\n  b  \n\n"}, "b"),
         ({"last_log": "\n", "status_reason": "Running"}, "Running"),
         ({"status_reason": "Waiting for the agent", "last_log": None}, "Waiting for the agent"),
         ({}, ""),
     ],
 )
-def test_the_last_output_is_read_from_the_resource(client, site, told, words):
-    assert LastOutput(client.deployments)(resource("a", "CREATE_IN_PROGRESS", deployment=told)) == words
-    assert site.calls == []
-
-
-def test_without_last_output_in_the_resource_the_log_is_read(client, site, agent):
-    id_ = site.deploy(agent)["id"]
-    [run] = agent.entries()
-    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id=id_)
-    words = LastOutput(client.deployments)
-
-    for data, stream, offset, last in (
-        (b"one\ntwo\n", "stdout", 0, "two"), (b"\n", "stderr", 0, "two"), (b"three", "stdout", 8, "three")
-    ):  # fmt: skip
-        agent.log(run["id"], offset, data, stream)
-        assert words(busy) == last
-    assert words(busy) == "three"
-
-
-def test_a_service_without_logs_is_requested_once(client, site):
-    busy = resource("a", "CREATE_IN_PROGRESS", physical_resource_id="0" * 32)
-    words = LastOutput(client.deployments)
-
-    assert [words(busy), words(busy)] == ["", ""]
-    assert sum("logs" in path for _, path in site.calls) == 1
-
-
-def test_last_line_ignores_blank_lines():
-    assert last_line("") == last_line("\n \n") == ""
-    assert last_line("a\n  b  \n\n") == "b"
+def test_the_last_output_is_read_from_the_resource(told, words):
+    assert last_output(resource("a", "CREATE_IN_PROGRESS", deployment=told)) == words
 
 
 # The events of an operation

@@ -12,10 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from stoker_client.cli._output import color, echo, printable
-from stoker_client.deployments import DEPLOYMENT_TYPES, Deployments
-from stoker_client.errors import Refused
 from stoker_client.results import failure_text
-from stoker_client.shapes import LiveDeployment, Resource
+from stoker_client.shapes import Resource
 from stoker_client.stacks import Snapshot, is_of_stack
 
 REDRAWS = 4  # per second
@@ -24,8 +22,6 @@ _BAR = 40
 
 #: Heat's reason of a resource without remarks.
 _ORDINARY = "state changed"
-
-LastLog = Callable[[Resource], str]
 
 
 class Clock:
@@ -122,11 +118,9 @@ class LiveStack(Drawn):
     Failed resources stay; completed ones and those that have not begun are only counted.
     """
 
-    def __init__(self, console: Console, last_log: LastLog) -> None:
+    def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._last_log = last_log
         self._snapshot: Snapshot | None = None
-        self._words: dict[str, str] = {}
         #: The most resources that were listed: those that are deleted disappear.
         self._total = 0
 
@@ -135,8 +129,6 @@ class LiveStack(Drawn):
         self._clock.see("", snapshot.status)
         for resource in snapshot.resources:
             self._clock.see(f"/{resource['resource_name']}", resource["resource_status"])
-        running = (resource for resource in self._visible(snapshot) if _is_running(resource))
-        self._words = {resource["resource_name"]: self._last_log(resource) for resource in running}
         self._total = max(self._total, len(snapshot.resources))
         self._snapshot = snapshot
 
@@ -178,7 +170,7 @@ class LiveStack(Drawn):
     def _row(self, resource: Resource) -> tuple[Text, Text, Text]:
         name, status = resource["resource_name"], resource["resource_status"]
         is_running = _is_running(resource)
-        words = self._words.get(name, "") if is_running else failure_text(resource.get("resource_status_reason"))
+        words = last_output(resource) if is_running else failure_text(resource.get("resource_status_reason"))
         return (
             Text.assemble(("▶ " if is_running else "✗ ", color(status)), printable(name)),
             Text(self._seconds(f"/{name}").strip()),
@@ -219,38 +211,9 @@ def _rank(resource: Resource) -> int:
     return _WAITING if status.startswith("INIT_") else _DONE
 
 
-class LastOutput:
-    """Returns last log lines: from the resource if the service includes them, else by a request per deployment."""
-
-    def __init__(self, deployments: Deployments) -> None:
-        self._deployments = deployments
-        self._after: dict[str, int] = {}
-        self._words: dict[str, str] = {}
-        self._silent = False  # a service without logs (Heat) is asked only once
-
-    def __call__(self, resource: Resource) -> str:
-        """Return one line, or ""."""
-        deployment = resource.get("deployment")
-        if deployment is not None:
-            return _format(deployment)
-        id_ = resource.get("physical_resource_id")
-        if self._silent or not id_ or resource["resource_type"] not in DEPLOYMENT_TYPES:
-            return ""
-        return self._fetch(id_)
-
-    def _fetch(self, id_: str) -> str:
-        try:
-            page = self._deployments.log_page(id_, self._after.get(id_, 0))
-        except Refused:
-            self._silent = True
-            return ""
-        self._after[id_] = page["next"]
-        line = last_line("".join(chunk["data"] for chunk in page["logs"]))
-        self._words[id_] = line or self._words.get(id_) or page.get("status_reason") or ""
-        return self._words[id_]
-
-
-def _format(deployment: LiveDeployment) -> str:
+def last_output(resource: Resource) -> str:
+    """Return the last line of the output of a running deployment, or what it waits for; Heat says neither."""
+    deployment = resource.get("deployment") or {}
     return last_line(deployment.get("last_log") or "") or deployment.get("status_reason") or ""
 
 

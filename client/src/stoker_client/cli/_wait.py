@@ -95,10 +95,10 @@ def wait_deleted(client: Client, operation: Operation) -> None:
 
 def _display(client: Client, operation: Operation) -> Snapshot:
     # imported here because rich is slow, and only watching needs it
-    from stoker_client.cli._live import LastOutput, Lines, LiveStack
+    from stoker_client.cli._live import Lines, LiveStack
 
     is_terminal = sys.stderr.isatty()
-    with LiveStack(open_console(stderr=True), LastOutput(client.deployments)) if is_terminal else Lines() as progress:
+    with LiveStack(open_console(stderr=True)) if is_terminal else Lines() as progress:
         for snapshot in watch(client.stacks, operation, with_resources=is_terminal):
             progress.update(snapshot)
     return snapshot
