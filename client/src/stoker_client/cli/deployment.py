@@ -41,7 +41,7 @@ deployment = Group(
         logs,
         Noun("deployment", lambda client: client.deployments).cancel(
             "Cancel runs of deployments: the agent stops the script; a queued run does not start.",
-            "Wait until the operation has stopped.",
+            "Wait until the runs have stopped.",
             _wait_for_cancellation,
         ),
     ]

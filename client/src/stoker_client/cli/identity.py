@@ -62,7 +62,7 @@ def _project_of(project: str | None, role: str | None, *, system: bool) -> tuple
 
 
 _password_options = together([
-    click.option("--password", metavar="TEXT", help="Other users of the machine can read a command line."),
+    click.option("--password", metavar="TEXT", help="The password, which other users of the machine can read."),
     click.option("--password-file", metavar="FILE", help="A file with the password; - is standard input."),
 ])  # fmt: skip
 

@@ -1,13 +1,4 @@
-"""Triggers: run an action of a component, or any config, now, on one server or on many.
-
-\b
-  stoker trigger app database BACKUP -i path=/var/backups --follow
-  stoker trigger app database BACKUP --label role=db --max-concurrent 10
-  stoker trigger --config setup --on web1 --on web2
-  stoker trigger create list database BACKUP     # for a stack named like a subcommand
-
-Any other first word is read as the arguments of `trigger create`.
-"""
+"""Commands for triggers: create, follow, cancel and retry them, and show their results."""
 
 from __future__ import annotations
 
@@ -69,6 +60,16 @@ def _wait_for_cancellation(session: Session, id_: str) -> None:
 
 _NOUN = Noun("trigger", lambda client: client.triggers)
 trigger = Group(
+    help="""Run an action of a component, or any config, now, on one server or on many.
+
+    \b
+      stoker trigger app database BACKUP -i path=/var/backups --follow
+      stoker trigger app database BACKUP --label role=db --max-concurrent 10
+      stoker trigger --config setup --on web1 --on web2
+      stoker trigger create list database BACKUP     # for a stack named like a subcommand
+
+    Any other first word is read as the arguments of `trigger create`.
+    """,
     default="create",
     commands=[
         _NOUN.delete("Delete ended triggers, with their deployments and logs."),
