@@ -89,7 +89,7 @@ def refuse_deployments(
     """
     planned = list(plan_deployments(resolved.outline))
     new = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top not in present))
-    standing = may_represent_servers(resolved.outline.values())
+    standing = may_represent_servers(resolved.outline)
     new.refuse_denied(engine.env.authorizer, Tree(stack.id, stack.name), stack.username, standing=standing)
     new.refuse_missing_hooks()
     if present:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker.deployments.configs import expand_known, find_hook
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
-from stoker.hot import UNKNOWN, Definition, Flaw, Template, select, weigh
+from stoker.hot import UNKNOWN, Flaw, select, weigh
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
 from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
@@ -21,38 +21,15 @@ from stoker.model.stack import Stack
 from stoker.policy import rules
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.resources.base import Properties, ResourceType
+from stoker.resources.base import Properties
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer, RunsConfig
+from stoker.stacks.templates.outline import Outline, OutlinedResource
 from stoker.store import configs, servers
 from stoker.store.tx import Tx
 
 #: The first action of a deployment, and that of an update.
 _CREATE, _UPDATE = "CREATE", "UPDATE"
 _EVERY_ACTION = (_CREATE, _UPDATE, "DELETE", "SUSPEND", "RESUME")
-
-
-class OutlinedResource(Struct, frozen=True, kw_only=True):
-    """A checked resource. Values that only a running resource knows are UNKNOWN."""
-
-    type: ResourceType
-    #: With the final type and the contents of files.
-    definition: Definition
-    properties: Properties
-    metadata: Any = field(default_factory=dict)
-    #: The resources inside the resource; None if the resource is not a stack.
-    inside: InnerOutline | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InnerOutline:
-    """The resources inside a nested stack or group."""
-
-    #: The name of the template in places.
-    file: str
-    #: By name. Of a group, all members or one sample.
-    resources: Mapping[str, OutlinedResource]
-    #: None for a group, whose template Stoker generates.
-    template: Template | None = None
 
 
 class PlannedDeployment(Struct, frozen=True, kw_only=True):
@@ -85,21 +62,19 @@ class PlannedDeployment(Struct, frozen=True, kw_only=True):
         return f"{self.resource_place}.properties.{self.key}"
 
 
-def plan_deployments(
-    resources: Mapping[str, OutlinedResource], within: str = "", top: str | None = None
-) -> Iterator[PlannedDeployment]:
+def plan_deployments(outline: Outline, within: str = "", top: str | None = None) -> Iterator[PlannedDeployment]:
     """
     Yield a template's deployments to servers that it names by id, or by the name of a server of its own, at any depth.
 
     ``within`` is the place of a nested template, ``top`` its resource in the outermost template. Raises Invalid.
     """
-    for name, resource in resources.items():
+    for name, resource in outline.resources.items():
         place = f"{within}resources.{name}"
         if isinstance(resource.type, RunsConfig):
             if resource.definition.external_id is None:
-                yield from _plan(resource, resource.type, resources, top or name, place)
+                yield from _plan(resource, resource.type, outline.resources, top or name, place)
         elif resource.inside is not None:
-            yield from plan_deployments(resource.inside.resources, f"{place}<{resource.inside.file}>.", top or name)
+            yield from plan_deployments(resource.inside, f"{place}<{resource.inside.file}>.", top or name)
 
 
 def _plan(
@@ -154,7 +129,7 @@ def _referenced_name(written: Any) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def list_denied_by_template(outline: Mapping[str, OutlinedResource]) -> Iterator[Flaw]:
+def list_denied_by_template(outline: Outline) -> Iterator[Flaw]:
     """Yield the deployments that the policy of a server in the same template denies. Raises Invalid."""
     for planned in plan_deployments(outline):
         if reason := _deny_own(planned, None, SITE_DEFAULTS):
@@ -308,10 +283,8 @@ def _find_server_id(tx: Tx, project_id: str, id: str | None, name: str | None) -
     return enrolled.id if enrolled else None
 
 
-def may_represent_servers(resources: Collection[OutlinedResource]) -> bool:
+def may_represent_servers(outline: Outline) -> bool:
     """Return whether a resource may come to represent an enrolled server."""
     return any(
-        (isinstance(resource.type, ProvidesServer) and resource.type.may_be_enrolled)
-        or (resource.inside is not None and may_represent_servers(resource.inside.resources.values()))
-        for resource in resources
+        isinstance(resource.type, ProvidesServer) and resource.type.may_be_enrolled for resource in outline.list_all()
     )

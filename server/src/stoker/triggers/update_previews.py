@@ -17,7 +17,6 @@ from stoker.model.trigger import Content, Mode, Options, Target, Trigger
 from stoker.resources.deploys import RunsConfig
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import OutlinedResource
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.stacks.templates.preview import Change, Kind, StackChanges
 from stoker.store.tx import Tx
@@ -90,14 +89,11 @@ class _Previews:
 
     def _hides_deployments(self, change: Change) -> bool:
         """Return whether a changed nested stack with deployments is not known yet, so that no run of it is planned."""
-        outlined = self.level.outline.get(change.name)
-        return (
-            change.kind in (Kind.ADDED, Kind.UPDATED, Kind.REPLACED)
-            and not isinstance(self.planner.engine.type(change.type), RunsConfig)
-            and not change.is_certain
-            and outlined is not None
-            and _has_deployments(outlined)
-        )
+        if change.kind in (Kind.DELETED, Kind.UNCHANGED) or change.is_certain or self.level.outline is None:
+            return False
+        resource = self.level.outline.resources[change.name]
+        inside = None if isinstance(resource.type, RunsConfig) else resource.inside
+        return inside is not None and any(isinstance(below.type, RunsConfig) for below in inside.list_all())
 
     def _explain(self, change: Change) -> UpdatePreview:
         reason = "its properties are unknown until applied"
@@ -159,9 +155,3 @@ class _Previews:
             created_at=tx.now,
         )
         return lifecycle.start(tx, self.planner.engine.env, trigger, replace(content, facts=facts), targets)
-
-
-def _has_deployments(resource: OutlinedResource) -> bool:
-    if isinstance(resource.type, RunsConfig):
-        return True
-    return resource.inside is not None and any(map(_has_deployments, resource.inside.resources.values()))

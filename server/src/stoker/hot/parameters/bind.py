@@ -77,7 +77,7 @@ def bind(
     environment: Environment,
     *,
     supplied: Mapping[str, Any] | None = None,
-    pseudo: Mapping[str, str],
+    pseudo: Mapping[str, Any] | None = None,
     flaws: Flaws | None = None,
     may_miss: bool = False,
 ) -> Parameters:
@@ -86,13 +86,15 @@ def bind(
 
     The first non-null value applies, in this order: ``supplied`` (from the request), the environment's ``parameters``,
     its ``parameter_defaults``, the template's default. From ``pseudo``, the template gets the parameters of its
-    version. With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error. With
-    ``may_miss``, missing values are UNKNOWN.
+    version, which are UNKNOWN if ``pseudo`` is None. With ``flaws``, problems are added there, their values are
+    UNKNOWN, and the caller raises the error. With ``may_miss``, missing values are UNKNOWN.
     """
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}
     _check_names(values, template, collector)
-    pseudo = {name: value for name, value in pseudo.items() if name in pseudo_parameters(template.version)}
+    names = pseudo_parameters(template.version)
+    known = dict.fromkeys(names, UNKNOWN) if pseudo is None else pseudo
+    own = {name: value for name, value in known.items() if name in names}
     schemas = template.parameters.values()
     bound = {
         schema.name: _value(
@@ -103,8 +105,8 @@ def bind(
     if flaws is None:
         collector.raise_any()
     return Parameters(
-        values={**pseudo, **bound},
-        types=dict.fromkeys(pseudo, "string") | {schema.name: schema.type for schema in schemas},
+        values={**own, **bound},
+        types=dict.fromkeys(own, "string") | {schema.name: schema.type for schema in schemas},
         hidden=frozenset(schema.name for schema in schemas if schema.hidden),
         immutable=frozenset(schema.name for schema in schemas if schema.immutable),
     )

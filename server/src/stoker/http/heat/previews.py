@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
@@ -25,7 +24,8 @@ from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations
 from stoker.stacks.outputs import names as output_names
-from stoker.stacks.prechecks import OutlinedResource, Prechecks
+from stoker.stacks.prechecks import Prechecks
+from stoker.stacks.templates.outline import Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.stacks.templates.preview import Change, Kind
 from stoker.store import stacks
@@ -87,7 +87,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         missing = prechecks.list_missing_programs()
         planner = Planner(tx, request.app.engine, stack.project_id)
         runs = planner.list_runs(planner.list_levels(stack, resolved, exists=False))
-    values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outputs.items()}
+    values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outline.outputs.items()}
     shown = fill(
         PreviewedStack,
         stack,
@@ -148,17 +148,15 @@ def _plan_new(
     return stack, prechecks
 
 
-def _serialize_outline(
-    planner: Planner, resources: Mapping[str, OutlinedResource], stack_name: str, parent: str | None = None
-) -> list[Any]:
+def _serialize_outline(planner: Planner, outline: Outline, stack_name: str, parent: str | None = None) -> list[Any]:
     """Serialize planned resources as Heat does: a nested stack becomes the list of its resources."""
     project_id, redact = planner.project_id, planner.tx.secrets.redact
     required_by: dict[str, list[str]] = {}
-    for name, resource in resources.items():
+    for name, resource in outline.resources.items():
         for required in resource.definition.requires:
             required_by.setdefault(required, []).append(name)
     return [
-        _serialize_outline(planner, resource.inside.resources, f"{stack_name}-{name}", name)
+        _serialize_outline(planner, resource.inside, f"{stack_name}-{name}", name)
         if resource.inside is not None
         else NewResource(
             resource_name=name,
@@ -179,7 +177,7 @@ def _serialize_outline(
             properties=redact(planner.show(resource.properties)),
             parent_resource=UNSET if parent is None else parent,
         )
-        for name, resource in resources.items()
+        for name, resource in outline.resources.items()
     ]
 
 

@@ -12,7 +12,7 @@ from stoker.model.stack import Stack
 from stoker.stacks import operations
 from stoker.stacks.adoption import ImportedObjects
 from stoker.stacks.operations import Options
-from stoker.stacks.prechecks import OutlinedResource
+from stoker.stacks.templates.outline import Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack
 from stoker.store import resources
 from stoker.store.tx import Tx
@@ -74,14 +74,9 @@ def delete(request: RequestContext, stack: Stack) -> Stack:
     )
 
 
-def needs_delegation(resources: Mapping[str, OutlinedResource]) -> bool:
+def _needs_delegation(outline: Outline) -> bool:
     """Return whether Stoker acts for the owner of the stack: for an object of a cloud, or for another stack."""
-    return any(
-        bool(resource.type.needs_provider)
-        or resource.type.acts_for_owner
-        or (resource.inside is not None and needs_delegation(resource.inside.resources))
-        for resource in resources.values()
-    )
+    return any(resource.type.needs_provider or resource.type.acts_for_owner for resource in outline.list_all())
 
 
 def _acts_for_owner(tx: Tx, app: App, stack: Stack) -> bool:
@@ -97,7 +92,7 @@ def _write_resolved(
     request: RequestContext, resolved: ResolvedStack, stack_id: str, do: Callable[[Tx], Stack], action: str
 ) -> Stack:
     is_large = len(resolved.definitions) > operations.LARGE
-    return _write(request, stack_id, do, action, is_large=is_large, is_delegated=needs_delegation(resolved.outline))
+    return _write(request, stack_id, do, action, is_large=is_large, is_delegated=_needs_delegation(resolved.outline))
 
 
 def _write(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -33,79 +32,11 @@ from stoker.resources.base import Properties, ResourceType
 from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.nested import HasNestedStack, RunsRemoteStack, is_template_name
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import InnerOutline, OutlinedResource, list_denied_by_template
+from stoker.stacks.prechecks import list_denied_by_template
 from stoker.stacks.templates.lookup import TemplateTypes
+from stoker.stacks.templates.outline import Outline, OutlinedResource
 from stoker.stacks.templates.report import FlawReport, PropertyChecker
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
-
-__all__ = ["Around", "check"]
-
-
-@dataclass(frozen=True, slots=True)
-class Around:
-    """The template with the OS::Heat::Stack, whose files and environment the remote stack gets."""
-
-    engine: Engine
-    files: Mapping[str, str]
-    environment: Environment
-    budget: Budget
-    remote_depth: int
-
-
-def check(around: Around, properties: Properties) -> None:
-    """
-    Check the properties of an OS::Heat::Stack.
-
-    A template for another Heat is only parsed, because that Heat may have more types and functions. Raises
-    StackValidationFailed in Heat's wording.
-    """
-    context = properties["context"]
-    region = context.get("region_name") if isinstance(context, Mapping) else context
-    if region is UNKNOWN:
-        return
-    engine = around.engine
-    if (problem := engine.env.remote_heats.problem(region)) is not None:
-        raise StackValidationFailed(
-            f'Cannot establish connection to Heat endpoint at region "{region}" due to "{problem}".'
-            f" {engine.env.remote_heats.remedy()}"
-        )
-    text = properties["template"]
-    if text is UNKNOWN:
-        return
-    try:
-        if engine.env.remote_heats.is_local(region):
-            _check(around, text, properties["parameters"])
-        else:
-            _read(text)
-    except RequestLimitExceeded:
-        raise
-    except StokerError as error:
-        raise StackValidationFailed(
-            f'Failed validating stack template using Heat endpoint at region "{region}"'
-            f' due to "ERROR: {clip(error.message)}"'
-        ) from None
-
-
-def _read(text: str) -> None:
-    document = read(text, "Template", MAX_TEMPLATE)
-    if VERSION_KEY not in document and syntaxes.declared_by(document) is None:
-        raise StackValidationFailed("Template format version not found.")
-
-
-def _check(around: Around, text: str, parameters: Any) -> None:
-    flaws = Flaws(text)
-    environment = replace(around.environment, parameters={})
-    template = hot.parse(text, around.files, flaws)
-    items = parameters.items() if isinstance(parameters, Mapping) else ()
-    supplied = {name: UNKNOWN if hot.weigh(value)[1] else value for name, value in items}
-    is_unknown = parameters is UNKNOWN
-    bound = hot.bind(template, environment, supplied=supplied, pseudo={}, flaws=flaws, may_miss=is_unknown)
-    values = {**bound.values, **dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)}
-    decided = hot.decide(template, values, around.files, around.budget, flaws)
-    checker = Checker(around.engine, around.files, around.budget, flaws, remote_depth=around.remote_depth + 1)
-    checker.check(decided, values, environment)
-    flaws.raise_any()
-
 
 #: Maximum number of resources in a preview, including all members of groups.
 MOST_OUTLINED = 10_000
@@ -115,7 +46,7 @@ _NEWEST = "2021-04-16"
 
 
 class Checker:
-    """Checks all templates of one request. Errors are added to ``flaws``; the caller raises them."""
+    """Checks all templates of one request."""
 
     def __init__(
         self,
@@ -129,8 +60,8 @@ class Checker:
         constraints: Constraints | None = None,
     ) -> None:
         """
-        ``every_member``: check all members of groups instead of one of each. ``remote_depth``: number of stacks of
-        OS::Heat::Stack around the template.
+        ``flaws`` has the errors of the request that are known already. ``every_member``: check all members of groups
+        instead of one of each. ``remote_depth``: number of stacks of OS::Heat::Stack around the template.
 
         ``constraints``: the cloud's checks of names, outside of transactions only.
         """
@@ -143,31 +74,26 @@ class Checker:
         self._types = TemplateTypes(engine.types, files, self._report, has_provider=engine.env.has_provider)
         self._every_member = every_member
         self._remote_depth = remote_depth
-        #: The checked resources of the outermost template.
-        self.outline: Mapping[str, OutlinedResource] = {}
-        #: Values of the outermost template's outputs.
-        self.outputs: dict[str, Any] = {}
-        #: Errors of outputs of the outermost template that will never have a value.
-        self.output_errors: dict[str, str] = {}
         #: Number of checked resources, including nested templates. A group counts as one of its members.
         self._count = 0
 
-    def check(self, template: Template, parameters: Values, environment: Environment) -> dict[str, dict[str, Any]]:
+    def check(self, template: Template, parameters: Values, environment: Environment) -> Outline:
         """
-        Check a template.
+        Check a template, whose conditions are not decided, and all templates inside it.
 
-        Returns the definitions by resource name, in JSON form: with final types and the contents of files.
+        Raises one error for all that are wrong, the known ones included.
         """
         for schema in template.parameters.values():
             path: Path = ("parameters", schema.name)
             if problem := self._custom_problem(schema, parameters[schema.name]):
                 self._report.add(Flaw(clip(f"Parameter '{schema.name}' is invalid: {problem}"), path))
-        self.outline = self._check(template, parameters, environment, depth=1)
+        outline = self._check(template, parameters, environment, depth=1)
         with self._report.collect((), named_already=True):
-            for flaw in list_denied_by_template(self.outline):
+            for flaw in list_denied_by_template(outline):
                 self._report.add(flaw)
         self._types.report_unknown()
-        return {name: resource.definition.to_json() for name, resource in self.outline.items()}
+        self._report.flaws.raise_any()
+        return outline
 
     def warnings(self) -> list[str]:
         """Return the warnings: unusual parts of the templates that are no errors."""
@@ -179,12 +105,13 @@ class Checker:
         return schema.custom_problem(value, self._constraints.find_problem)
 
     def _check(
-        self, template: Template, parameters: Values, environment: Environment, depth: int
-    ) -> dict[str, OutlinedResource]:
+        self, template: Template, parameters: Values, environment: Environment, depth: int, file: str = ""
+    ) -> Outline:
         """Check a template at any depth. ``parameters`` may be UNKNOWN in nested templates."""
         deepest = self._engine.limits.nested_depth
         if depth > deepest:
             raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
+        template = hot.decide(template, parameters, self._files, self._budget, self._report.flaws)
         self._count += len(template.resources)
         limit = self._engine.limits.resources_per_stack
         if self._every_member and self._count > MOST_OUTLINED:
@@ -195,7 +122,7 @@ class Checker:
         scope = StaticScope(template.version, parameters, self._files, types, self._budget)
         #: Paths with errors from the parser, so that they are not reported twice.
         flawed = {flaw.path[:4] for flaw in self._report.flaws}
-        outline = {}
+        resources = {}
         for name, resource in template.resources.items():
             final = replace(
                 self._with_settings(resource, scope),
@@ -207,14 +134,20 @@ class Checker:
             definition = hot.inline_files(final, self._files)
             values, metadata = self._properties.check(types[name], definition, scope, flawed)
             if isinstance(types[name], RunsRemoteStack):
-                self._check_remote(name, values, environment)
+                with self._report.collect(("resources", name, "properties"), named_already=True):
+                    self._check_remote(values, environment)
             inside = self._inside(types[name], name, values, environment, depth)
-            outline[name] = OutlinedResource(
+            resources[name] = OutlinedResource(
                 type=types[name], definition=definition, properties=values, metadata=metadata, inside=inside
             )
-        outline = _with_implicit_dependencies(outline)
-        self._outputs(template, scope, depth)
-        return outline
+        outputs, errors = self._outputs(template, scope)
+        return Outline(
+            template=template,
+            file=file,
+            resources=_with_implicit_dependencies(resources),
+            outputs=outputs,
+            output_errors=errors,
+        )
 
     def _with_settings(self, definition: Definition, scope: StaticScope) -> Definition:
         """Return the definition with the values of settings that depend on parameters, or None for unknown values."""
@@ -227,19 +160,23 @@ class Checker:
                     self._report.add(problem)
         return definition
 
-    def _outputs(self, template: Template, scope: StaticScope, depth: int) -> None:
-        """Check the outputs. An error that depends on values is only a warning: the stack is created nevertheless."""
+    def _outputs(self, template: Template, scope: StaticScope) -> tuple[dict[str, Any], dict[str, str]]:
+        """
+        Return the values and the errors of the outputs.
+
+        An error that depends on values is only a warning: the stack is created nevertheless.
+        """
         for flaw in template.warnings:
             self._report.warn(flaw)
+        values: dict[str, Any] = {}
+        errors: dict[str, str] = {}
         for name, output in template.outputs.items():
             path: Path = ("outputs", name, "value")
-            value, wrong = (None, output.flaw) if output.flaw else self._output(output.value, path, scope)
+            values[name], wrong = (None, output.flaw) if output.flaw else self._output(output.value, path, scope)
             if wrong is not None:
                 self._report.warn(Flaw(f"outputs.{name}: {wrong.sentence}", wrong.path))
-            if depth == 1:
-                self.outputs[name] = value
-                if wrong is not None:
-                    self.output_errors[name] = wrong.sentence
+                errors[name] = wrong.sentence
+        return values, errors
 
     def _output(self, source: Any, path: Path, scope: StaticScope) -> tuple[Any, Flaw | None]:
         """Return the value of an output, or the error that it would have in the stack."""
@@ -255,18 +192,52 @@ class Checker:
             return None, Flaw(error.message, path)
         return None, None
 
-    def _check_remote(self, name: str, properties: Properties, environment: Environment) -> None:
-        """Check the template of an OS::Heat::Stack."""
-        deepest = self._engine.limits.nested_depth
+    def _check_remote(self, properties: Properties, environment: Environment) -> None:
+        """
+        Check the properties of an OS::Heat::Stack. Raises StackValidationFailed in Heat's wording.
+
+        A template for another Heat is only parsed, because that Heat may have more types and functions.
+        """
+        deepest, heats = self._engine.limits.nested_depth, self._engine.env.remote_heats
         if self._remote_depth >= deepest:
             raise RequestLimitExceeded(f"Recursion depth of OS::Heat::Stack exceeds {deepest}.")
-        around = Around(self._engine, self._files, environment, self._budget, self._remote_depth)
-        with self._report.collect(("resources", name, "properties"), named_already=True):
-            check(around, properties)
+        context, text = properties["context"], properties["template"]
+        region = context.get("region_name") if isinstance(context, Mapping) else context
+        if region is UNKNOWN:
+            return
+        if (problem := heats.problem(region)) is not None:
+            raise StackValidationFailed(
+                f'Cannot establish connection to Heat endpoint at region "{region}" due to "{problem}".'
+                f" {heats.remedy()}"
+            )
+        if text is UNKNOWN:
+            return
+        try:
+            if heats.is_local(region):
+                self._check_separately(text, properties["parameters"], replace(environment, parameters={}))
+            else:
+                _read(text)
+        except RequestLimitExceeded:
+            raise
+        except StokerError as error:
+            raise StackValidationFailed(
+                f'Failed validating stack template using Heat endpoint at region "{region}"'
+                f' due to "ERROR: {clip(error.message)}"'
+            ) from None
+
+    def _check_separately(self, text: str, parameters: Any, environment: Environment) -> None:
+        """Check the template of another stack, with errors of its own. ``parameters`` may be UNKNOWN."""
+        flaws = Flaws(text)
+        template = hot.parse(text, self._files, flaws)
+        items = parameters.items() if isinstance(parameters, Mapping) else ()
+        supplied = {name: UNKNOWN if _is_unknown(value) else value for name, value in items}
+        bound = hot.bind(template, environment, supplied=supplied, flaws=flaws, may_miss=parameters is UNKNOWN)
+        checker = Checker(self._engine, self._files, self._budget, flaws, remote_depth=self._remote_depth + 1)
+        checker.check(template, bound, environment)
 
     def _inside(
         self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
-    ) -> InnerOutline | None:
+    ) -> Outline | None:
         """Check the resources inside a resource: those of its template, or a group's members."""
         below = replace(environment, parameters={}, registry=environment.registry.below(name))
         if is_template_name(kind.name):
@@ -279,28 +250,19 @@ class Checker:
                 values = self._types.check_parameters(named, below, place)
                 return self._inside_file(name, named[1], values, below, depth)
             return None
-        members: dict[str, OutlinedResource] = {}
-        list_members = kind.every_member if self._every_member else kind.members
-        for member, type_name, member_properties in list_members(properties):
-            definition = Definition(name=member, type=type_name, properties=hot.literal(member_properties))
-            members |= self._deeper(name, _GROUPS_TEMPLATE, _frozen(definition), {}, below, depth)
-        return InnerOutline(file=_GROUPS_TEMPLATE, resources=members) if members else None
+        members = _group_template(kind.every_member(properties) if self._every_member else kind.members(properties))
+        return self._deeper(name, _GROUPS_TEMPLATE, members, {}, below, depth) if members.resources else None
 
-    def _inside_file(
-        self, name: str, file: str, properties: Properties, below: Environment, depth: int
-    ) -> InnerOutline:
+    def _inside_file(self, name: str, file: str, properties: Properties, below: Environment, depth: int) -> Outline:
         template = self._types.parse(file)
-        bound = self._bind(name, template, properties, below)
-        inner = self._deeper(name, file, template, bound, below, depth)
-        return InnerOutline(file=file, resources=inner, template=template)
+        return self._deeper(name, file, template, self._bind(name, template, properties, below), below, depth)
 
     def _deeper(
         self, name: str, file: str, template: Template, parameters: Values, environment: Environment, depth: int
-    ) -> dict[str, OutlinedResource]:
-        with self._report.nest(name, file) as flaws:
-            counting = hot.decide(template, parameters, self._files, self._budget, flaws)
-            return self._check(counting, parameters, environment, depth + 1)
-        return {}
+    ) -> Outline:
+        with self._report.nest(name, file):
+            return self._check(template, parameters, environment, depth + 1, file)
+        return Outline(template=template, file=file)
 
     def _bind(self, name: str, template: Template, properties: Properties, environment: Environment) -> dict[str, Any]:
         """Return the parameters of a nested template, as far as known before the stack exists."""
@@ -346,12 +308,21 @@ def _is_unknown(value: Any) -> bool:
     return hot.weigh(value)[1]
 
 
-def _frozen(definition: Definition) -> Template:
+def _read(text: str) -> None:
+    document = read(text, "Template", MAX_TEMPLATE)
+    if VERSION_KEY not in document and syntaxes.declared_by(document) is None:
+        raise StackValidationFailed("Template format version not found.")
+
+
+def _group_template(members: Iterable[tuple[str, str, Properties]]) -> Template:
     return Template(
         version=_NEWEST,
-        description="",
+        description="No description",
         parameters={},
         parameter_groups=(),
-        resources={definition.name: definition},
+        resources={
+            name: Definition(name=name, type=type, properties=hot.literal(properties))
+            for name, type, properties in members
+        },
         outputs={},
     )

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.catalog.entry import REFERENCE, SCHEME
-from stoker.hot import Budget, Environment, Flaws, OutputDefinition, Parameters, Template
+from stoker.hot import Budget, Environment, Flaws, Parameters, Template
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
 from stoker.model.stack import Source
 from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import OutlinedResource
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.lookup import parse_once
+from stoker.stacks.templates.outline import Outline
 
 #: Heat's value for AWS::Region. Templates may contain mappings for this name.
 _AWS_REGION = "ap-southeast-1"
@@ -42,40 +41,39 @@ class StackRequest(Struct, frozen=True):
     parameters: Any = None
 
 
-class ResolvedStack(Struct, frozen=True):
+class ResolvedStack(Struct, frozen=True, kw_only=True):
     """A checked template with its parameters, ready to be applied."""
 
     source: Source
-    template: Template
     parameters: Parameters
+    outline: Outline
     #: By resource name, in JSON form: with final types and the contents of files.
     definitions: Mapping[str, Mapping[str, Any]]
-    needs: Mapping[str, Collection[str]]
     event_sinks: tuple[Mapping[str, Any], ...] = ()
-    outline: Mapping[str, OutlinedResource] = field(default_factory=dict)
-    #: Values of outputs, as far as known before any resource exists.
-    outputs: Mapping[str, Any] = field(default_factory=dict)
-    #: Errors of outputs that will never have a value, by name.
-    output_errors: Mapping[str, str] = field(default_factory=dict)
     #: Unusual parts of the template that are no errors.
     warnings: tuple[str, ...] = ()
 
+    @property
+    def needs(self) -> Mapping[str, Collection[str]]:
+        """The names of the resources that each resource requires."""
+        return {name: resource.definition.requires for name, resource in self.outline.resources.items()}
+
     def facts(self) -> dict[str, Any]:
         """Return the columns of a stack's row that depend on the template."""
+        template, errors = self.outline.template, self.outline.output_errors
         return {
-            "description": self.template.description,
-            "version": self.template.version,
+            "description": template.description,
+            "version": template.version,
             "parameters": self.parameters.to_json(),
             "event_sinks": self.event_sinks,
             "outputs": {
-                name: {"description": output.description, **self._output(name, output)}
-                for name, output in self.template.outputs.items()
+                name: {
+                    "description": output.description,
+                    **({"error": errors[name]} if name in errors else {"value": output.value}),
+                }
+                for name, output in template.outputs.items()
             },
         }
-
-    def _output(self, name: str, output: OutputDefinition) -> dict[str, Any]:
-        error = self.output_errors.get(name)
-        return {"value": output.value} if error is None else {"error": error}
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +126,8 @@ def prepare(
     template, files, environment = read(request, flaws)
     supplied = mapping(request.parameters, "parameters")
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
-    budget = engine.budget()
-    resolve = partial(_resolve, every_member=every_member, constraints=constraints)
-    return resolve(engine, template, flaws, environment, source, identity, files, budget)
+    checker = Checker(engine, files, engine.budget(), flaws, every_member=every_member, constraints=constraints)
+    return _resolve(checker, template, flaws, environment, source, identity)
 
 
 def prepare_change(
@@ -161,8 +158,8 @@ def prepare_change(
     }
     environment = replace(environment, parameters=parameters)
     source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=kept)
-    budget = engine.budget()
-    return _resolve(engine, template, flaws, environment, source, identity, files, budget, constraints=constraints)
+    checker = Checker(engine, files, engine.budget(), flaws, constraints=constraints)
+    return _resolve(checker, template, flaws, environment, source, identity)
 
 
 def prepare_again(
@@ -170,8 +167,8 @@ def prepare_again(
 ) -> ResolvedStack:
     """Prepare a stored source again. ``files`` are those of its tree."""
     template = hot.parse(source.template)
-    environment = Environment.parse(source.environment)
-    return _resolve(engine, template, Flaws(), environment, source, identity, files, budget)
+    environment, flaws = Environment.parse(source.environment), Flaws()
+    return _resolve(Checker(engine, files, budget, flaws), template, flaws, environment, source, identity)
 
 
 def prepare_inner(
@@ -185,8 +182,8 @@ def prepare_inner(
     """Prepare a nested stack, which shares the files of its tree and the budget of the stacks around it."""
     template = parse_once(spec.template) if isinstance(spec.template, str) else hot.parse(spec.template)
     supplied = {name: value for name, value in spec.parameters.items() if value is not None}
-    source = Source(template=template.document, environment=environment.to_json(), supplied=supplied)
-    resolved = _resolve(engine, template, Flaws(), environment, source, identity, files, budget)
+    source, flaws = Source(template=template.document, environment=environment.to_json(), supplied=supplied), Flaws()
+    resolved = _resolve(Checker(engine, files, budget, flaws), template, flaws, environment, source, identity)
     if not spec.frozen_members and not spec.lenient:
         return resolved
     frozen, may_fail = frozenset(spec.frozen_members), {"may_fail": True} if spec.lenient else {}
@@ -198,41 +195,22 @@ def prepare_inner(
 
 
 def _resolve(
-    engine: Engine,
-    template: Template,
-    flaws: Flaws,
-    environment: Environment,
-    source: Source,
-    identity: Identity,
-    files: Mapping[str, str],
-    budget: Budget,
-    *,
-    every_member: bool = False,
-    constraints: Constraints | None = None,
+    checker: Checker, template: Template, flaws: Flaws, environment: Environment, source: Source, identity: Identity
 ) -> ResolvedStack:
     parameters = hot.bind(template, environment, supplied=source.supplied, pseudo=identity.pseudo(), flaws=flaws)
     hidden = [text for name in parameters.hidden for text in texts_of(parameters.values.get(name))]
-    checker = Checker(engine, files, budget, flaws, every_member=every_member, constraints=constraints)
     try:
-        template = hot.decide(template, parameters, files, budget, flaws)
-        definitions = checker.check(template, parameters, environment)
-        flaws.raise_any()
+        outline = checker.check(template, parameters, environment)
     except StokerError as error:
         redact_error(error, hidden)
         raise
-    needs = {name: resource.definition.requires for name, resource in checker.outline.items()}
-    sinks = tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks)
     return ResolvedStack(
-        source,
-        template,
-        parameters,
-        definitions,
-        needs,
-        sinks,
-        checker.outline,
-        checker.outputs,
-        redact(checker.output_errors, hidden),
-        tuple(redact_text(warning, hidden) for warning in checker.warnings()),
+        source=source,
+        parameters=parameters,
+        outline=replace(outline, output_errors=redact(outline.output_errors, hidden)),
+        definitions={name: resource.definition.to_json() for name, resource in outline.resources.items()},
+        event_sinks=tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks),
+        warnings=tuple(redact_text(warning, hidden) for warning in checker.warnings()),
     )
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker import hot
@@ -25,7 +25,7 @@ from stoker.resources.nested import HasNestedStack, NestedSpec, is_template_name
 from stoker.stacks.engine import Engine, decisions
 from stoker.stacks.engine.decisions import ResourceChange, choose_change, evaluate_properties
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.prechecks import OutlinedResource
+from stoker.stacks.templates.outline import Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, stacks
@@ -85,10 +85,11 @@ def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, refer
     session = StackSession(tx, engine, stack)
     everything = resources.of_stack(tx, stack.id)
     session.resources.preload(everything)
-    session.set(parameters=resolved.parameters.to_json(), version=resolved.template.version, action=Action.UPDATE)
+    template = resolved.outline.template
+    session.set(parameters=resolved.parameters.to_json(), version=template.version, action=Action.UPDATE)
     by_name: dict[str, Change] = {}
     scope = _Beforehand(session, by_name, references)
-    for name in hot.order(resolved.template):
+    for name in hot.order(template):
         by_name[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
     continuing = {change.resource.id for change in by_name.values() if change.resource is not None}
     gone = [
@@ -174,8 +175,8 @@ class StackChanges(Struct, frozen=True, kw_only=True):
     #: Whether a group has generated the stack, or a stack around it.
     is_of_group: bool = False
     changes: Sequence[Change] = ()
-    #: The resources of the new template; empty if the stack is deleted.
-    outline: Mapping[str, OutlinedResource] = field(default_factory=dict)
+    #: The new template; None if the stack is deleted.
+    outline: Outline | None = None
 
     @property
     def exists(self) -> bool:

@@ -83,7 +83,7 @@ class FlawReport:
         return RequestLimitExceeded(f"{self.place}{heat_path(path)}: {error.message}")
 
     @contextmanager
-    def nest(self, name: str, file: str) -> Iterator[Flaws]:
+    def nest(self, name: str, file: str) -> Iterator[None]:
         """
         Collect the flaws of the template ``file`` inside the resource ``name``. An error raised inside ends the check
         of that template only, and counts if there is no other.
@@ -93,7 +93,7 @@ class FlawReport:
         self._places.append(f"{place}.")
         self.flaws = inner
         try:
-            yield inner
+            yield
         except RequestLimitExceeded:
             raise
         except StokerError as error:

@@ -7,13 +7,13 @@ from typing import Any
 
 from stoker import hot
 from stoker.backends.provider import Constraints
-from stoker.hot import UNKNOWN, Environment, Flaws, ParameterSchema, Template
+from stoker.hot import Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.secrets import REDACTED
 from stoker.resources.nested import is_template_name
 from stoker.stacks.engine import Engine
-from stoker.stacks.prechecks import InnerOutline, OutlinedResource
 from stoker.stacks.templates.check import Checker
+from stoker.stacks.templates.outline import Outline, OutlinedResource
 from stoker.stacks.templates.prepare import StackRequest, mapping, read
 
 _TYPES = {
@@ -36,16 +36,13 @@ def describe_template(
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
     supplied = mapping(request.parameters, "parameters")
-    values = hot.bind(template, environment, supplied=supplied, pseudo={}, flaws=flaws, may_miss=True).values
+    bound = hot.bind(template, environment, supplied=supplied, flaws=flaws, may_miss=True)
+    checker = Checker(engine, files, engine.budget(), flaws, constraints=constraints)
+    outline = checker.check(template, bound, environment)
     parameters, defaults = {**environment.parameters, **supplied}, environment.parameter_defaults
-    bound = {**dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN), **values}
-    budget = engine.budget()
-    checker = Checker(engine, files, budget, flaws, constraints=constraints)
-    checker.check(hot.decide(template, bound, files, budget, flaws), bound, environment)
-    flaws.raise_any()
     shown = _describe(template, parameters, defaults)
-    shown["Environment"] = _environment(template, environment, parameters, checker.outline)
-    if show_nested and (nested := _nested(checker.outline, defaults)):
+    shown["Environment"] = _environment(outline, environment, parameters)
+    if show_nested and (nested := _nested(outline, defaults)):
         shown["NestedParameters"] = nested
     if warnings := checker.warnings():
         shown["Warnings"] = warnings
@@ -89,15 +86,13 @@ def _parameter(schema: ParameterSchema, parameters: Mapping[str, Any], defaults:
     return shown
 
 
-def _environment(
-    template: Template, environment: Environment, parameters: Mapping[str, Any], outline: Mapping[str, OutlinedResource]
-) -> dict[str, Any]:
+def _environment(outline: Outline, environment: Environment, parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the environment as Heat does: with the request's parameters, and with templates used as types."""
-    hidden = {schema.name for schema in template.parameters.values() if schema.hidden}
+    hidden = {schema.name for schema in outline.template.parameters.values() if schema.hidden}
     shown = environment.to_json()
     files = {
         resource.type.name: resource.type.name
-        for resource in outline.values()
+        for resource in outline.resources.values()
         if resource.definition.mapped_from is None and is_template_name(resource.type.name)
     }
     return {
@@ -112,21 +107,20 @@ def _mask(values: Mapping[str, Any], hidden: set[str]) -> dict[str, Any]:
     return {name: REDACTED if name in hidden else value for name, value in values.items()}
 
 
-def _nested(outline: Mapping[str, OutlinedResource], defaults: Mapping[str, Any]) -> dict[str, Any]:
+def _nested(outline: Outline, defaults: Mapping[str, Any]) -> dict[str, Any]:
     return {
         name: _inside(resource, resource.inside, defaults)
-        for name, resource in outline.items()
+        for name, resource in outline.resources.items()
         if resource.inside is not None
     }
 
 
-def _inside(resource: OutlinedResource, inside: InnerOutline, defaults: Mapping[str, Any]) -> dict[str, Any]:
-    shown: dict[str, Any] = {"Type": resource.definition.mapped_from or resource.definition.type}
-    if inside.template is None:
-        shown |= {"Description": "No description", "Parameters": {}}
-    else:
-        values = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
-        shown |= _describe(inside.template, values, defaults)
-    if deeper := _nested(inside.resources, defaults):
+def _inside(resource: OutlinedResource, inside: Outline, defaults: Mapping[str, Any]) -> dict[str, Any]:
+    values = {name: value for name, value in resource.properties.items() if not hot.weigh(value)[1]}
+    shown = {
+        "Type": resource.definition.mapped_from or resource.definition.type,
+        **_describe(inside.template, values, defaults),
+    }
+    if deeper := _nested(inside, defaults):
         shown["NestedParameters"] = deeper
     return shown
