@@ -114,8 +114,7 @@ class Story:
         request = StackRequest(template=changed)
         resolved = prepare(self.heat.engine, request, Identity(self.stack.id, self.stack.name, self.heat.project))
         with self.heat.store.read() as tx:
-            planner = Planner(tx, self.heat.engine, self.heat.project)
-            runs = planner.list_runs(planner.list_levels(self.stack, resolved, exists=True))
+            runs = Planner(tx, self.heat.engine, self.stack, resolved, exists=True).list_runs()
         self.plan = [run.action for run in runs]
         self.before = [name for _, name in self.pending()]
 

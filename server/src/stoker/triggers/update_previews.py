@@ -46,9 +46,9 @@ def start_previews(
     ``exists``: whether ``stack`` exists and would be updated; otherwise it would be created. A deployment whose values
     depend on results of the operation is not started; its reason names them.
     """
-    planner = Planner(tx, engine, stack.project_id)
+    planner = Planner(tx, engine, stack, resolved, exists=exists)
     started: list[UpdatePreview] = []
-    for level in planner.list_levels(stack, resolved, exists=exists):
+    for level in planner.levels:
         previews = _Previews(planner, level, {change.name: change for change in level.changes}, requested_by)
         for preview in previews.start_all(MOST - sum(each.trigger_id is not None for each in started)):
             started.append(preview)

@@ -6,31 +6,27 @@ They use objects that the operation would create: contents of configs, and serve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 from typing import Any
-from uuid import uuid4
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from stoker import hot
 from stoker.deployments.configs import content_of, expand_known, resolve_hook
 from stoker.hot import UNKNOWN, weigh
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import UNDO
 from stoker.model.errors import StokerError
-from stoker.model.stack import Resource, Stack
+from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, ResourceFailure
-from stoker.resources.deploys import ProvidesConfig, ProvidesServer, RunsConfig
-from stoker.stacks.engine import Engine
+from stoker.resources.deploys import ProvidesConfig, RunsConfig
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.stacks.templates.preview import Change, Kind, StackChanges, list_tree_changes
+from stoker.stacks.templates.preview import Change, Kind, Preview, StackChanges
 from stoker.store import configs, servers
-from stoker.store.tx import Tx
 from stoker.types import deployment_base, deployment_runs, label_groups, nested_stacks
 from stoker.types.deployment_runs import as_structured
 from stoker.types.rollout import is_of_health
@@ -42,48 +38,8 @@ class UnknownValue(Exception):
     """A value of the deployment is unknown until the operation is applied."""
 
 
-@dataclass(frozen=True, slots=True)
-class Planner:
+class Planner(Preview):
     """Plans one operation: its changes to the stacks of a tree, and the runs that it would start."""
-
-    tx: Tx
-    engine: Engine
-    project_id: str
-    #: By the id that stands for a new config: the changes to its stack, and its own.
-    configs: dict[str, tuple[Mapping[str, Change], Change]] = field(default_factory=dict)
-    #: The first characters of these ids.
-    mark: str = field(default_factory=lambda: str(uuid4())[:24])
-
-    def list_levels(self, stack: Stack, resolved: ResolvedStack, *, exists: bool) -> Iterator[StackChanges]:
-        """
-        Yield the changes of an update of ``stack`` to ``resolved``, or of its creation: see ``list_tree_changes``.
-        """
-        return list_tree_changes(self.tx, self.engine, stack, resolved, exists=exists, references=self.refer)
-
-    def refer(self, change: Change, changes: Mapping[str, Change]) -> Any:
-        """
-        Return an id that stands for a new config, or the id of the enrolled server that a resource represents.
-
-        Any other reference is UNKNOWN. ``changes`` are those of the stack before ``change``, by name.
-        """
-        kind, name = self.engine.type(change.type), change.properties.get("name")
-        if isinstance(kind, ProvidesConfig):
-            id = f"{self.mark}{len(self.configs):012x}"
-            self.configs[id] = (changes, change)
-            return id
-        may_be_enrolled = isinstance(kind, ProvidesServer) and kind.may_be_enrolled
-        if not may_be_enrolled or change.kind is not Kind.ADDED or not isinstance(name, str):
-            return UNKNOWN
-        enrolled = servers.find_enrolled(self.tx, name, self.project_id)
-        return enrolled.id if enrolled else UNKNOWN
-
-    def show(self, value: Any) -> Any:
-        """Return ``value`` with null in place of unknown parts, and of texts with the id of a new config."""
-        if isinstance(value, Mapping):
-            return {name: self.show(part) for name, part in value.items()}
-        if isinstance(value, list):
-            return [self.show(part) for part in value]
-        return None if value is UNKNOWN or (isinstance(value, str) and self.mark in value) else value
 
     def find_content(self, change: Change, changes: Mapping[str, Change]) -> Content:
         """
@@ -117,9 +73,9 @@ class Planner:
             facts={},
         )
 
-    def list_runs(self, levels: Iterable[StackChanges]) -> list[PlannedRun]:
-        """Return the runs of the stacks of a tree, with the names of servers."""
-        runs = [run for level in levels for run in self.plan(level)]
+    def list_runs(self) -> list[PlannedRun]:
+        """Return the runs of the stacks of the tree, with the names of servers."""
+        runs = [run for level in self.levels for run in self.plan(level)]
         names = servers.find_several(self.tx, {run.server_id for run in runs if run.server_id is not None})
         return [replace(run, server_name=names[run.server_id].name) if run.server_id in names else run for run in runs]
 
@@ -211,18 +167,10 @@ def require(changes: Mapping[str, Change], change: Change, name: str) -> None:
 
 def _references(written: Any) -> Iterator[str]:
     """Yield ``resource.attribute``, or ``resource``, for each reference in a value of a template."""
-    if isinstance(written, Mapping):
-        for call in _CALLS:
-            argument = written.get(call)
-            if isinstance(argument, str):
-                yield argument
-            elif isinstance(argument, list) and argument and isinstance(argument[0], str):
-                yield ".".join(str(part) for part in argument[:2])
-        for value in written.values():
-            yield from _references(value)
-    elif isinstance(written, list):
-        for item in written:
-            yield from _references(item)
+    for call in hot.calls(written):
+        if call.name in _CALLS:
+            names = call.argument if isinstance(call.argument, list) else [call.argument]
+            yield ".".join(map(str, names[:2]))
 
 
 #: The properties of a group that name its servers.

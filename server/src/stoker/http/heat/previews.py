@@ -85,8 +85,8 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     with request.read() as tx:
         stack, prechecks = _plan_new(tx, request, body, name, resolved)
         missing = prechecks.list_missing_programs()
-        planner = Planner(tx, request.app.engine, stack.project_id)
-        runs = planner.list_runs(planner.list_levels(stack, resolved, exists=False))
+        planner = Planner(tx, request.app.engine, stack, resolved, exists=False)
+        runs = planner.list_runs()
     values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outline.outputs.items()}
     shown = fill(
         PreviewedStack,
@@ -199,11 +199,10 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
         missing = operations.refuse_update_deployments(tx, engine, current, resolved).list_missing_programs()
-        planner = Planner(tx, engine, current.project_id)
-        levels = list(planner.list_levels(current, resolved, exists=True))
-        runs = planner.list_runs(levels)
+        planner = Planner(tx, engine, current, resolved, exists=True)
+        runs = planner.list_runs()
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
-        for level in levels if query.show_nested else levels[:1]:
+        for level in planner.levels if query.show_nested else planner.levels[:1]:
             if not level.exists or level.is_of_group:
                 continue
             for change in level.changes:

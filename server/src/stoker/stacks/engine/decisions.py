@@ -148,35 +148,38 @@ def replace_current(session: StackSession, kind: ResourceType, resource: Resourc
     return passed
 
 
-def reinstate(
+def choose_resource(
     session: StackSession,
     kind: ResourceType,
     definition: Definition,
     resource: Resource | None,
     properties: Mapping[str, Any],
-) -> tuple[Resource | None, bool]:
+) -> tuple[Resource | None, ResourceChange]:
     """
-    Return the resource with which an operation continues, and whether the type has to restore this resource.
+    Return the resource with which an operation continues, and what the operation does with it.
 
     This is the predecessor of ``resource``, if the predecessor can have the properties without a replacement. Only a
     rollback returns from a replacement.
     """
     replacement = None if resource is None or resource.action is Action.INIT else resource
-    if replacement is not None and (
-        session.stack.action is not Action.ROLLBACK
-        or choose_change(session, kind, definition, replacement, properties) is not ResourceChange.REPLACE
-    ):
-        return resource, False
+    change = choose_change(session, kind, definition, resource, properties)
+    is_rollback = session.stack.action is Action.ROLLBACK
+    if replacement is not None and not (is_rollback and change is ResourceChange.REPLACE):
+        return resource, change
     for predecessor in list_candidates(session, kind, definition, properties):
         if replacement is None:
             if resource is not None:
                 session.resources.retire(resource)
-            return session.resources.change(replace(predecessor, current=True)), False
+            current = session.resources.change(replace(predecessor, current=True))
+            return current, choose_change(session, kind, definition, current, properties)
         if kind.may_return(predecessor, replacement):
             passed = replace_current(session, kind, replacement)
             restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
-            return session.resources.change(restored), isinstance(kind, TakesBack)
-    return resource, False
+            restored = session.resources.change(restored)
+            if isinstance(kind, TakesBack):
+                return restored, ResourceChange.RESTORE
+            return restored, choose_change(session, kind, definition, restored, properties)
+    return resource, change
 
 
 def list_candidates(

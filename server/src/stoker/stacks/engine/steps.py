@@ -30,7 +30,7 @@ from stoker.stacks.engine.actions import (
     refuse,
     wait_for,
 )
-from stoker.stacks.engine.decisions import ResourceChange, choose_change, evaluate_properties, is_suspended
+from stoker.stacks.engine.decisions import ResourceChange, evaluate_properties, is_suspended
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.scope import LiveScope
 
@@ -172,10 +172,7 @@ def _bring(session: StackSession, definition: Definition, *, past_hook: bool) ->
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
         return _take_external(session, kind, definition, resource, properties)
-    resource, must_restore = decisions.reinstate(session, kind, definition, resource, properties)
-    change = ResourceChange.RESTORE
-    if not must_restore:
-        change = choose_change(session, kind, definition, resource, properties)
+    resource, change = decisions.choose_resource(session, kind, definition, resource, properties)
     if resource is not None and _has_prior(kind, resource, change):
         wait_for(session, name, (resource.id,))
         return False

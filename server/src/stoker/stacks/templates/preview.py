@@ -7,9 +7,9 @@ unknown, so resources that use these attributes may change too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -21,14 +21,15 @@ from stoker.hot import UNKNOWN, Definition, Environment
 from stoker.model.errors import StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
+from stoker.resources.deploys import ProvidesConfig, ProvidesServer
 from stoker.resources.nested import HasNestedStack, NestedSpec, is_template_name, takes_place
-from stoker.stacks.engine import Engine, decisions
-from stoker.stacks.engine.decisions import ResourceChange, choose_change, evaluate_properties
+from stoker.stacks.engine import Engine
+from stoker.stacks.engine.decisions import ResourceChange, choose_resource, evaluate_properties
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.outline import Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
-from stoker.store import resources, stacks
+from stoker.store import resources, servers, stacks
 from stoker.store.tx import Tx
 
 
@@ -42,10 +43,11 @@ class Kind(StrEnum):
     DELETED = "deleted"
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True, kw_only=True, dict=True):
     """The change to one resource."""
 
-    kind: Kind
+    #: What the operation does with the resource; None: it removes the resource.
+    change: ResourceChange | None = None
     name: str
     type: str
     definition: Mapping[str, Any]
@@ -53,22 +55,39 @@ class Change(Struct, frozen=True, kw_only=True):
     properties: Mapping[str, Any]
     #: The present resource, if it exists.
     resource: Resource | None
-    #: Names of the properties that differ.
-    differing: tuple[str, ...] = ()
-    #: True if an earlier operation has replaced or removed the resource, and has not deleted it.
-    is_outdated: bool = False
-    #: What the operation does with the resource; None: it removes the resource.
-    change: ResourceChange | None = None
+
+    @classmethod
+    def deletion(cls, resource: Resource) -> Change:
+        """Return the change that removes a resource."""
+        return cls(
+            name=resource.name,
+            type=resource.type,
+            definition=resource.definition,
+            properties=resource.properties,
+            resource=resource,
+        )
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the change."""
+        return Kind.DELETED if self.change is None else _KINDS[self.change]
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether an earlier operation has replaced or removed the resource, and has not deleted it."""
+        return self.change is None and self.resource is not None and not self.resource.current
 
     @property
     def is_certain(self) -> bool:
         """Whether all properties are known."""
         return not hot.weigh(self.properties)[1]
 
+    @cached_property
+    def differing(self) -> Sequence[str]:
+        """Names of the properties of an existing resource that differ."""
+        before = self.properties if self.resource is None else self.resource.properties
+        return sorted(name for name, value in self.properties.items() if before.get(name) != value)
 
-#: Returns what ``get_resource`` returns for a resource that does not exist yet, or UNKNOWN, from its change and the
-#: changes to the resources before it.
-References = Callable[[Change, Mapping[str, Change]], Any]
 
 _KINDS = {
     ResourceChange.CREATE: Kind.ADDED,
@@ -78,88 +97,6 @@ _KINDS = {
     ResourceChange.RETRY: Kind.UPDATED,
     ResourceChange.REPLACE: Kind.REPLACED,
 }
-
-
-def changes(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, references: References) -> list[Change]:
-    """Return the changes of an update to ``resolved``, or of the creation of a stack that does not exist yet."""
-    session = StackSession(tx, engine, stack)
-    everything = resources.of_stack(tx, stack.id)
-    session.resources.preload(everything)
-    template = resolved.outline.template
-    session.set(parameters=resolved.parameters.to_json(), version=template.version, action=Action.UPDATE)
-    by_name: dict[str, Change] = {}
-    scope = _Beforehand(session, by_name, references)
-    for name in hot.order(template):
-        by_name[name] = _change(session, scope, Definition.from_json(resolved.definitions[name]))
-    continuing = {change.resource.id for change in by_name.values() if change.resource is not None}
-    gone = [
-        replace(deletion(resource), is_outdated=not resource.current)
-        for resource in everything
-        if resource.id not in continuing and not (resource.current and resource.name in resolved.definitions)
-    ]
-    return [*by_name.values(), *gone]
-
-
-def deletion(resource: Resource) -> Change:
-    """Return the change that removes a resource."""
-    return Change(
-        kind=Kind.DELETED,
-        name=resource.name,
-        type=resource.type,
-        definition=resource.definition,
-        properties=resource.properties,
-        resource=resource,
-    )
-
-
-def _change(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
-    kind = session.engine.type(definition.type)
-    resource = session.resources.find(definition.name)
-    try:
-        properties = evaluate_properties(session, kind, definition, scope)
-    except StokerError as error:
-        # Present values of resources may already be invalid.
-        raise type(error)(f"resources.{definition.name}: {error.message}") from None
-    resource, _ = decisions.reinstate(session, kind, definition, resource, properties)
-    exists = resource is not None and resource.action is not Action.INIT
-    change = choose_change(session, kind, definition, resource, properties)
-    before: Mapping[str, Any] = resource.properties if resource is not None and exists else {}
-    differing = [name for name, value in properties.items() if before.get(name) != value] if exists else []
-    return Change(
-        kind=_KINDS[change],
-        name=definition.name,
-        type=definition.type,
-        definition=definition.to_json(),
-        properties=properties,
-        resource=resource if exists else None,
-        differing=tuple(sorted(differing)),
-        change=change,
-    )
-
-
-class _Beforehand(LiveScope):
-    """Evaluates unchanged resources only. Values of all others are UNKNOWN, except for ``references``."""
-
-    def __init__(self, session: StackSession, changes: Mapping[str, Change], references: References) -> None:
-        super().__init__(session)
-        self._changes = changes
-        self._references = references
-        self._new_ids: dict[str, Any] = {}
-
-    def resource_id(self, name: str) -> Any:
-        change = self._changes[name]
-        if change.kind not in (Kind.ADDED, Kind.REPLACED):
-            return super().resource_id(name)
-        if name not in self._new_ids:
-            self._new_ids[name] = self._references(change, self._changes)
-        return self._new_ids[name]
-
-    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
-        if self._changes[name].kind is not Kind.UNCHANGED:
-            return UNKNOWN
-        return super().attribute(name, attribute, path)
-
-
 #: The id of a stack that does not exist yet.
 _NO_ID = "None"
 
@@ -184,32 +121,66 @@ class StackChanges(Struct, frozen=True, kw_only=True):
         return self.stack.id == self.existing_id
 
 
-def list_tree_changes(
-    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, *, exists: bool, references: References
-) -> Iterator[StackChanges]:
+class Preview:
     """
-    Yield the changes of each stack, outer before inner, including stacks and members of groups that would be created.
+    The changes of an update of ``stack`` to ``resolved``, or of its creation unless it ``exists``.
 
-    ``exists``: whether the outermost stack exists. A nested stack or a group that depends on other changes is
-    represented by its resource only. Raises a kind of Invalid for an invalid nested template.
+    Ids of our own stand for the configs that the operation would create.
     """
-    top = StackChanges(path=(), stack=stack, existing_id=stack.id if exists else None)
-    tree = _Tree(tx, engine, resolved.source.files, references)
-    return tree.list_levels(top, resolved, Environment.parse(resolved.source.environment))
 
+    def __init__(self, tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, *, exists: bool) -> None:
+        self.tx = tx
+        self.engine = engine
+        self.project_id = stack.project_id
+        self._stack = stack
+        self._resolved = resolved
+        self._exists = exists
+        #: By the id that stands for a new config: the changes to its stack, and its own.
+        self.configs: dict[str, tuple[Mapping[str, Change], Change]] = {}
+        #: The first characters of these ids.
+        self._mark = str(uuid4())[:24]
 
-@dataclass(frozen=True, slots=True)
-class _Tree:
-    tx: Tx
-    engine: Engine
-    files: Mapping[str, str]
-    references: References
+    @cached_property
+    def levels(self) -> Sequence[StackChanges]:
+        """
+        The changes of each stack, outer before inner, including stacks and members of groups that would be created.
 
-    def list_levels(
+        A nested stack or a group that depends on other changes is represented by its resource only. Raises a kind of
+        Invalid for an invalid nested template.
+        """
+        top = StackChanges(path=(), stack=self._stack, existing_id=self._stack.id if self._exists else None)
+        return list(self._list_levels(top, self._resolved, Environment.parse(self._resolved.source.environment)))
+
+    def show(self, value: Any) -> Any:
+        """Return ``value`` with null in place of unknown parts, and of texts with the id of a new config."""
+        if isinstance(value, Mapping):
+            return {name: self.show(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [self.show(part) for part in value]
+        return None if value is UNKNOWN or (isinstance(value, str) and self._mark in value) else value
+
+    def refer_to(self, change: Change, changes: Mapping[str, Change]) -> Any:
+        """
+        Return an id that stands for a new config, or the id of the enrolled server that a resource represents.
+
+        Any other reference is UNKNOWN. ``changes`` are those of the stack before ``change``, by name.
+        """
+        kind, name = self.engine.type(change.type), change.properties.get("name")
+        if isinstance(kind, ProvidesConfig):
+            id = f"{self._mark}{len(self.configs):012x}"
+            self.configs[id] = (changes, change)
+            return id
+        may_be_enrolled = isinstance(kind, ProvidesServer) and kind.may_be_enrolled
+        if not may_be_enrolled or change.kind is not Kind.ADDED or not isinstance(name, str):
+            return UNKNOWN
+        enrolled = servers.find_enrolled(self.tx, name, self.project_id)
+        return enrolled.id if enrolled else UNKNOWN
+
+    def _list_levels(
         self, level: StackChanges, resolved: ResolvedStack, environment: Environment
     ) -> Iterator[StackChanges]:
         """Yield the changes to the stack of ``level``, which has none yet, and to the stacks in it."""
-        listed = changes(self.tx, self.engine, level.stack, resolved, self.references)
+        listed = self._list_changes(level.stack, resolved)
         here = replace(level, changes=listed, outline=resolved.outline)
         yield here
         removed = [change for change in listed if change.kind in (Kind.DELETED, Kind.REPLACED)]
@@ -222,6 +193,25 @@ class _Tree:
         for change in removed:
             yield from self._gone(here, change)
 
+    def _list_changes(self, stack: Stack, resolved: ResolvedStack) -> list[Change]:
+        """Return the changes to one stack, which may not exist yet."""
+        session = StackSession(self.tx, self.engine, stack)
+        everything = resources.of_stack(self.tx, stack.id)
+        session.resources.preload(everything)
+        template = resolved.outline.template
+        session.set(parameters=resolved.parameters.to_json(), version=template.version, action=Action.UPDATE)
+        by_name: dict[str, Change] = {}
+        scope = _Beforehand(session, by_name, self)
+        for name in hot.order(template):
+            by_name[name] = _foresee(session, scope, resolved.outline.resources[name].definition)
+        continuing = {change.resource.id for change in by_name.values() if change.resource is not None}
+        gone = [
+            Change.deletion(resource)
+            for resource in everything
+            if resource.id not in continuing and not (resource.current and resource.name in by_name)
+        ]
+        return [*by_name.values(), *gone]
+
     def _below(self, here: StackChanges, change: Change, environment: Environment) -> Iterator[StackChanges]:
         spec = self._spec(here, change)
         if spec is None:
@@ -233,16 +223,17 @@ class _Tree:
             inner = self._inside(here, change, stack, here.existing_id)
         below = replace(environment, parameters={}, registry=environment.registry.below(change.name))
         identity = Identity(inner.stack.id, inner.stack.name, inner.stack.project_id)
+        files, budget = self._resolved.source.files, self.engine.budget(self.tx)
         try:
-            resolved = prepare_inner(self.engine, spec, self.files, below, identity, self.engine.budget(self.tx))
+            resolved = prepare_inner(self.engine, spec, files, below, identity, budget)
         except StokerError as error:
             raise type(error)(f"resources.{change.name}<{change.type}>.{error.message}") from None
-        yield from self.list_levels(inner, resolved, below)
+        yield from self._list_levels(inner, resolved, below)
 
     def _spec(self, here: StackChanges, change: Change) -> NestedSpec | None:
         """Return the nested stack that the resource would have, or None if it has none or the update keeps it."""
         if is_template_name(change.type):
-            return NestedSpec(self.files[change.type], change.properties)
+            return NestedSpec(self._resolved.source.files[change.type], change.properties)
         kind = self.engine.type(change.type)
         if not isinstance(kind, HasNestedStack) or not kind.has_foreseeable_members or change.kind is Kind.UNCHANGED:
             return None
@@ -261,7 +252,7 @@ class _Tree:
         inner = self._find_inner(around, change)
         if inner is not None:
             listed = resources.of_stack(self.tx, inner.stack.id)
-            here = replace(inner, changes=[deletion(resource) for resource in listed if resource.current])
+            here = replace(inner, changes=[Change.deletion(resource) for resource in listed if resource.current])
             yield here
             for deleted in here.changes:
                 yield from self._gone(here, deleted)
@@ -284,6 +275,48 @@ class _Tree:
     def _is_group(self, type: str) -> bool:
         kind = self.engine.type(type)
         return isinstance(kind, HasNestedStack) and kind.has_foreseeable_members
+
+
+def _foresee(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
+    kind = session.engine.type(definition.type)
+    resource = session.resources.find(definition.name)
+    try:
+        properties = evaluate_properties(session, kind, definition, scope)
+    except StokerError as error:
+        # Present values of resources may already be invalid.
+        raise type(error)(f"resources.{definition.name}: {error.message}") from None
+    resource, change = choose_resource(session, kind, definition, resource, properties)
+    return Change(
+        change=change,
+        name=definition.name,
+        type=definition.type,
+        definition=definition.to_json(),
+        properties=properties,
+        resource=None if resource is None or resource.action is Action.INIT else resource,
+    )
+
+
+class _Beforehand(LiveScope):
+    """Evaluates unchanged resources only. Values of all others are UNKNOWN, except for what the preview refers to."""
+
+    def __init__(self, session: StackSession, changes: Mapping[str, Change], preview: Preview) -> None:
+        super().__init__(session)
+        self._changes = changes
+        self._preview = preview
+        self._new_ids: dict[str, Any] = {}
+
+    def resource_id(self, name: str) -> Any:
+        change = self._changes[name]
+        if change.kind not in (Kind.ADDED, Kind.REPLACED):
+            return super().resource_id(name)
+        if name not in self._new_ids:
+            self._new_ids[name] = self._preview.refer_to(change, self._changes)
+        return self._new_ids[name]
+
+    def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
+        if self._changes[name].kind is not Kind.UNCHANGED:
+            return UNKNOWN
+        return super().attribute(name, attribute, path)
 
 
 def _takes_place(change: Change, removed: Change) -> bool:
