@@ -288,3 +288,29 @@ def test_a_site_without_a_provider_names_the_distribution_of_the_types_of_a_clou
     unknown.add(definition, "OS::Neutron::Net", "", None)
     [problem] = unknown.flaws()
     assert "are in plugins/openstack of Stoker's source: install it, or map the type" in str(problem)
+
+
+def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decided_yet(store):
+    nested = """
+    heat_template_version: 2021-04-16
+    parameters: {p: {type: number}}
+    conditions: {is_one: {equals: [{get_param: p}, 1]}}
+    resources:
+      d:
+        type: OS::Heat::SoftwareDeployment
+        properties: {if: [is_one, {server: a, config: b}, {server: c, config: b}]}
+    """
+    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    inner = {"type": "nested.yaml", "properties": {"p": {"get_attr": ["v", "value"]}}}
+    stack = world(store).create(template({"v": value, "n": inner}), files={"nested.yaml": nested})
+    assert "The Software config (b) could not be found" in stack.reason
+
+
+def test_properties_of_a_groups_members_may_be_unknown_until_the_stack_exists(store):
+    value = {"type": "OS::Heat::Value", "properties": {"value": {"value": "x"}}}
+    member = {"type": "OS::Heat::Value", "properties": {"get_attr": ["v", "value"]}}
+    group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": member}}
+    stack = world(store).create(
+        template({"v": value, "g": group}, outputs={"o": {"value": {"get_attr": ["g", "value"]}}})
+    )
+    assert stack.status == "COMPLETE", stack.reason

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from msgspec import Struct, field
 
 from stoker.catalog.entry import SCHEME
+from stoker.hot import literal
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties
 
@@ -28,6 +29,19 @@ def describe_missing(name: str) -> str:
 def takes_place(name: str, type: str, properties: Properties, resource: Resource) -> bool:
     """Return whether a new nested stack takes the place of ``resource``, under its name or under another one."""
     return resource.name == name or (resource.type == type and resource.properties == properties)
+
+
+#: Definitions by member name, as in a template's ``resources``.
+Members = Mapping[str, Mapping[str, Any]]
+
+
+def escape(members: Members) -> Members:
+    """Return the definitions for a template. Their values are final: nothing in them is a function."""
+    values = ("properties", "metadata")
+    return {
+        name: {key: literal(part) if key in values else part for key, part in definition.items()}
+        for name, definition in members.items()
+    }
 
 
 class NestedSpec(Struct, frozen=True):
@@ -54,17 +68,13 @@ class HasNestedStack:
         """Return the desired state of the nested stack; of a group, after its roll-out."""
         raise NotImplementedError
 
-    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
+    def members(self, properties: Properties, *, every: bool = False) -> Members:
         """
-        Return (name, type, properties) of the members that a resource with these properties creates, for validation.
+        Return the members that a resource with these properties creates, for validation. Parts may be UNKNOWN.
 
-        One representative of equal members is enough. Empty for a stack of a template.
+        Without ``every``, one representative of equal members is enough. Empty for a stack of a template.
         """
-        return ()
-
-    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        """Return all members as ``members`` does, for a preview."""
-        return self.members(properties)
+        return {}
 
     def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
         """

@@ -104,7 +104,7 @@ def _with_content(
     planned: PlannedDeployment, id: Any, written: Properties, resources: Mapping[str, OutlinedResource]
 ) -> PlannedDeployment:
     """Return the planned deployment with what is known of its config, whose ``id`` may be UNKNOWN."""
-    own = resources.get(_referenced_name(written.get("config")) or "")
+    own = resources.get(_referenced_name(select(written, ("config",))) or "")
     if own is None:
         return replace(planned, config_id=id if isinstance(id, str) and id else None)
     if not isinstance(own.type, ProvidesConfig):

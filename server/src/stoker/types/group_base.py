@@ -15,19 +15,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.hot import literal
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
-from stoker.resources.nested import NestedSpec
+from stoker.resources.nested import Members, NestedSpec, escape
 from stoker.resources.properties import Property
 from stoker.types import nested_base, nested_stacks, rollout
 from stoker.types.nested_base import NestedType
 from stoker.types.rollout import (
     CHANGING,
     CREATING,
-    Members,
     MembersPlan,
     Rollout,
     Stage,
@@ -237,15 +235,8 @@ class GroupType(NestedType):
         return Outcome(True, resource.physical_id, data, reason)
 
     def _members(self, resource: Resource) -> Members:
-        """
-        Return the members for the nested template. Their values are final, so they are escaped: nothing in them is a
-        function.
-        """
-        values = ("properties", "metadata")
-        return {
-            name: {key: literal(part) if key in values else part for key, part in definition.items()}
-            for name, definition in self.definitions(resource, resource.properties).items()
-        }
+        """Return the members for the nested template."""
+        return escape(self.definitions(resource, resource.properties))
 
     def _checks(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Members:
         """

@@ -11,11 +11,12 @@ from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
+from stoker.resources.nested import Members
 from stoker.resources.properties import Property
 from stoker.types import nested_base, nested_stacks, rollout
 from stoker.types.group_base import GroupType
 from stoker.types.nested_stacks import NestedView
-from stoker.types.rollout import BATCHES, MIN_IN_SERVICE, Members
+from stoker.types.rollout import BATCHES, MIN_IN_SERVICE
 
 #: Limit of a group's members, so that one request cannot exhaust memory or time.
 MOST = 10_000
@@ -63,14 +64,11 @@ def _names(count: int, removed: Iterable[str]) -> list[str]:
     return names
 
 
-def _member(name: str, properties: Properties) -> dict[str, Any]:
-    wanted = properties["resource_def"]
-    definition = {
-        "type": wanted["type"],
-        "properties": _fill(wanted.get("properties") or {}, properties["index_var"], name),
-        "metadata": wanted.get("metadata"),
-    }
-    return {key: part for key, part in definition.items() if part is not None}
+def _define(names: Iterable[str], properties: Properties) -> Members:
+    """Return the definitions of the members with these names."""
+    wanted = {key: part for key, part in properties["resource_def"].items() if part is not None}
+    values, word = wanted.get("properties") or {}, str(properties["index_var"])
+    return {name: {**wanted, "properties": _fill(values, word, name)} for name in names}
 
 
 def _fill(value: Any, word: str, name: str) -> Any:
@@ -81,10 +79,15 @@ def _fill(value: Any, word: str, name: str) -> Any:
     return [_fill(part, word, name) for part in value] if isinstance(value, list) else value
 
 
+def _to_remove(properties: Properties) -> list[str]:
+    """Return the entries of the removal policies: names and references of members."""
+    return [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
+
+
 def _removed(context: Context, resource: Resource, properties: Properties) -> list[str]:
     """Return the names that must not be used: names removed earlier, and names in the removal policies."""
     removed = resource.data.get("removed") or []
-    wanted = [str(one) for policy in properties["removal_policies"] or () for one in policy["resource_list"]]
+    wanted = _to_remove(properties)
     look = nested_stacks.view(context, resource)
     if look is None:
         return sorted({*removed, *wanted})  # without members, no entry can be a member's reference
@@ -110,8 +113,7 @@ class ResourceGroup(GroupType):
     has_foreseeable_members = True
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
-        names = _names(properties["count"], resource.data.get("removed") or ())
-        return {name: _member(name, properties) for name in names}
+        return _define(_names(properties["count"], resource.data.get("removed") or ()), properties)
 
     def select(self, context: Context, resource: Resource, properties: Properties) -> Resource:
         return replace(resource, data={**resource.data, "removed": _removed(context, resource, properties)})
@@ -137,32 +139,19 @@ class ResourceGroup(GroupType):
             return nested_base.attribute_of_each(look, members, path)
         return [look.attribute(member, name, path) for member in members]
 
-    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        """Return the first member as the representative of all."""
-        wanted = properties["resource_def"]
-        if wanted is UNKNOWN or properties["count"] == 0 or wanted["type"] is UNKNOWN:
-            return ()
-        return (("0", wanted["type"], _member_properties("0", properties)),)
-
-    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        """Return all members, or the representative if their number is not known yet."""
-        sample = tuple(self.members(properties))
-        count, policies = properties["count"], properties["removal_policies"] or ()
-        if not sample or weigh([count, policies])[1]:
-            return sample
-        removed = [str(one) for policy in policies for one in policy["resource_list"]]
-        type_name = properties["resource_def"]["type"]
-        return ((name, type_name, _member_properties(name, properties)) for name in _names(count, removed))
+    def members(self, properties: Properties, *, every: bool = False) -> Members:
+        """Return the first member as the representative of all; also if the number of members is not known yet."""
+        wanted, count = properties["resource_def"], properties["count"]
+        if wanted is UNKNOWN or count == 0 or wanted["type"] is UNKNOWN:
+            return {}
+        if not every or weigh([count, properties["removal_policies"]])[1]:
+            return _define(["0"], properties)
+        return _define(_names(count, _to_remove(properties)), properties)
 
     def validate(self, properties: Properties) -> None:
         word = properties["index_var"]
         if word is not UNKNOWN and len(word) < 3:
             raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
-
-
-def _member_properties(name: str, properties: Properties) -> Properties:
-    values = properties["resource_def"].get("properties")
-    return {} if values is UNKNOWN else _fill(values or {}, str(properties["index_var"]), name)
 
 
 class ResourceChain(GroupType):
@@ -183,10 +172,16 @@ class ResourceChain(GroupType):
     has_foreseeable_members = True
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
+        return self.members(properties, every=True)
+
+    def members(self, properties: Properties, *, every: bool = False) -> Members:
+        types = properties["resources"]
         members: dict[str, dict[str, Any]] = {}
-        for index, type_name in enumerate(properties["resources"]):
-            member: dict[str, Any] = {"type": type_name, "properties": dict(properties["resource_properties"] or {})}
-            if index and not properties["concurrent"]:
+        for index, type_name in enumerate(() if types is UNKNOWN else types):
+            if type_name is UNKNOWN:
+                continue
+            member: dict[str, Any] = {"type": type_name, "properties": properties["resource_properties"] or {}}
+            if str(index - 1) in members and not properties["concurrent"]:
                 member["depends_on"] = [str(index - 1)]
             members[str(index)] = member
         return members
@@ -203,10 +198,3 @@ class ResourceChain(GroupType):
         if name.startswith("resource."):
             return nested_base.inside(context, resource, name, path)
         return [look.attribute(member, name, path) for member in members]
-
-    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        types, values = properties["resources"], properties["resource_properties"]
-        if types is UNKNOWN:
-            return ()
-        plain = {} if values is UNKNOWN or values is None else values
-        return tuple((str(index), name, plain) for index, name in enumerate(types) if name is not UNKNOWN)

@@ -19,6 +19,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Status
 from stoker.resources import properties as schemas
 from stoker.resources.base import LONGEST_WAIT
+from stoker.resources.nested import Members
 from stoker.resources.properties import Property, PropertyError
 
 #: Names of a group's policies: for its creation, and for every later change.
@@ -108,9 +109,6 @@ def of_resource(wanted: Mapping[str, Property], update_policy: Any, name: str) -
         place = ".".join(("update_policy", *map(str, error.path)))
         raise StackValidationFailed(f"{place}: {error.problem}") from None
 
-
-#: Definitions by member name, as in a template's ``resources``.
-Members = Mapping[str, Mapping[str, Any]]
 
 _VERSION = "2021-04-16"
 _HEALTH = ".health"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -10,12 +10,13 @@ from stoker.hot import UNKNOWN, Definition, select
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.deploys import RunsConfig
+from stoker.resources.nested import Members
 from stoker.resources.properties import Property, PropertyError
 from stoker.store import resources, servers
 from stoker.types import deployment_runs, label_groups, nested_base, nested_stacks, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
 from stoker.types.group_base import GroupType
-from stoker.types.rollout import CAREFUL, Members, clash
+from stoker.types.rollout import CAREFUL, clash
 
 _WHICH: Mapping[str, Property] = {
     "servers": Property(
@@ -75,14 +76,18 @@ class DeploymentGroupType(RunsConfig, GroupType):
         return {f"servers.{name}": id for name, id in named.items()} if isinstance(named, Mapping) else {}
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
-        member_properties = self._member_properties(properties)
-        return {
-            server: {"type": self.one.name, "properties": {**member_properties, "server": id}}
-            for server, id in label_groups.members(resource, properties).items()
-        }
+        return self._define(label_groups.members(resource, properties), properties)
 
-    def _member_properties(self, properties: Properties) -> Properties:
-        return {key: properties[key] for key in _shared(self.one) if properties[key] is not None}
+    def members(self, properties: Properties, *, every: bool = False) -> Members:
+        servers = properties["servers"]
+        if servers is UNKNOWN:
+            return {}
+        named = {"any": UNKNOWN} if servers is None else servers
+        return self._define(named if every else dict(islice(named.items(), 1)), properties)
+
+    def _define(self, servers: Mapping[str, Any], properties: Properties) -> Members:
+        shared = {key: properties[key] for key in _shared(self.one) if properties[key] is not None}
+        return {name: {"type": self.one.name, "properties": {**shared, "server": id}} for name, id in servers.items()}
 
     def select(self, context: Context, resource: Resource, properties: Properties) -> Resource:
         return label_groups.choose(context, resource, properties)
@@ -150,17 +155,6 @@ class DeploymentGroupType(RunsConfig, GroupType):
         wanted = _ALL.get(name, name)
         asked = label_groups.members(resource, resource.properties)
         return {server: look.attribute(server, wanted, path) for server in look.names if server in asked}
-
-    def members(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        return tuple(islice(self.every_member(properties), 1))
-
-    def every_member(self, properties: Properties) -> Iterable[tuple[str, str, Properties]]:
-        servers = properties["servers"]
-        if servers is UNKNOWN:
-            return ()
-        some = {"any": UNKNOWN} if servers is None else servers
-        member_properties = self._member_properties(properties)
-        return ((name, self.one.name, {**member_properties, "server": id}) for name, id in some.items())
 
 
 class SoftwareDeployment(DeploymentType):

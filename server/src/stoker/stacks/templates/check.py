@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -30,7 +30,7 @@ from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, St
 from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.implicit_dependencies import PlannedResource
-from stoker.resources.nested import HasNestedStack, RunsRemoteStack, is_template_name
+from stoker.resources.nested import HasNestedStack, Members, RunsRemoteStack, escape, is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import list_denied_by_template
 from stoker.stacks.templates.lookup import TemplateTypes
@@ -250,8 +250,8 @@ class Checker:
                 values = self._types.check_parameters(named, below, place)
                 return self._inside_file(name, named[1], values, below, depth)
             return None
-        members = _group_template(kind.every_member(properties) if self._every_member else kind.members(properties))
-        return self._deeper(name, _GROUPS_TEMPLATE, members, {}, below, depth) if members.resources else None
+        members = kind.members(properties, every=self._every_member)
+        return self._deeper(name, _GROUPS_TEMPLATE, _group_template(members), {}, below, depth) if members else None
 
     def _inside_file(self, name: str, file: str, properties: Properties, below: Environment, depth: int) -> Outline:
         template = self._types.parse(file)
@@ -314,15 +314,12 @@ def _read(text: str) -> None:
         raise StackValidationFailed("Template format version not found.")
 
 
-def _group_template(members: Iterable[tuple[str, str, Properties]]) -> Template:
+def _group_template(members: Members) -> Template:
     return Template(
         version=_NEWEST,
         description="No description",
         parameters={},
         parameter_groups=(),
-        resources={
-            name: Definition(name=name, type=type, properties=hot.literal(properties))
-            for name, type, properties in members
-        },
+        resources={name: Definition.from_json({"name": name, **member}) for name, member in escape(members).items()},
         outputs={},
     )
