@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from uuid import uuid4
 
@@ -18,10 +18,10 @@ from stoker.resources.deploys import RunsConfig
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.stacks.templates.preview import Change, Kind, StackChanges
+from stoker.stacks.templates.preview import Change, Kind, StackChanges, UnknownValue
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
-from stoker.types.planned_runs import PlannedRun, Planner, UnknownValue, require
+from stoker.types.planned_runs import PlannedRun, Planner
 
 #: Previews that one request starts at most.
 MOST = 200
@@ -49,9 +49,8 @@ def start_previews(
     planner = Planner(tx, engine, stack, resolved, exists=exists)
     started: list[UpdatePreview] = []
     for level in planner.levels:
-        previews = _Previews(planner, level, {change.name: change for change in level.changes}, requested_by)
-        for preview in previews.start_all(MOST - sum(each.trigger_id is not None for each in started)):
-            started.append(preview)
+        most = MOST - sum(each.trigger_id is not None for each in started)
+        started.extend(_Previews(planner, level, requested_by).start_all(most))
     return started
 
 
@@ -61,7 +60,6 @@ class _Previews:
 
     planner: Planner
     level: StackChanges
-    changes: Mapping[str, Change]
     requested_by: str
 
     @property
@@ -98,8 +96,7 @@ class _Previews:
     def _explain(self, change: Change) -> UpdatePreview:
         reason = "its properties are unknown until applied"
         try:
-            for name in change.properties:
-                require(self.changes, change, name)
+            change.require(change.properties)
         except UnknownValue as error:
             reason = str(error)
         action = Action.UPDATE if change.kind is Kind.UPDATED else Action.CREATE
@@ -111,7 +108,7 @@ class _Previews:
         if content is None:
             raise UnknownValue(runs[0].reason or "unknown until applied")
         if any(run.server_id is None for run in runs):
-            require(self.changes, change, "server")
+            change.require(["server"])
             raise UnknownValue(runs[0].reason or "the server is unknown until applied")
         targets = [enrollment.find(self.planner.tx, self.stack.project_id, str(run.server_id)) for run in runs]
         if is_full:
@@ -119,7 +116,7 @@ class _Previews:
         return self._start(change, runs[0].action, content, targets)
 
     def _start(self, change: Change, action: Action, content: Content, servers: Sequence[Server]) -> Trigger:
-        require(self.changes, change, "input_values")
+        change.require(["input_values"])
         values = change.properties.get("input_values") or {}
         facts = {"deploy_stack_id": f"{self.stack.name}/{self.stack.id}", "deploy_resource_name": change.name}
         marked = [entry["name"] for entry in content.inputs if entry.get("secret")]

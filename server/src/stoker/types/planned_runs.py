@@ -12,9 +12,8 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stoker import hot
 from stoker.deployments.configs import content_of, expand_known, resolve_hook
-from stoker.hot import UNKNOWN, weigh
+from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import UNDO
 from stoker.model.errors import StokerError
@@ -25,41 +24,34 @@ from stoker.resources.base import Context, ResourceFailure
 from stoker.resources.deploys import ProvidesConfig, RunsConfig
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.preview import Change, Kind, Preview, StackChanges
+from stoker.stacks.templates.preview import Change, Kind, Preview, StackChanges, UnknownValue
 from stoker.store import configs, servers
 from stoker.types import deployment_base, deployment_runs, label_groups, nested_stacks
 from stoker.types.deployment_runs import as_structured
 from stoker.types.rollout import is_of_health
 
-_CALLS = ("get_attr", "get_resource")
-
-
-class UnknownValue(Exception):
-    """A value of the deployment is unknown until the operation is applied."""
-
 
 class Planner(Preview):
     """Plans one operation: its changes to the stacks of a tree, and the runs that it would start."""
 
-    def find_content(self, change: Change, changes: Mapping[str, Change]) -> Content:
+    def find_content(self, change: Change) -> Content:
         """
         Return what a deployment would run: the present config, or the one that the operation would create.
 
-        ``changes`` are those of the deployment's stack, by name. Raises UnknownValue, EntityNotFound, ResourceFailure.
+        Raises UnknownValue, EntityNotFound, ResourceFailure.
         """
-        require(changes, change, "config")
+        change.require(["config"])
         id = change.properties.get("config")
         if id in self.configs:
-            content = self._find_new_content(*self.configs[id])
+            content = self._find_new_content(self.configs[id])
         else:
             config = configs.get(self.tx, id, self.project_id) if id else None
             content = content_of(config) if config else replace(deployment_runs.EMPTY, name=change.name)
         deployment_runs.check_content(content)
         return as_structured(content, change.properties)
 
-    def _find_new_content(self, changes: Mapping[str, Change], source: Change) -> Content:
-        for name in source.properties:
-            require(changes, source, name)
+    def _find_new_content(self, source: Change) -> Content:
+        source.require(source.properties)
         kind = self.engine.type(source.type)
         assert isinstance(kind, ProvidesConfig)
         config = expand_known(kind.declare(source.properties))
@@ -82,14 +74,12 @@ class Planner(Preview):
     def plan(self, level: StackChanges) -> Iterator[PlannedRun]:
         """Yield the runs: each removal before the run that takes its place, all other removals at the end."""
         context = StackSession(self.tx, self.engine, level.stack).context
-        by_name = {change.name: change for change in level.changes}
         starts: list[PlannedRun] = []
         removals: list[PlannedRun] = []
         for change in level.changes:
             if not isinstance(self.engine.type(change.type), RunsConfig):
                 continue
-            path = (*level.path, change.name)
-            for member in self._members(context, change, path, by_name):
+            for member in self._members(context, change, (*level.path, change.name)):
                 starts.extend(member.starts())
                 removals.extend(member.removals(context))
         for run in starts:
@@ -99,14 +89,12 @@ class Planner(Preview):
             yield run
         yield from reversed(removals)
 
-    def _members(
-        self, context: Context, change: Change, path: tuple[str, ...], by_name: Mapping[str, Change]
-    ) -> Iterator[_Member]:
+    def _members(self, context: Context, change: Change, path: tuple[str, ...]) -> Iterator[_Member]:
         """Yield the deployment, or the members of the group."""
         content, reason = None, None
         if change.kind is not Kind.DELETED:
             try:
-                content = self.find_content(change, by_name)
+                content = self.find_content(change)
             except (UnknownValue, ResourceFailure, StokerError) as error:
                 reason = str(error)
         shared = _Member(
@@ -118,12 +106,12 @@ class Planner(Preview):
             is_replaced=change.kind is Kind.REPLACED,
         )
         kind = self.engine.type(change.type)
-        if isinstance(kind, RunsConfig) and not kind.is_group:
+        if isinstance(kind, RunsConfig) and kind.is_group:
+            yield from self._group_members(context, shared)
+        else:
             yield replace(shared, server=change.properties.get("server"))
-            return
-        yield from self._group_members(context, shared, by_name)
 
-    def _group_members(self, context: Context, group: _Member, by_name: Mapping[str, Change]) -> Iterator[_Member]:
+    def _group_members(self, context: Context, group: _Member) -> Iterator[_Member]:
         change = group.change
         present = {
             member.name: member
@@ -134,8 +122,7 @@ class Planner(Preview):
             wanted: Mapping[str, Any] = {}
         else:
             try:
-                for name in WHICH:
-                    require(by_name, change, name)
+                change.require(WHICH)
                 wanted = label_groups.foresee(context, change.resource, change.properties)
             except UnknownValue as error:
                 yield replace(group, server=UNKNOWN, reason=group.reason or str(error), resource=None)
@@ -152,25 +139,6 @@ class Planner(Preview):
         for name in sorted(present.keys() - wanted.keys()):
             path = f"{group.path}/{name}"
             yield replace(group, path=path, server=None, resource=present[name])
-
-
-def require(changes: Mapping[str, Change], change: Change, name: str) -> None:
-    """Raise UnknownValue with the results on which an unknown property depends. ``changes`` are those of its stack."""
-    if not weigh(change.properties.get(name))[1]:
-        return
-    written = change.definition["properties"].get(name)
-    places = ((place, changes.get(place.partition(".")[0])) for place in _references(written))
-    unapplied = {place for place, source in places if source is not None and source.kind is not Kind.UNCHANGED}
-    what = ", ".join(sorted(unapplied)) or "results of the operation"
-    raise UnknownValue(f"{name} depends on {what}, unknown until applied")
-
-
-def _references(written: Any) -> Iterator[str]:
-    """Yield ``resource.attribute``, or ``resource``, for each reference in a value of a template."""
-    for call in hot.calls(written):
-        if call.name in _CALLS:
-            names = call.argument if isinstance(call.argument, list) else [call.argument]
-            yield ".".join(map(str, names[:2]))
 
 
 #: The properties of a group that name its servers.

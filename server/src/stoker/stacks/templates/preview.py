@@ -7,13 +7,13 @@ unknown, so resources that use these attributes may change too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker import hot
@@ -43,7 +43,11 @@ class Kind(StrEnum):
     DELETED = "deleted"
 
 
-class Change(Struct, frozen=True, kw_only=True, dict=True):
+class UnknownValue(Exception):
+    """A value is unknown until the operation is applied."""
+
+
+class Change(Struct, frozen=True, kw_only=True, dict=True, eq=False):
     """The change to one resource."""
 
     #: What the operation does with the resource; None: it removes the resource.
@@ -55,6 +59,8 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
     properties: Mapping[str, Any]
     #: The present resource, if it exists.
     resource: Resource | None
+    #: The changes to all resources of the new template, by name.
+    others: Mapping[str, Change] = field(default_factory=dict)
 
     @classmethod
     def deletion(cls, resource: Resource) -> Change:
@@ -88,6 +94,18 @@ class Change(Struct, frozen=True, kw_only=True, dict=True):
         before = self.properties if self.resource is None else self.resource.properties
         return sorted(name for name, value in self.properties.items() if before.get(name) != value)
 
+    def require(self, names: Iterable[str]) -> None:
+        """Raise UnknownValue, with the results on which it depends, for the first property that is not known yet."""
+        for name in names:
+            if hot.weigh(self.properties.get(name))[1]:
+                places = _references(self.definition["properties"].get(name))
+                unapplied = {place for place in places if self._awaits(place.partition(".")[0])}
+                what = ", ".join(sorted(unapplied)) or "results of the operation"
+                raise UnknownValue(f"{name} depends on {what}, unknown until applied")
+
+    def _awaits(self, name: str) -> bool:
+        return name in self.others and self.others[name].kind is not Kind.UNCHANGED
+
 
 _KINDS = {
     ResourceChange.CREATE: Kind.ADDED,
@@ -97,6 +115,17 @@ _KINDS = {
     ResourceChange.RETRY: Kind.UPDATED,
     ResourceChange.REPLACE: Kind.REPLACED,
 }
+_CALLS = ("get_attr", "get_resource")
+
+
+def _references(written: Any) -> Iterator[str]:
+    """Yield ``resource.attribute``, or ``resource``, for each reference in a value of a template."""
+    for call in hot.calls(written):
+        if call.name in _CALLS:
+            names = call.argument if isinstance(call.argument, list) else [call.argument]
+            yield ".".join(map(str, names[:2]))
+
+
 #: The id of a stack that does not exist yet.
 _NO_ID = "None"
 
@@ -135,8 +164,8 @@ class Preview:
         self._stack = stack
         self._resolved = resolved
         self._exists = exists
-        #: By the id that stands for a new config: the changes to its stack, and its own.
-        self.configs: dict[str, tuple[Mapping[str, Change], Change]] = {}
+        #: The new configs, by the id that stands for each.
+        self.configs: dict[str, Change] = {}
         #: The first characters of these ids.
         self._mark = str(uuid4())[:24]
 
@@ -159,16 +188,16 @@ class Preview:
             return [self.show(part) for part in value]
         return None if value is UNKNOWN or (isinstance(value, str) and self._mark in value) else value
 
-    def refer_to(self, change: Change, changes: Mapping[str, Change]) -> Any:
+    def refer_to(self, change: Change) -> Any:
         """
         Return an id that stands for a new config, or the id of the enrolled server that a resource represents.
 
-        Any other reference is UNKNOWN. ``changes`` are those of the stack before ``change``, by name.
+        Any other reference is UNKNOWN.
         """
         kind, name = self.engine.type(change.type), change.properties.get("name")
         if isinstance(kind, ProvidesConfig):
             id = f"{self._mark}{len(self.configs):012x}"
-            self.configs[id] = (changes, change)
+            self.configs[id] = change
             return id
         may_be_enrolled = isinstance(kind, ProvidesServer) and kind.may_be_enrolled
         if not may_be_enrolled or change.kind is not Kind.ADDED or not isinstance(name, str):
@@ -203,7 +232,8 @@ class Preview:
         by_name: dict[str, Change] = {}
         scope = _Beforehand(session, by_name, self)
         for name in hot.order(template):
-            by_name[name] = _foresee(session, scope, resolved.outline.resources[name].definition)
+            change = _foresee(session, scope, resolved.outline.resources[name].definition)
+            by_name[name] = replace(change, others=by_name)
         continuing = {change.resource.id for change in by_name.values() if change.resource is not None}
         gone = [
             Change.deletion(resource)
@@ -310,7 +340,7 @@ class _Beforehand(LiveScope):
         if change.kind not in (Kind.ADDED, Kind.REPLACED):
             return super().resource_id(name)
         if name not in self._new_ids:
-            self._new_ids[name] = self._preview.refer_to(change, self._changes)
+            self._new_ids[name] = self._preview.refer_to(change)
         return self._new_ids[name]
 
     def attribute(self, name: str, attribute: str, path: Sequence[Any] = ()) -> Any:
