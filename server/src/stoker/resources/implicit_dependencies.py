@@ -7,7 +7,7 @@ The types state them (``ResourceType.implied``): the address of a port, for exam
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,24 +44,6 @@ class PlannedResource:
         for value, written in zip(values, sources, strict=True):
             if isinstance(value, Mapping):
                 yield PlannedResource("", written, value)
-
-
-#: Returns the names of the other resources that a resource needs.
-Rule = Callable[[PlannedResource, Mapping[str, PlannedResource]], Iterable[str]]
-
-
-def find(resources: Mapping[str, PlannedResource], rules: Mapping[str, Rule]) -> dict[str, set[str]]:
-    """
-    Return the names of the resources that each resource needs in addition to those that the template states.
-
-    ``rules``: by the name of the type.
-    """
-    needed: dict[str, set[str]] = {}
-    for name, resource in resources.items():
-        rule = rules.get(resource.type)
-        if rule is not None:
-            needed[name] = {other for other in rule(resource, resources) if other != name}
-    return {name: others for name, others in needed.items() if others}
 
 
 def without_cycles(stated: Mapping[str, frozenset[str]], implied: Mapping[str, set[str]]) -> dict[str, set[str]]:

@@ -28,6 +28,10 @@ class PropertyError(Exception):
         self.shown = self.path[:-1] if at_parent else self.path
         self.problem = clip(problem)
 
+    def describe(self, part: str) -> str:
+        """Return the message with the path of the value, which is in this part of a resource's definition."""
+        return f"{'.'.join((part, *map(str, self.path)))}: {self.problem}"
+
 
 class Property(Struct, frozen=True, kw_only=True):
     """The schema of a property. ``schema`` describes the entries of a map, ``each`` the items of a list."""
@@ -52,18 +56,21 @@ class Property(Struct, frozen=True, kw_only=True):
 
 
 def check(
-    schema: Mapping[str, Property], values: Any, at: Path = (), errors: list[PropertyError] | None = None
+    schema: Mapping[str, Property] | None, values: Any, at: Path = (), errors: list[PropertyError] | None = None
 ) -> dict[str, Any]:
     """
     Return all properties of the schema, converted, with defaults (None if a property has no default).
 
-    Values that are UNKNOWN are accepted everywhere. Raises PropertyError. With ``errors``, the function appends one
-    error for each invalid property instead, and returns UNKNOWN for the property.
+    Values that are UNKNOWN are accepted everywhere. Without a schema, any properties are. Raises PropertyError. With
+    ``errors``, the function appends one error for each invalid property instead, and returns UNKNOWN for the property.
     """
     if values is UNKNOWN:
-        return dict.fromkeys(schema, UNKNOWN)
+        return dict.fromkeys(schema or (), UNKNOWN)
     if not isinstance(values, Mapping):
-        raise PropertyError(at, f"Value must be a map, not {_what(values)}")
+        _refuse(PropertyError(at, f"Value must be a map, not {_what(values)}"), errors)
+        return dict.fromkeys(schema or (), UNKNOWN)
+    if schema is None:
+        return dict(values)
     for name in values:
         if name not in schema:
             hint = did_you_mean(name, schema) or f"; known are {', '.join(sorted(schema)) or 'none'}"
@@ -109,15 +116,6 @@ def _constrained(wanted: Property, value: Any, at: Path) -> Iterator[tuple[Path,
     elif wanted.each is not None and isinstance(value, list | tuple):
         for index, item in enumerate(value):
             yield from _constrained(wanted.each, item, (*at, index))
-
-
-def plain(values: Any) -> dict[str, Any]:
-    """Return the properties of a type without a schema. Raises PropertyError if ``values`` is not a map."""
-    if values is UNKNOWN:
-        return {}
-    if not isinstance(values, Mapping):
-        raise PropertyError((), f"Value must be a map, not {_what(values)}")
-    return dict(values)
 
 
 def fit(wanted: Property, value: Any, at: Path) -> Any:

@@ -106,8 +106,7 @@ def of_resource(wanted: Mapping[str, Property], update_policy: Any, name: str) -
     try:
         return check(wanted, update_policy or {})[name] or UpdatePolicy()
     except PropertyError as error:
-        place = ".".join(("update_policy", *map(str, error.path)))
-        raise StackValidationFailed(f"{place}: {error.problem}") from None
+        raise StackValidationFailed(error.describe("update_policy")) from None
 
 
 _VERSION = "2021-04-16"

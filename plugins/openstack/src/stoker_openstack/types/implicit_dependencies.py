@@ -7,9 +7,9 @@ port's. The templates of Heat's users rely on these orders.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from stoker.resources.implicit_dependencies import PlannedResource, Ref, Rule
+from stoker.resources.implicit_dependencies import PlannedResource, Ref
 
 _NETWORK, _SUBNET, _PORT = "OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port"
 _ROUTER, _INTERFACE = "OS::Neutron::Router", "OS::Neutron::RouterInterface"
@@ -93,7 +93,7 @@ def _gateway_of(router: PlannedResource) -> Ref | None:
 
 
 #: By the name of the type.
-RULES: Mapping[str, Rule] = {
+RULES: Mapping[str, Callable[[PlannedResource, Mapping[str, PlannedResource]], Iterable[str]]] = {
     _PORT: _of_port,
     _SERVER: _of_server,
     _ROUTER: _of_router,

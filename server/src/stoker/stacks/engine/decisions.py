@@ -112,10 +112,9 @@ def evaluate_properties(
     """
     values = hot.evaluate(definition.properties, scope)
     try:
-        checked = schemas.check(kind.properties, values) if kind.properties is not None else schemas.plain(values)
+        checked = schemas.check(kind.properties, values)
     except PropertyError as error:
-        place = ".".join(("properties", *map(str, error.path)))
-        raise StackValidationFailed(f"Property error: {place}: {error.problem}") from None
+        raise StackValidationFailed(f"Property error: {error.describe('properties')}") from None
     # Values of other resources were unknown when the template was checked.
     kind.validate(checked)
     return dict(kind.normalize(session.context, checked))

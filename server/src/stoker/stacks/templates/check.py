@@ -27,10 +27,10 @@ from stoker.hot.text import read
 from stoker.hot.versions import VERSION_KEY
 from stoker.hot.words import clip
 from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
-from stoker.resources import implicit_dependencies
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.implicit_dependencies import PlannedResource
+from stoker.resources.implicit_dependencies import PlannedResource, without_cycles
 from stoker.resources.nested import HasNestedStack, Members, RunsRemoteStack, escape, is_template_name
+from stoker.resources.properties import PropertyError
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import list_denied_by_template
 from stoker.stacks.templates.lookup import TemplateTypes
@@ -280,7 +280,7 @@ class Checker:
                 if problem := self._custom_problem(schema, values[schema.name]):
                     raise ValueError(problem)
             except ValueError as error:
-                self._report.add(Flaw(clip(str(error)), path, error="Property error", place=heat_path(path)))
+                self._report.add_property_error(PropertyError(path[-1:], str(error)), path[:-1])
         return values
 
 
@@ -291,13 +291,12 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
         for name, resource in outline.items()
         if resource.type.needs_provider
     }
-    rules = {resource.type.name: resource.type.implied for resource in outline.values()}
-    implied = implicit_dependencies.find(planned, rules) if len(planned) > 1 else {}
-    if not implied:
+    if len(planned) < 2:
         return outline
+    implied = {name: set(outline[name].type.implied(resource, planned)) - {name} for name, resource in planned.items()}
     stated = {name: resource.definition.requires for name, resource in outline.items()}
     changed = dict(outline)
-    for name, others in implicit_dependencies.without_cycles(stated, implied).items():
+    for name, others in without_cycles(stated, implied).items():
         definition = outline[name].definition
         depends_on = (*definition.depends_on, *sorted(others))
         changed[name] = replace(outline[name], definition=replace(definition, depends_on=depends_on))

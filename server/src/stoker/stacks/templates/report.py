@@ -132,18 +132,11 @@ class PropertyChecker:
             with self._report.collect((*place, "update_policy")):
                 policy = _map(definition.update_policy, scope)
         errors: list[PropertyError] = []
-        checked: Properties = {}
-        try:
-            if kind.properties is None:
-                checked = schemas.plain(values)
-            else:
-                checked = schemas.check(kind.properties, values, errors=errors)
-        except PropertyError as error:
-            errors.append(error)
+        checked = schemas.check(kind.properties, values, errors=errors)
         for property_error in errors:
             self._report.add_property_error(property_error, (*place, "properties"))
         if errors:
-            return dict.fromkeys(kind.properties or (), UNKNOWN), metadata
+            return dict.fromkeys(checked, UNKNOWN), metadata
         self._check_references(kind, checked, (*place, "properties"))
         try:
             if kind.properties is not None:  # OS::Heat::None accepts anything
