@@ -23,6 +23,7 @@ from stoker.resources.nested import Members, NestedSpec, escape
 from stoker.resources.properties import Property
 from stoker.types import nested_base, nested_stacks, rollout
 from stoker.types.nested_base import NestedType
+from stoker.types.nested_stacks import NestedView
 from stoker.types.rollout import (
     CHANGING,
     CREATING,
@@ -31,7 +32,7 @@ from stoker.types.rollout import (
     Stage,
     UpdatePolicy,
     broken,
-    clash,
+    describe_clash,
     health_of,
     next_batch,
     plan_members,
@@ -107,6 +108,16 @@ class GroupType(NestedType):
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
         return nested_base.began_status(context, id, nested_base.mark(context, kept))
 
+    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
+        if name.startswith(nested_base.INSIDE):
+            return nested_base.inside(context, resource, name, path)
+        look = nested_stacks.view(context, resource)
+        return None if look is None else self.collect(resource, look, name, path)
+
+    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+        """Return an attribute of the group; for any other name, this attribute of all members."""
+        raise NotImplementedError
+
     def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
         """Return the nested stack with all members, as it is after the last batch."""
         selected = replace(self.select(context, resource, properties), properties=properties)
@@ -120,10 +131,8 @@ class GroupType(NestedType):
         asked = replace(resource, properties=properties)
         policy = self._policy(asked, name)
         members = self._members(asked)
-        if policy.health_check and (taken := clash(members)):
-            raise StackValidationFailed(
-                f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
-            )
+        if policy.health_check and (problem := describe_clash(members)):
+            raise StackValidationFailed(problem)
         present = _present(context, asked)
         changing = [] if policy == _AT_ONCE else _changing(context, asked, members, present, policy)
         turns = policy.batches(changing, len(members))

@@ -87,8 +87,7 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     selectors.lock(context.tx, context.project_id)
     selectors.put(context.tx, resource.id, context.project_id, selector)
-    selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
-    return replace(resource, data={**resource.data, _KEY: _named(selected, resource.data.get(_KEY) or {})})
+    return replace(resource, data={**resource.data, _KEY: foresee(context, resource, properties)})
 
 
 def foresee(context: Context, resource: Resource | None, properties: Properties) -> Mapping[str, str]:

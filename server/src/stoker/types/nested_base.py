@@ -14,7 +14,6 @@ from stoker.resources.base import (
     DONE,
     Context,
     NestedFailure,
-    NoSuchAttribute,
     Outcome,
     Properties,
     Replace,
@@ -38,7 +37,8 @@ def _acts_at_removal(context: Context, resource: Resource) -> bool:
 
 #: Properties that only deployments and groups of deployments have.
 _OF_DEPLOYMENT = {"config", "actions", "signal_transport"}
-_INSIDE = "resource."
+#: The first characters of the attributes of a resource inside.
+INSIDE = "resource."
 #: Key of the resource's data: the digest of the files and the environment that the nested stack was made from.
 MADE_FROM = "made_from"
 
@@ -123,7 +123,7 @@ class TemplateType(NestedType):
         return NestedSpec(nested_stacks.find_file(context, resource.type), properties)
 
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        if name.startswith(_INSIDE):
+        if name.startswith(INSIDE):
             return inside(context, resource, name, path)
         return nested_stacks.get_output(context, resource, name, path)
 
@@ -161,13 +161,11 @@ def mark(context: Context, data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-    """Return the attribute ``resource.NAME`` or ``resource.NAME.ATTRIBUTE``. Raises NoSuchAttribute for other names."""
-    if not name.startswith(_INSIDE):
-        raise NoSuchAttribute(name)
+    """Return the attribute ``resource.NAME`` or ``resource.NAME.ATTRIBUTE``. Raises NoSuchAttribute."""
     look = nested_stacks.view(context, resource)
     if look is None:
         return None
-    member, _, attribute = name.removeprefix(_INSIDE).partition(".")
+    member, _, attribute = name.removeprefix(INSIDE).partition(".")
     if not attribute:
         if not path:
             return look.reference(member)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -98,19 +98,26 @@ def _removed(context: Context, resource: Resource, properties: Properties) -> li
     return sorted({*(removed if properties["removal_policies_mode"] == "append" else ()), *map(str, named)})
 
 
-_OWN: Mapping[str, Callable[[Resource, NestedView, Sequence[str]], Any]] = {
-    "removed_rsrc_list": lambda resource, _, __: resource.data.get("removed") or [],
-    "refs": lambda _, look, names: [look.reference(name) for name in names],
-    "refs_map": lambda _, look, names: {name: look.reference(name) for name in names},
-}
+class NumberedGroup(GroupType):
+    """A group whose members have numbers as names."""
+
+    policies = rollout.schema(BATCHES, BATCHES)
+    has_foreseeable_members = True
+
+    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+        members = sorted(look.names, key=int)
+        if name == "refs":
+            return select([look.reference(member) for member in members], path)
+        if name == "attributes":
+            return nested_base.attribute_of_each(look, members, path)
+        return [look.attribute(member, name, path) for member in members]
 
 
-class ResourceGroup(GroupType):
+class ResourceGroup(NumberedGroup):
     name = "OS::Heat::ResourceGroup"
     description = "A number of resources of one definition."
     properties = PROPERTIES
     policies = rollout.schema(BATCHES, {**BATCHES, "min_in_service": MIN_IN_SERVICE})
-    has_foreseeable_members = True
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
         return _define(_names(properties["count"], resource.data.get("removed") or ()), properties)
@@ -125,19 +132,12 @@ class ResourceGroup(GroupType):
             raise ResourceFailure(f"what is adopted says removed: {removed!r:.100}, which is no list of names")
         return super().adopt(context, resource, properties)
 
-    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        """Return an attribute of the group; for any other name, a list of this attribute of all members."""
-        if name.startswith("resource."):
-            return nested_base.inside(context, resource, name, path)
-        look = nested_stacks.view(context, resource)
-        if look is None:
-            return None
-        members = sorted(look.names, key=int)
-        if name in _OWN:
-            return select(_OWN[name](resource, look, members), path)
-        if name == "attributes":
-            return nested_base.attribute_of_each(look, members, path)
-        return [look.attribute(member, name, path) for member in members]
+    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
+        if name == "removed_rsrc_list":
+            return select(resource.data.get("removed") or [], path)
+        if name == "refs_map":
+            return select({member: look.reference(member) for member in sorted(look.names, key=int)}, path)
+        return super().collect(resource, look, name, path)
 
     def members(self, properties: Properties, *, every: bool = False) -> Members:
         """Return the first member as the representative of all; also if the number of members is not known yet."""
@@ -154,7 +154,7 @@ class ResourceGroup(GroupType):
             raise StackValidationFailed(f'index_var: at least 3 characters are needed, not "{word}"')
 
 
-class ResourceChain(GroupType):
+class ResourceChain(NumberedGroup):
     name = "OS::Heat::ResourceChain"
     description = "Resources of several types with the same properties, in a row."
     properties = {
@@ -168,8 +168,6 @@ class ResourceChain(GroupType):
         "concurrent": Property(kind="boolean", default=False, description="All at once instead of one by one."),
         "resource_properties": Property(kind="map", description="Properties for each of them."),
     }
-    policies = rollout.schema(BATCHES, BATCHES)
-    has_foreseeable_members = True
 
     def definitions(self, resource: Resource, properties: Properties) -> Members:
         return self.members(properties, every=True)
@@ -185,16 +183,3 @@ class ResourceChain(GroupType):
                 member["depends_on"] = [str(index - 1)]
             members[str(index)] = member
         return members
-
-    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        look = nested_stacks.view(context, resource)
-        if look is None:
-            return None
-        members = sorted(look.names, key=int)
-        if name == "refs":
-            return select([look.reference(member) for member in members], path)
-        if name == "attributes":
-            return nested_base.attribute_of_each(look, members, path)
-        if name.startswith("resource."):
-            return nested_base.inside(context, resource, name, path)
-        return [look.attribute(member, name, path) for member in members]

@@ -5,7 +5,7 @@ stage, and the state, which the resource's data stores between transactions. Pur
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -200,9 +200,12 @@ def is_of_health(name: str) -> bool:
     return name.endswith(_HEALTH)
 
 
-def clash(names: Mapping[str, Any]) -> str | None:
-    """Return a member whose name another member's health check needs; None if there is none."""
-    return next((name for name in names if is_of_health(name) and name.removesuffix(_HEALTH) in names), None)
+def describe_clash(names: Collection[str]) -> str | None:
+    """Return the error of a member whose name another member's health check needs; None if there is none."""
+    taken = next((name for name in names if is_of_health(name) and name.removesuffix(_HEALTH) in names), None)
+    if taken is None:
+        return None
+    return f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
 
 
 @dataclass(frozen=True, slots=True)

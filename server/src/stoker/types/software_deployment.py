@@ -13,10 +13,11 @@ from stoker.resources.deploys import RunsConfig
 from stoker.resources.nested import Members
 from stoker.resources.properties import Property, PropertyError
 from stoker.store import resources, servers
-from stoker.types import deployment_runs, label_groups, nested_base, nested_stacks, rollout
+from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
 from stoker.types.group_base import GroupType
-from stoker.types.rollout import CAREFUL, clash
+from stoker.types.nested_stacks import NestedView
+from stoker.types.rollout import CAREFUL, describe_clash
 
 _WHICH: Mapping[str, Property] = {
     "servers": Property(
@@ -119,8 +120,8 @@ class DeploymentGroupType(RunsConfig, GroupType):
         if servers in (None, UNKNOWN) or not isinstance(policy, Mapping):
             return
         for name, entry in policy.items():
-            if isinstance(entry, Mapping) and entry.get("health_check") is not None and (taken := clash(servers)):
-                problem = f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
+            has_check = isinstance(entry, Mapping) and entry.get("health_check") is not None
+            if has_check and (problem := describe_clash(servers)):
                 raise PropertyError((name, "health_check"), problem)
 
     def may_return(self, resource: Resource, replacement: Resource) -> bool:
@@ -144,12 +145,7 @@ class DeploymentGroupType(RunsConfig, GroupType):
             ):
                 yield resource.id
 
-    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        if name.startswith("resource."):
-            return nested_base.inside(context, resource, name, path)
-        look = nested_stacks.view(context, resource)
-        if look is None:
-            return None
+    def collect(self, resource: Resource, look: NestedView, name: str, path: tuple[Any, ...]) -> Any:
         if name == _FAILED:
             return select(dict(resource.data.get("failed") or {}), path)
         wanted = _ALL.get(name, name)
