@@ -9,7 +9,9 @@ import pytest
 
 from stoker.model.errors import Invalid
 from stoker.model.status import Status
+from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import stacks
+from stoker.types.planned_runs import Planner
 from support.stacks import World, world
 from support.templates import template
 
@@ -47,6 +49,16 @@ def test_a_nested_stack_of_cloudformation_is_updated_with_its_template(store):
     stack = heat.update(stack, unknown, files={URL: other})
     assert "Said" in heat.output_errors(stack)["o"]
     assert heat.delete(stack).status is Status.COMPLETE
+
+
+def test_a_nested_stack_of_cloudformation_is_previewed_with_the_files_of_the_request(store):
+    heat = world(store)
+    stack = heat.create(template({}))
+    identity = Identity(stack.id, stack.name, heat.project)
+    resolved = prepare(heat.engine, StackRequest(template=_outer("a"), files={URL: INNER_AWS}), identity)
+    with store.read() as tx:
+        levels = Planner(tx, heat.engine, stack, resolved, exists=True).levels
+    assert [[change.name for change in level.changes] for level in levels] == [["nested"], ["value"]]
 
 
 def _name(heat: World, id: str | None) -> str:

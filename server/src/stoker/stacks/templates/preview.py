@@ -18,11 +18,11 @@ from msgspec.structs import replace
 
 from stoker import hot
 from stoker.hot import UNKNOWN, Definition, Environment
-from stoker.model.errors import StokerError
+from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer
-from stoker.resources.nested import HasNestedStack, NestedSpec, is_template_name, takes_place
+from stoker.resources.nested import HasNestedStack, NestedSpec, describe_missing, is_template_name, takes_place
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import ResourceChange, choose_resource, evaluate_properties
 from stoker.stacks.engine.session import StackSession
@@ -262,11 +262,16 @@ class Preview:
 
     def _spec(self, here: StackChanges, change: Change) -> NestedSpec | None:
         """Return the nested stack that the resource would have, or None if it has none or the update keeps it."""
+        files, kind = self._resolved.source.files, self.engine.type(change.type)
         if is_template_name(change.type):
-            return NestedSpec(self._resolved.source.files[change.type], change.properties)
-        kind = self.engine.type(change.type)
+            return NestedSpec(files[change.type], change.properties)
         if not isinstance(kind, HasNestedStack) or not kind.has_foreseeable_members or change.kind is Kind.UNCHANGED:
             return None
+        if named := kind.template_file(change.properties):
+            key, file, parameters = named
+            if file not in files:
+                raise StackValidationFailed(f"resources.{change.name}: {key}: {describe_missing(file)}")
+            return NestedSpec(files[file], parameters or {})
         present = change.resource or Resource(
             id=str(uuid4()),
             stack_id=here.stack.id,
