@@ -9,7 +9,6 @@ import json
 import pytest
 
 from stoker import hot
-from stoker.hot.definition import define
 from stoker.model.errors import StackValidationFailed, StokerError, UnknownUserParameter, UserParameterMissing
 from stoker.stacks.templates import lookup
 from stoker.stacks.templates.prepare import StackRequest
@@ -284,8 +283,7 @@ def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
 
 def test_a_site_without_a_provider_names_the_distribution_of_the_types_of_a_cloud(database_url):
     unknown = lookup.UnknownTypes(["OS::Heat::None", "OS::Nova::Server"])
-    definition = define("net", {"type": "OS::Neutron::Net"}, "2021-04-16")
-    unknown.add(definition, "OS::Neutron::Net", "", None)
+    unknown.add("OS::Neutron::Net", "OS::Neutron::Net", ("net", "net"))
     [problem] = unknown.flaws()
     assert "are in plugins/openstack of Stoker's source: install it, or map the type" in str(problem)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from stoker.hot.bounds import MAX_ENVIRONMENT
 from stoker.hot.flaw import Flaw, flaw, list_at, map_at
@@ -100,6 +101,10 @@ class Environment(Struct, frozen=True):
             encrypted_param_names=tuple(data.get("encrypted_param_names", ())),
             parameter_merge_strategies=data.get("parameter_merge_strategies", {}),
         )
+
+    def below(self, name: str) -> Environment:
+        """Return the environment of the nested stack of the resource called ``name``, which has its own parameters."""
+        return replace(self, parameters={}, registry=self.registry.below(name))
 
     def merge(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
         """

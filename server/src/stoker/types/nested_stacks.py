@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from msgspec.structs import replace
-
 from stoker.hot import Environment, select
 from stoker.model.arn import Arn
 from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
@@ -211,8 +209,7 @@ def _find(context: Context, resource: Resource) -> Stack | None:
 def _prepare(context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
     engine: Engine = context.engine
     root = _derive_from_root(context, _itself)
-    environment = Environment.parse(root.environment)
-    below = replace(environment, parameters={}, registry=environment.registry.below(resource.name))
+    below = Environment.parse(root.environment).below(resource.name)
     try:
         return prepare_inner(engine, spec, root.files, below, identity, engine.budget(context.tx))
     except StokerError as error:

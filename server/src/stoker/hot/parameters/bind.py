@@ -93,8 +93,9 @@ def bind(
     values = {**environment.parameters, **(supplied or {})}
     _check_names(values, template, collector)
     names = pseudo_parameters(template.version)
-    known = dict.fromkeys(names, UNKNOWN) if pseudo is None else pseudo
-    own = {name: value for name, value in known.items() if name in names}
+    if pseudo is None:
+        pseudo = dict.fromkeys(names, UNKNOWN)
+    pseudo = {name: value for name, value in pseudo.items() if name in names}
     schemas = template.parameters.values()
     bound = {
         schema.name: _value(
@@ -105,8 +106,8 @@ def bind(
     if flaws is None:
         collector.raise_any()
     return Parameters(
-        values={**own, **bound},
-        types=dict.fromkeys(own, "string") | {schema.name: schema.type for schema in schemas},
+        values={**pseudo, **bound},
+        types=dict.fromkeys(pseudo, "string") | {schema.name: schema.type for schema in schemas},
         hidden=frozenset(schema.name for schema in schemas if schema.hidden),
         immutable=frozenset(schema.name for schema in schemas if schema.immutable),
     )

@@ -239,7 +239,7 @@ class Checker:
         self, kind: ResourceType, name: str, properties: Properties, environment: Environment, depth: int
     ) -> Outline | None:
         """Check the resources inside a resource: those of its template, or a group's members."""
-        below = replace(environment, parameters={}, registry=environment.registry.below(name))
+        below = environment.below(name)
         if is_template_name(kind.name):
             return self._inside_file(name, kind.name, properties, below, depth)
         if not isinstance(kind, HasNestedStack):

@@ -55,19 +55,19 @@ class UnknownTypes:
         self._without_provider: dict[str, list[tuple[str, str]]] = {}
         self._reason = ""
 
-    def add(self, definition: Definition, resolved: str | None, within: str, top: str | None) -> None:
+    def add(self, declared: str, resolved: str | None, place: tuple[str, str]) -> None:
         """
         Add a resource with an unknown type.
 
-        ``resolved``: the type to which the environment maps the declared type; None if the environment removes it.
-        ``within``: the place of the nested template, whose resource in the outermost template is ``top``.
+        ``resolved``: the type to which the environment maps the ``declared`` type; None if the environment removes it.
+        ``place``: see ``FlawReport.locate``.
         """
-        self._resources.setdefault((definition.type, resolved), []).append(_place(definition, within, top))
+        self._resources.setdefault((declared, resolved), []).append(place)
 
-    def add_without_provider(self, definition: Definition, reason: str, within: str, top: str | None) -> None:
+    def add_without_provider(self, declared: str, reason: str, place: tuple[str, str]) -> None:
         """Add a resource whose type needs a cloud, which this site does not have for this ``reason``."""
         self._reason = reason
-        self._without_provider.setdefault(definition.type, []).append(_place(definition, within, top))
+        self._without_provider.setdefault(declared, []).append(place)
 
     def flaws(self) -> Iterator[Flaw]:
         """Yield one error for each unknown type, and one for all types that need a cloud."""
@@ -103,12 +103,6 @@ class UnknownTypes:
         if prefix in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):
             return "The types of a cloud are in plugins/openstack of Stoker's source: install it, or"
         return f"Stoker makes no {things}:"
-
-
-def _place(definition: Definition, within: str, top: str | None) -> tuple[str, str]:
-    """Return the resource's name with its place, and the name of the resource in the outermost template."""
-    name = f"{within}resources.{definition.name}" if within else definition.name
-    return name, top or definition.name
 
 
 def _names(resources: list[tuple[str, str]]) -> str:
@@ -176,13 +170,13 @@ class TemplateTypes:
                 return self._provide(name, environment)
             return _ANY_TYPE
         resource_type = self._types.get(name) if name is not None else None
-        if resource_type is not None:
-            if resource_type.needs_provider and not self._has_provider:
-                reason = resource_type.needs_provider
-                self._unknown_types.add_without_provider(definition, reason, self._report.place, self._report.top)
-            return resource_type
-        self._unknown_types.add(definition, name, self._report.place, self._report.top)
-        return _ANY_TYPE
+        location = self._report.locate(definition.name)
+        if resource_type is None:
+            self._unknown_types.add(definition.type, name, location)
+            return _ANY_TYPE
+        if resource_type.needs_provider and not self._has_provider:
+            self._unknown_types.add_without_provider(definition.type, resource_type.needs_provider, location)
+        return resource_type
 
     def parse(self, name: str) -> Template:
         """Parse a template file. Raises a kind of Invalid, also for later uses of an unreadable file."""

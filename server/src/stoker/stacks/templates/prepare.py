@@ -148,16 +148,11 @@ def prepare_change(
     text = request.template if request.template is not None else old.template
     flaws = Flaws(text)
     template = hot.parse(text, files, flaws)
-    supplied = {**old.supplied, **mapping(request.parameters, "parameters")}
-    dropped = set(cleared)
-    kept = {name: value for name, value in supplied.items() if name in template.parameters and name not in dropped}
-    parameters = {
-        name: value
-        for name, value in environment.parameters.items()
-        if name in template.parameters and name not in dropped
-    }
+    kept = template.parameters.keys() - set(cleared)
+    both = ({**old.supplied, **mapping(request.parameters, "parameters")}, environment.parameters)
+    supplied, parameters = ({name: value for name, value in values.items() if name in kept} for values in both)
     environment = replace(environment, parameters=parameters)
-    source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=kept)
+    source = Source(template=template.document, files=files, environment=environment.to_json(), supplied=supplied)
     checker = Checker(engine, files, engine.budget(), flaws, constraints=constraints)
     return _resolve(checker, template, flaws, environment, source, identity)
 

@@ -251,7 +251,7 @@ class Preview:
             name = f"{here.stack.name}-{change.name}"
             stack = replace(here.stack, id=_NO_ID, name=name, parent_resource_id=None, outputs={})
             inner = self._inside(here, change, stack, here.existing_id)
-        below = replace(environment, parameters={}, registry=environment.registry.below(change.name))
+        below = environment.below(change.name)
         identity = Identity(inner.stack.id, inner.stack.name, inner.stack.project_id)
         files, budget = self._resolved.source.files, self.engine.budget(self.tx)
         try:

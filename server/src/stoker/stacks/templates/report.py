@@ -39,10 +39,9 @@ class FlawReport:
         """The place of the template that is being checked; empty for the outermost one."""
         return "".join(self._places)
 
-    @property
-    def top(self) -> str | None:
-        """The resource of the outermost template that contains the template; None for the outermost one itself."""
-        return self._names[0] if self._names else None
+    def locate(self, name: str) -> tuple[str, str]:
+        """Return the place of a resource, and the name of the resource in the outermost template that contains it."""
+        return (f"{self.place}resources.{name}", self._names[0]) if self._names else (name, name)
 
     def add(self, flaw: Flaw) -> None:
         """Add an error."""
