@@ -26,6 +26,7 @@ from stoker.deployments.configs import EVENT_SINKS
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.signals import CHANGES, read_changes
 from stoker.hot.environment import list_sinks
+from stoker.hot.words import list_few
 from stoker.model.check import Check, CheckState
 from stoker.model.config import Config
 from stoker.model.deployment import Deployment
@@ -233,9 +234,8 @@ def describe_drift(check: Check) -> str:
     """Return what happened, with the names of the first differences."""
     if check.drifted_at is None:
         return "drift ended: the server is in sync"
-    items = ", ".join(str(change.get("item") or "?") for change in check.changes[:_SHOWN_ITEMS])
-    more = f" and {len(check.changes) - _SHOWN_ITEMS} more" if len(check.changes) > _SHOWN_ITEMS else ""
-    return f"drift began: {items}{more}" if items else "drift began"
+    items = list_few((str(change.get("item") or "?") for change in check.changes), _SHOWN_ITEMS)
+    return f"drift began: {items}" if items else "drift began"
 
 
 def _format_message(tx: Tx, deployment: Deployment, config: Config, check: Check) -> dict[str, Any]:

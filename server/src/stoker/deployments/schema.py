@@ -14,7 +14,7 @@ from typing import Any, Literal, get_args
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.deployments.hook_check import run_groups
 from stoker.hot.parameters import values
-from stoker.hot.words import clip, did_you_mean, quote_word
+from stoker.hot.words import clip, did_you_mean, list_few, quote_word
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Content
 
@@ -120,8 +120,6 @@ def coerce(kind: str, value: Any, where: str) -> Any:
 #: The groups whose hooks pass the inputs as environment variables, which a shell ignores if their names are invalid.
 _IN_ENVIRONMENT = frozenset(("cfn-init", "script"))
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-#: Limit of the names in one message.
-_FEW = 10
 
 
 def check_values(
@@ -179,8 +177,8 @@ def refuse_missing(content: Content, names: Iterable[Collection[str]]) -> None:
     for present in names:
         if missing := [name for name in required if name not in present]:
             raise Invalid(
-                f"The config needs a value for {_join(missing)}: give one (-i NAME=VALUE, input_values), or declare a"
-                " default"
+                f"The config needs a value for {list_few(map(quote_word, missing))}: give one (-i NAME=VALUE,"
+                " input_values), or declare a default"
             )
 
 
@@ -206,15 +204,10 @@ def _convert(entry: Mapping[str, Any], value: Any) -> Any:
 
 def _describe_undeclared(undeclared: Sequence[str], names: Collection[str]) -> str:
     hint = did_you_mean(undeclared[0], names) if len(undeclared) == 1 else ""
-    has = hint or (f"; it has {_join(names)}" if names else "; it has no inputs")
+    has = hint or (f"; it has {list_few(map(quote_word, names))}" if names else "; it has no inputs")
     which = "it" if len(undeclared) == 1 else "them"
     allow = f"--allow-undeclared (allow_undeclared: true) passes {which} nevertheless"
-    return f"The config declares no input {_join(undeclared)}{has}{' ' if hint else '; '}{allow}"
-
-
-def _join(names: Collection[str]) -> str:
-    listed = [quote_word(name) for name in names][:_FEW]
-    return ", ".join(listed) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
+    return f"The config declares no input {list_few(map(quote_word, undeclared))}{has}{' ' if hint else '; '}{allow}"
 
 
 def _references(config: Any, key: str | None) -> Iterator[str]:

@@ -38,6 +38,12 @@ def did_you_mean(word: object, candidates: Iterable[object]) -> str:
     return f'; did you mean "{close[0]}"?' if close else ""
 
 
+def list_few(names: Iterable[str], most: int = 10) -> str:
+    """The first of the names, and how many more there are."""
+    listed = list(names)
+    return ", ".join(listed[:most]) + (f" and {len(listed) - most} more" if len(listed) > most else "")
+
+
 def clip(sentence: str) -> str:
     """Shorten a message, because it may repeat an input of half a megabyte."""
     return sentence if len(sentence) <= _LONGEST else f"{sentence[:_LONGEST]}…"

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.run_plan import RunRequest, check_request
+from stoker.hot.words import list_few
 from stoker.model.config import UNGROUPED
 from stoker.model.delivered_hook import delivered
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
@@ -196,7 +197,7 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
     """Raise Invalid if a server has no maintenance window: its run would start immediately instead of waiting."""
     without = [server.name for server, _ in resolved.targets if not rules.read(server.policy or {}).windows]
     if without:
-        names = ", ".join(without[:3]) + (f" and {len(without) - 3} more" if len(without) > 3 else "")
+        names = list_few(without, 3)
         raise Invalid(
             f"require_window: no maintenance window on {names}: have a policy give one, or leave require_window out"
         )

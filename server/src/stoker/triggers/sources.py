@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from stoker.deployments.configs import content_of, source_inputs
 from stoker.hot.graph import sort
+from stoker.hot.words import list_few
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
@@ -257,8 +258,8 @@ def _refuse_difference(resource: Resource, members: Sequence[_Member], present: 
     if not others:
         raise Invalid(f"The deployments of {resource.name} put its inputs in place differently: trigger them instead.")
     raise Invalid(
-        f"Some deployments of {resource.name} have not applied its present config yet: {_few(others)}. Complete the"
-        " update of the stack first, or trigger the deployments one by one."
+        f"Some deployments of {resource.name} have not applied its present config yet: {list_few(others, _FEW)}."
+        " Complete the update of the stack first, or trigger the deployments one by one."
     )
 
 
@@ -268,10 +269,6 @@ def _content(tx: Tx, project_id: str, properties: Mapping[str, Any]) -> Content:
     if not id:
         return as_structured(Content(name=None, group=UNGROUPED, config=None, options={}, facts={}), properties)
     return as_structured(content_of(configs.get(tx, id, project_id)), properties)
-
-
-def _few(names: Sequence[str]) -> str:
-    return ", ".join(names[:_FEW]) + (f" and {len(names) - _FEW} more" if len(names) > _FEW else "")
 
 
 def _is_there(resource: Resource) -> bool:

@@ -7,7 +7,7 @@ next stage. The state of the roll-out is stored in the resource's data (see ``ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from stoker.hot.words import list_few
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
@@ -40,8 +41,6 @@ from stoker.types.rollout import (
 )
 
 _AT_ONCE = UpdatePolicy()
-#: Limit of the names in one message.
-_FEW = 10
 
 
 def _tolerate(context: Context, resource: Resource, act: Callable[[Context, Resource], Outcome]) -> Outcome:
@@ -57,7 +56,7 @@ def _tolerate(context: Context, resource: Resource, act: Callable[[Context, Reso
         }
         if resource.action is Action.DELETE or not failed or not failed <= set(tolerated):
             raise
-        return Outcome(reason=f"members that had failed before are left as they are: {_few(sorted(failed))}")
+        return Outcome(reason=f"members that had failed before are left as they are: {list_few(sorted(failed))}")
 
 
 class GroupType(NestedType):
@@ -240,7 +239,7 @@ class GroupType(NestedType):
         if not rollout.failed:
             return Outcome(True, resource.physical_id, data)
         total = len(self._members(resource))
-        reason = f"{len(rollout.failed)} of {total} members failed, which is tolerated: {_few(rollout.failed)}"
+        reason = f"{len(rollout.failed)} of {total} members failed, which is tolerated: {list_few(rollout.failed)}"
         return Outcome(True, resource.physical_id, data, reason)
 
     def _members(self, resource: Resource) -> Members:
@@ -324,12 +323,7 @@ def _after_all(rollout: Rollout, failed: Mapping[str, str]) -> str:
     back = [name for name in rollout.now if name not in failed]
     reasons = [rollout.reason[0]]
     if back:
-        reasons.append(f"brought back to what it was before: {_few(back)}")
+        reasons.append(f"brought back to what it was before: {list_few(back)}")
     if failed:
-        reasons.append(f"could not be brought back: {_few(failed)}")
+        reasons.append(f"could not be brought back: {list_few(failed)}")
     return "; ".join(reasons)
-
-
-def _few(names: Iterable[str]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:_FEW]) + (f" and {len(listed) - _FEW} more" if len(listed) > _FEW else "")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta
 
 from stoker.deployments import checks as deployment_checks
 from stoker.deployments import drift, representation
+from stoker.hot.words import list_few
 from stoker.http import audit_trail, pages
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill
@@ -205,6 +206,6 @@ def _describe_stale(server: Server, status: str | None, now: datetime) -> str:
 def _summarize(tx: Tx, row: DeploymentCheck) -> str:
     if row.check.state is not CheckState.DRIFTED:
         return ""
-    items = [str(change.get("item") or "?") for change in row.check.changes]
-    summary: str = tx.secrets.redact_text(", ".join(items[:3]))
-    return f"{summary} and {len(items) - 3} more" if len(items) > 3 else summary
+    items = (str(change.get("item") or "?") for change in row.check.changes)
+    summary: str = tx.secrets.redact_text(list_few(items, 3))
+    return summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -10,7 +10,7 @@ from stoker import hot
 from stoker.catalog.entry import SCHEME
 from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
 from stoker.hot.paths import Path
-from stoker.hot.words import clip, did_you_mean
+from stoker.hot.words import clip, did_you_mean, list_few
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
@@ -72,7 +72,7 @@ class UnknownTypes:
     def flaws(self) -> Iterator[Flaw]:
         """Yield one error for each unknown type, and one for all types that need a cloud."""
         if self._without_provider:
-            types = "; ".join(f"{clip(name)} ({_names(places)})" for name, places in self._without_provider.items())
+            types = "; ".join(f"{clip(name)} ({_list(places)})" for name, places in self._without_provider.items())
             first = next(iter(self._without_provider.values()))[0]
             reason = f"{self._reason[:1].upper()}{self._reason[1:]}; {_MAP_THEM}"
             yield Flaw(f"These resources need a cloud: {types}. {reason}", ("resources", first[1], "type"))
@@ -80,7 +80,7 @@ class UnknownTypes:
             mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
             sentence = (
                 f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
-                f"Resources of that type: {_names(resources)}. {self._remedy(declared, resolved)}"
+                f"Resources of that type: {_list(resources)}. {self._remedy(declared, resolved)}"
             )
             yield Flaw(sentence, ("resources", resources[0][1], "type"))
 
@@ -105,9 +105,8 @@ class UnknownTypes:
         return f"Stoker makes no {things}:"
 
 
-def _names(resources: list[tuple[str, str]]) -> str:
-    names = ", ".join(name for name, _ in resources[:_FEW])
-    return f"{names} and {len(resources) - _FEW} more" if len(resources) > _FEW else names
+def _list(places: Iterable[tuple[str, str]]) -> str:
+    return list_few((place for place, _ in places), _FEW)
 
 
 _KINDS: Mapping[str, schemas.Kind] = {
