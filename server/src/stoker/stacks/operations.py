@@ -4,7 +4,7 @@ Operations of users on stacks. Each runs in one transaction, which leaves the st
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -78,16 +78,18 @@ def create(
 
 
 def refuse_deployments(
-    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, present: Collection[str] = ()
+    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, *, exists: bool = False
 ) -> Prechecks:
     """
     Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook.
 
-    Existing deployments, inside the resources ``present``, may stay unchanged, so only hooks that their new configs
+    ``exists``: the stack is updated. Its present deployments may stay unchanged, so only hooks that their new configs
     need in addition are checked. If one runs again, its server's policy applies at that time. Return the checks of the
     new deployments. Raises DeploymentRefused, StackValidationFailed.
     """
     planned = list(plan_deployments(resolved.outline))
+    listed = resources.of_stack(tx, stack.id) if exists and planned else ()
+    present = {resource.name for resource in listed if resource.current}
     new = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top not in present))
     standing = may_represent_servers(resolved.outline)
     new.refuse_denied(engine.env.authorizer, Tree(stack.id, stack.name), stack.username, standing=standing)
@@ -96,12 +98,6 @@ def refuse_deployments(
         existing = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top in present))
         existing.refuse_changed_hooks(stack)
     return new
-
-
-def refuse_update_deployments(tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack) -> Prechecks:
-    """Refuse deployments of an update as ``refuse_deployments`` does."""
-    present = {resource.name for resource in resources.of_stack(tx, stack.id) if resource.current}
-    return refuse_deployments(tx, engine, stack, resolved, present)
 
 
 def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
@@ -184,8 +180,8 @@ def update(
     if facade is None:
         refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside
     session.parameters.check_update(resolved.parameters)
-    if stack.parent_id is None and any(plan_deployments(resolved.outline)):
-        refuse_update_deployments(tx, engine, stack, resolved)
+    if stack.parent_id is None:
+        refuse_deployments(tx, engine, stack, resolved, exists=True)
     changes: dict[str, Any] = {"updated_at": tx.now}
     if options.timeout_mins is not None:
         changes["timeout_mins"] = options.timeout_mins

@@ -17,8 +17,8 @@ from stoker.model.trigger import Content, Mode, Options, Target, Trigger
 from stoker.resources.deploys import RunsConfig
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
+from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownValue
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.stacks.templates.preview import Change, Kind, StackChanges, UnknownValue
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
 from stoker.types.planned_runs import PlannedRun, Planner

@@ -24,7 +24,8 @@ from stoker.resources.base import Context, ResourceFailure
 from stoker.resources.deploys import ProvidesConfig, RunsConfig
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.preview import Change, Kind, Preview, StackChanges, UnknownValue
+from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownValue
+from stoker.stacks.templates.preview import Preview
 from stoker.store import configs, servers
 from stoker.types import deployment_base, deployment_runs, label_groups, nested_stacks
 from stoker.types.deployment_runs import as_structured

@@ -25,9 +25,8 @@ from stoker.model.status import Action, Status
 from stoker.stacks import operations
 from stoker.stacks.outputs import names as output_names
 from stoker.stacks.prechecks import Prechecks
-from stoker.stacks.templates.outline import Outline
+from stoker.stacks.templates.outline import Change, Kind, Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
-from stoker.stacks.templates.preview import Change, Kind
 from stoker.store import stacks
 from stoker.store.tx import Tx
 from stoker.triggers.update_previews import start_previews
@@ -198,7 +197,7 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
     with request.read() as tx:
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
-        missing = operations.refuse_update_deployments(tx, engine, current, resolved).list_missing_programs()
+        missing = operations.refuse_deployments(tx, engine, current, resolved, exists=True).list_missing_programs()
         planner = Planner(tx, engine, current, resolved, exists=True)
         runs = planner.list_runs()
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}

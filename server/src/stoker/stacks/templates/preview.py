@@ -7,13 +7,11 @@ unknown, so resources that use these attributes may change too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker import hot
@@ -24,130 +22,16 @@ from stoker.model.status import Action, Status
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer
 from stoker.resources.nested import HasNestedStack, NestedSpec, describe_missing, is_template_name, takes_place
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.decisions import ResourceChange, choose_resource, evaluate_properties
+from stoker.stacks.engine.decisions import choose_resource, evaluate_properties
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.outline import Outline
+from stoker.stacks.templates.outline import Change, Kind, StackChanges
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
 from stoker.store import resources, servers, stacks
 from stoker.store.tx import Tx
 
-
-class Kind(StrEnum):
-    """The kinds of changes, as Heat's API names them."""
-
-    UNCHANGED = "unchanged"
-    UPDATED = "updated"
-    REPLACED = "replaced"
-    ADDED = "added"
-    DELETED = "deleted"
-
-
-class UnknownValue(Exception):
-    """A value is unknown until the operation is applied."""
-
-
-class Change(Struct, frozen=True, kw_only=True, dict=True, eq=False):
-    """The change to one resource."""
-
-    #: What the operation does with the resource; None: it removes the resource.
-    change: ResourceChange | None = None
-    name: str
-    type: str
-    definition: Mapping[str, Any]
-    #: The new properties, with UNKNOWN in place of unknown parts.
-    properties: Mapping[str, Any]
-    #: The present resource, if it exists.
-    resource: Resource | None
-    #: The changes to all resources of the new template, by name.
-    others: Mapping[str, Change] = field(default_factory=dict)
-
-    @classmethod
-    def deletion(cls, resource: Resource) -> Change:
-        """Return the change that removes a resource."""
-        return cls(
-            name=resource.name,
-            type=resource.type,
-            definition=resource.definition,
-            properties=resource.properties,
-            resource=resource,
-        )
-
-    @property
-    def kind(self) -> Kind:
-        """The kind of the change."""
-        return Kind.DELETED if self.change is None else _KINDS[self.change]
-
-    @property
-    def is_outdated(self) -> bool:
-        """Whether an earlier operation has replaced or removed the resource, and has not deleted it."""
-        return self.change is None and self.resource is not None and not self.resource.current
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether all properties are known."""
-        return not hot.weigh(self.properties)[1]
-
-    @cached_property
-    def differing(self) -> Sequence[str]:
-        """Names of the properties of an existing resource that differ."""
-        before = self.properties if self.resource is None else self.resource.properties
-        return sorted(name for name, value in self.properties.items() if before.get(name) != value)
-
-    def require(self, names: Iterable[str]) -> None:
-        """Raise UnknownValue, with the results on which it depends, for the first property that is not known yet."""
-        for name in names:
-            if hot.weigh(self.properties.get(name))[1]:
-                places = _references(self.definition["properties"].get(name))
-                unapplied = {place for place in places if self._awaits(place.partition(".")[0])}
-                what = ", ".join(sorted(unapplied)) or "results of the operation"
-                raise UnknownValue(f"{name} depends on {what}, unknown until applied")
-
-    def _awaits(self, name: str) -> bool:
-        return name in self.others and self.others[name].kind is not Kind.UNCHANGED
-
-
-_KINDS = {
-    ResourceChange.CREATE: Kind.ADDED,
-    ResourceChange.NOOP: Kind.UNCHANGED,
-    ResourceChange.AWAIT: Kind.UNCHANGED,
-    ResourceChange.UPDATE: Kind.UPDATED,
-    ResourceChange.RETRY: Kind.UPDATED,
-    ResourceChange.REPLACE: Kind.REPLACED,
-}
-_CALLS = ("get_attr", "get_resource")
-
-
-def _references(written: Any) -> Iterator[str]:
-    """Yield ``resource.attribute``, or ``resource``, for each reference in a value of a template."""
-    for call in hot.calls(written):
-        if call.name in _CALLS:
-            names = call.argument if isinstance(call.argument, list) else [call.argument]
-            yield ".".join(map(str, names[:2]))
-
-
 #: The id of a stack that does not exist yet.
 _NO_ID = "None"
-
-
-class StackChanges(Struct, frozen=True, kw_only=True):
-    """The changes to one stack of a tree."""
-
-    #: Names of the resources from the outermost stack to this one.
-    path: tuple[str, ...]
-    stack: Stack
-    #: Id of the stack, or of the innermost stack around it that exists; None if none exists.
-    existing_id: str | None
-    #: Whether a group has generated the stack, or a stack around it.
-    is_of_group: bool = False
-    changes: Sequence[Change] = ()
-    #: The new template; None if the stack is deleted.
-    outline: Outline | None = None
-
-    @property
-    def exists(self) -> bool:
-        """Whether the stack exists."""
-        return self.stack.id == self.existing_id
 
 
 class Preview:
