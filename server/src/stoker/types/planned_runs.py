@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stoker.deployments.configs import content_of, expand_known, resolve_hook
+from stoker.deployments.configs import expand_known, resolve_hook
 from stoker.hot import UNKNOWN
 from stoker.model.config import UNGROUPED
 from stoker.model.deployment import UNDO
@@ -26,7 +26,7 @@ from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownValue
 from stoker.stacks.templates.preview import Preview
-from stoker.store import configs, servers
+from stoker.store import servers
 from stoker.types import deployment_base, deployment_runs, label_groups, nested_stacks
 from stoker.types.deployment_runs import as_structured
 from stoker.types.rollout import is_of_health
@@ -35,21 +35,20 @@ from stoker.types.rollout import is_of_health
 class Planner(Preview):
     """Plans one operation: its changes to the stacks of a tree, and the runs that it would start."""
 
-    def find_content(self, change: Change) -> Content:
+    def find_content(self, context: Context, change: Change) -> Content:
         """
         Return what a deployment would run: the present config, or the one that the operation would create.
 
-        Raises UnknownValue, EntityNotFound, ResourceFailure.
+        Raises UnknownValue, Invalid, ResourceFailure.
         """
         change.require(["config"])
-        id = change.properties.get("config")
-        if id in self.configs:
-            content = self._find_new_content(self.configs[id])
+        new = self.configs.get(str(change.properties["config"]))
+        if new is None:
+            content = deployment_runs.content_for(context, change.properties)
         else:
-            config = configs.get(self.tx, id, self.project_id) if id else None
-            content = content_of(config) if config else replace(deployment_runs.EMPTY, name=change.name)
+            content = as_structured(self._find_new_content(new), change.properties)
         deployment_runs.check_content(content)
-        return as_structured(content, change.properties)
+        return content
 
     def _find_new_content(self, source: Change) -> Content:
         source.require(source.properties)
@@ -95,7 +94,7 @@ class Planner(Preview):
         content, reason = None, None
         if change.kind is not Kind.DELETED:
             try:
-                content = self.find_content(change)
+                content = self.find_content(context, change)
             except (UnknownValue, ResourceFailure, StokerError) as error:
                 reason = str(error)
         shared = _Member(
