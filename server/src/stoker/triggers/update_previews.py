@@ -73,17 +73,23 @@ class _Previews:
             if run.action in (Action.CREATE, Action.UPDATE):
                 planned.setdefault((run.change.name, run.action), []).append(run)
         for (name, action), runs in planned.items():
-            preview = UpdatePreview(resource_name="/".join((*self.level.path, name)), action=action)
             try:
                 trigger = self._start_change(runs, is_full=most <= 0)
             except (UnknownValue, StokerError) as error:
-                yield replace(preview, reason=str(error))
+                yield self._preview(name, action, reason=str(error))
             else:
                 most -= 1
-                yield replace(preview, trigger_id=trigger.id)
+                yield self._preview(name, action, trigger_id=trigger.id)
         for change in self.level.changes:
             if self._hides_deployments(change):
-                yield self._explain(change)
+                action = Action.UPDATE if change.kind is Kind.UPDATED else Action.CREATE
+                yield self._preview(change.name, action, reason=change.explain(change.properties))
+
+    def _preview(
+        self, name: str, action: Action, *, trigger_id: str | None = None, reason: str | None = None
+    ) -> UpdatePreview:
+        path = "/".join((*self.level.path, name))
+        return UpdatePreview(resource_name=path, action=action, trigger_id=trigger_id, reason=reason)
 
     def _hides_deployments(self, change: Change) -> bool:
         """Return whether a changed nested stack with deployments is not known yet, so that no run of it is planned."""
@@ -92,15 +98,6 @@ class _Previews:
         resource = self.level.outline.resources[change.name]
         inside = None if isinstance(resource.type, RunsConfig) else resource.inside
         return inside is not None and any(isinstance(below.type, RunsConfig) for below in inside.list_all())
-
-    def _explain(self, change: Change) -> UpdatePreview:
-        reason = "its properties are unknown until applied"
-        try:
-            change.require(change.properties)
-        except UnknownValue as error:
-            reason = str(error)
-        action = Action.UPDATE if change.kind is Kind.UPDATED else Action.CREATE
-        return UpdatePreview(resource_name="/".join((*self.level.path, change.name)), action=action, reason=reason)
 
     def _start_change(self, runs: Sequence[PlannedRun], *, is_full: bool) -> Trigger:
         """Start the preview of a deployment's run, or of the runs of a group."""

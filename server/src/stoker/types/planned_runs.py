@@ -118,15 +118,12 @@ class Planner(Preview):
             for member in (nested_stacks.list_resources(context, change.resource) if change.resource else ())
             if member.current and not is_of_health(member.name) and member.action is not Action.INIT
         }
-        if change.kind is Kind.DELETED:
-            wanted: Mapping[str, Any] = {}
-        else:
-            try:
-                change.require(WHICH)
-                wanted = label_groups.foresee(context, change.resource, change.properties)
-            except UnknownValue as error:
-                yield replace(group, server=UNKNOWN, reason=group.reason or str(error), resource=None)
+        wanted: Mapping[str, Any] = {}
+        if change.kind is not Kind.DELETED:
+            if reason := change.explain(WHICH):
+                yield replace(group, server=UNKNOWN, reason=group.reason or reason, resource=None)
                 return
+            wanted = label_groups.foresee(context, change.resource, change.properties)
         for name, id in wanted.items():
             member = present.get(name)
             stays = (

@@ -113,14 +113,20 @@ class Change(Struct, frozen=True, kw_only=True, dict=True, eq=False):
         before = self.properties if self.resource is None else self.resource.properties
         return sorted(name for name, value in self.properties.items() if before.get(name) != value)
 
-    def require(self, names: Iterable[str]) -> None:
-        """Raise UnknownValue, with the results on which it depends, for the first property that is not known yet."""
+    def explain(self, names: Iterable[str]) -> str | None:
+        """Return why the first property that is not known yet is unknown: the results on which it depends; or None."""
         for name in names:
             if hot.weigh(self.properties.get(name))[1]:
                 places = _references(self.definition["properties"].get(name))
                 unapplied = {place for place in places if self._awaits(place.partition(".")[0])}
                 what = ", ".join(sorted(unapplied)) or "results of the operation"
-                raise UnknownValue(f"{name} depends on {what}, unknown until applied")
+                return f"{name} depends on {what}, unknown until applied"
+        return None
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise UnknownValue for a property that is not known yet."""
+        if reason := self.explain(names):
+            raise UnknownValue(reason)
 
     def _awaits(self, name: str) -> bool:
         return name in self.others and self.others[name].kind is not Kind.UNCHANGED
