@@ -123,10 +123,8 @@ def _check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> N
             flaws.add(Flaw(sentence, (), UnknownUserParameter))
 
 
-def _value(schema: ParameterSchema, value: Any, site_default: Any, flaws: Flaws, may_miss: bool) -> Any:
-    chosen = site_default if value is None else value
-    if chosen is None:
-        chosen = schema.default
+def _value(schema: ParameterSchema, value: Any, environment_default: Any, flaws: Flaws, may_miss: bool) -> Any:
+    chosen = schema.choose(value, environment_default)
     path = ("parameters", schema.name)
     if chosen is None:
         if not may_miss:

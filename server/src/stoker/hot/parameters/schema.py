@@ -34,6 +34,11 @@ class ParameterSchema:
     tags: tuple[str, ...] = ()
     rules: tuple[Rule, ...] = ()
 
+    def choose(self, value: Any, environment_default: Any) -> Any:
+        """The first that is not null: the value, the environment's ``parameter_defaults``, the template's default."""
+        chosen = environment_default if value is None else value
+        return self.default if chosen is None else chosen
+
     def accept(self, value: Any) -> Any:
         """Convert ``value`` to the type of this parameter. Raises ValueError with a message for the user."""
         try:

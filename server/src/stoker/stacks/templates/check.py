@@ -268,11 +268,7 @@ class Checker:
         """Return the parameters of a nested template, as far as known before the stack exists."""
         values: dict[str, Any] = dict.fromkeys(hot.pseudo_parameters(template.version), UNKNOWN)
         for schema in template.parameters.values():
-            value = properties.get(schema.name)
-            if value is None:
-                value = environment.parameter_defaults.get(schema.name)
-            if value is None:
-                value = schema.default
+            value = schema.choose(properties.get(schema.name), environment.parameter_defaults.get(schema.name))
             values[schema.name] = UNKNOWN
             path: Path = ("resources", name, "properties", schema.name)
             try:
