@@ -182,6 +182,20 @@ def test_only_what_was_notified_is_read_after_the_beginning():
     assert set(map(str, map(sorted, filter(None, log.reads)))) == {"['t']"}
 
 
+def test_a_quiet_stream_is_kept_alive(monkeypatch):
+    monkeypatch.setattr(event_stream, "_KEEP_ALIVE_SECONDS", 0.2)
+    log = Log(1)
+
+    async def run() -> list[bytes]:
+        reply = await open_stream(app_of(log), LogReader(log))
+        try:
+            return [await asyncio.wait_for(anext(reply.chunks), 5) for _ in range(4)]
+        finally:
+            reply.leave()
+
+    assert asyncio.run(run())[2:] == [b":\n\n"] * 2
+
+
 def test_the_end_of_the_server_ends_a_stream():
     log = Log(1)
 

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import pytest
 
-from stoker.http import event_stream
-from stoker.http.event_stream import Streams
+from stoker.http import hold
+from stoker.http.hold import Waiters
 from stoker.http.request import RequestContext
 from stoker.model.errors import TooManyRequests
+from stoker.store.notifier import Notifier
 from support.handler_requests import request_to
 
 
@@ -14,15 +17,16 @@ def call(project: str, token: str) -> RequestContext:
 
 
 def test_streams_are_counted_for_tokens_and_projects(monkeypatch) -> None:
-    monkeypatch.setattr(event_stream, "_LIMITS", {"token": 1, "project": 8})
-    limits = Streams()
-    leave = [limits.enter(call("p", "a"))]
-    with pytest.raises(TooManyRequests, match=r"token has 1 event streams"):
-        limits.enter(call("p", "a"))
-    leave += [limits.enter(call("p", token)) for token in "bcdefgh"]
-    with pytest.raises(TooManyRequests, match=r"project has 8 event streams"):
-        limits.enter(call("p", "i"))
-    limits.enter(call("q", "z"))
-    for each in leave:
-        each()
-    assert limits.enter(call("p", "a"))
+    monkeypatch.setattr(hold, "_LIMITS", {"token": 1, "project": 8})
+    waiters = Waiters(Notifier())
+    with ExitStack() as stack:
+        stack.enter_context(waiters.count_request(call("p", "a")))
+        with pytest.raises(TooManyRequests, match=r"token has 1 event streams"):
+            stack.enter_context(waiters.count_request(call("p", "a")))
+        for token in "bcdefgh":
+            stack.enter_context(waiters.count_request(call("p", token)))
+        with pytest.raises(TooManyRequests, match=r"project has 8 event streams"):
+            stack.enter_context(waiters.count_request(call("p", "i")))
+        stack.enter_context(waiters.count_request(call("q", "z")))
+    with waiters.count_request(call("p", "a")):
+        pass

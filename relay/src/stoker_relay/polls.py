@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED_SECONDS
-from stoker.http.hold import PendingPolls, Waiters
+from stoker.http.hold import PendingPolls, Waiters, hold
 from stoker.http.relay.changes import MOST_AGENTS
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.errors import Unavailable
@@ -72,26 +72,25 @@ class Polls:
         Raises CenterAway, and Unavailable if there are too many agents.
         """
         server_id, key, tag = request.server, key_of(request.raw), request.raw.headers.get("if-none-match")
-        until = time.monotonic() + min(wait, LONGEST_WAIT)
+        header = request.raw.headers.get("x-stoker-agent", "")[:_LONGEST_HEADER]
+        seconds = min(wait, LONGEST_WAIT)
+        until = time.monotonic() + seconds
+
+        async def read() -> tuple[Response, bool]:
+            if pending.is_superseded:
+                return Response(304, headers={"Retry-After": str(SUPERSEDED_SECONDS)}), True
+            while tag is None or not self._is_current(server_id, key, tag):
+                changes = self._count_changes(server_id)
+                response = await self._fetch(request)
+                if tag is None or response.status != 304 or "retry-after" in response.headers:
+                    return response, True
+                if changes == self._count_changes(server_id):  # else a line of the stream may be newer than the answer
+                    break
+            self._confirm(server_id, key, header, tag, until)
+            return Response(304, headers={"ETag": tag}), False
+
         with self._pending.add(server_id) as pending:
-            while True:
-                with self.waiters.register(server_topic(server_id)) as waiter:
-                    pending.waiter = waiter
-                    if pending.is_superseded:
-                        return Response(304, headers={"Retry-After": str(SUPERSEDED_SECONDS)})
-                    if tag is None or not self._is_current(server_id, key, tag):
-                        changes = self._count_changes(server_id)
-                        response = await self._fetch(request)
-                        if tag is None or response.status != 304 or "retry-after" in response.headers:
-                            return response
-                        if changes != self._count_changes(server_id):
-                            continue  # a line of the stream may be newer than the answer
-                    header = request.raw.headers.get("x-stoker-agent", "")[:_LONGEST_HEADER]
-                    self._confirm(server_id, key, header, tag, until)
-                    left = until - time.monotonic()
-                    if left <= 0 or self.waiters.closed:
-                        return Response(304, headers={"ETag": tag})
-                    await waiter.wait(left, may_end_early=True)
+            return await hold(request, server_topic(server_id), seconds, read, pending)
 
     def apply(self, revisions: Mapping[str, int], refused: Iterable[str]) -> list[str]:
         """Wake the polls that a line of the stream concerns. Return the keys that are no longer valid."""

@@ -11,11 +11,12 @@ streams.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import time
-from collections import Counter, deque
-from collections.abc import AsyncIterator, Callable, Collection
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -23,10 +24,10 @@ from starlette.responses import Response as StarletteResponse
 from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from stoker.http.hold import Subscription
+from stoker.http.hold import Subscription, hold
 from stoker.http.request import RequestContext, Response
 from stoker.http.threads import in_thread
-from stoker.model.errors import EntityNotFound, StokerError, TooManyRequests
+from stoker.model.errors import EntityNotFound, StokerError
 from stoker.store.notifier import ALL, TOKENS_TOPIC
 from stoker.store.tx import Tx
 
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from stoker.http.app import App
 
 _MEDIA_TYPE = "text/event-stream"
-#: Event streams and held requests that one token and one project may have open at a time.
-_LIMITS = {"token": 16, "project": 128}
 HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 #: Interval of empty comment lines, so that proxies do not close an idle connection.
 _KEEP_ALIVE_SECONDS = 15.0
+#: The shortest wait, after which the access rule is applied again: that of a stream whose token has just expired.
+_SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 3600.0
 #: Pause between two reads, and for each stream that receives them: a read combines many notifications.
 _PAUSE_SECONDS, _PAUSE_PER_STREAM = 0.05, 0.004
@@ -48,8 +49,6 @@ _PAUSES_PER_READ = 4
 _MOST_BYTES = 4 * 1024 * 1024
 #: Reads of this process at a time, so that streams leave threads for other requests.
 _READS = 4
-#: Seconds after which a refused client may try again.
-_RETRY_SECONDS = 10
 _encoder = msgspec.json.Encoder()
 
 
@@ -114,36 +113,32 @@ class _Response(StreamingResponse):
 
 
 class Streams:
-    """The open streams of this process and their limits. Use it on the event loop only."""
+    """The feeds of this process. Use it on the event loop only."""
 
     def __init__(self) -> None:
-        self._open: Counter[tuple[str, str]] = Counter()
         self.feeds: dict[tuple[str, str, int], Feed] = {}
         self.reads = asyncio.Semaphore(_READS)
 
-    def enter(self, request: RequestContext) -> Callable[[], None]:
+    @contextmanager
+    def follow(self, request: RequestContext, subject: str, after: int, reader: Reader) -> Iterator[Feed]:
         """
-        Count an open request. Return a function that the caller calls once, at the end of the request.
+        Yield the feed of the subject and the position, for one stream.
 
-        Raises TooManyRequests.
+        ``reader`` reads it if no other stream does.
         """
-        token = request.raw.headers.get("x-auth-token", "")
-        holders = (("token", hashlib.sha256(token.encode()).hexdigest()), ("project", request.project))
-        for holder in holders:
-            limit = _LIMITS[holder[0]]
-            if self._open[holder] >= limit:
-                raise TooManyRequests(
-                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first.",
-                    retry_after=_RETRY_SECONDS,
-                )
-        self._open.update(holders)
-        return lambda: self._leave(holders)
-
-    def _leave(self, holders: tuple[tuple[str, str], ...]) -> None:
-        self._open.subtract(holders)
-        for holder in holders:
-            if not self._open[holder]:
-                del self._open[holder]
+        key = (request.project, subject, after)
+        feed = self.feeds.get(key)
+        if feed is None or not feed.is_whole:
+            feed = self.feeds[key] = Feed(request.app, reader)
+        feed.open += 1
+        try:
+            yield feed
+        finally:
+            feed.open -= 1
+            if not feed.open:
+                feed.subscription.close()
+                if self.feeds.get(key) is feed:
+                    del self.feeds[key]
 
 
 class Feed:
@@ -156,7 +151,7 @@ class Feed:
 
     def __init__(self, app: App, reader: Reader) -> None:
         self._app, self._reader = app, reader
-        self._subscription = Subscription(app.waiters, (TOKENS_TOPIC, *reader.topics()))
+        self.subscription = Subscription(app.waiters, (TOKENS_TOPIC, *reader.topics()))
         self._pages: deque[bytes] = deque()
         self._first = self._size = 0
         self._reading: asyncio.Task[None] | None = None
@@ -173,43 +168,44 @@ class Feed:
 
     def has_ended(self, index: int) -> bool:
         """Return whether no events follow the page before ``index``."""
-        return self._last.over and index >= self._first + len(self._pages)
+        return self._last.over and index >= self._end
 
-    def page(self, index: int) -> bytes:
-        """Return a page; empty if there is none yet. Raises EntityNotFound if it is no longer in memory."""
+    async def read(self, index: int) -> tuple[bytes, bool]:
+        """
+        Return the page ``index``, after a read if anything was notified, and whether it is one; otherwise it is empty.
+
+        Raises StokerError, and EntityNotFound if the page is no longer in memory.
+        """
+        while index == self._end and not self._last.over and (self._reading is not None or self._is_due()):
+            if self._reading is None:
+                self._reading = asyncio.create_task(self._read())
+            await asyncio.shield(self._reading)  # also for the other streams, if this one ends
+            if not self._last.more:
+                break  # ``hold`` decides whether to read what was notified in the meantime
         if index < self._first:
             raise EntityNotFound("The client is too slow")
-        return self._pages[index - self._first] if index < self._first + len(self._pages) else b""
+        return (self._pages[index - self._first], True) if index < self._end else (b"", self._last.over)
 
-    async def advance(self, index: int, seconds: float) -> bool:
-        """Wait at most ``seconds`` for the page ``index``. Return whether anything was read. Raises StokerError."""
-        if index < self._first + len(self._pages) or self._last.over:
-            return True
-        if self._reading is None:
-            is_notified = self._last.more or await self._subscription.wait(seconds)
-            if not is_notified and time.monotonic() < self._complete_at:
-                return False
-        if self._reading is None and index == self._first + len(self._pages):
-            self._reading = asyncio.create_task(self._read())
-        if self._reading is not None:
-            await asyncio.shield(self._reading)  # also for the other streams, if this one ends
-        return True
+    @property
+    def _end(self) -> int:
+        """The index of the next page."""
+        return self._first + len(self._pages)
 
-    def close(self) -> None:
-        """End the subscription."""
-        self._subscription.close()
+    def _is_due(self) -> bool:
+        """Return whether a read may find events."""
+        return self._last.more or bool(self.subscription.notified) or time.monotonic() >= self._complete_at
 
     async def _read(self) -> None:
         if not self._last.more:
             await asyncio.sleep(max(0.0, self._rested_at - time.monotonic()))
-        notified = self._subscription.take()
+        notified = self.subscription.take()
         async with self._app.streams.reads:
             began = time.monotonic()
             is_complete = ALL in notified or began >= self._complete_at
             if is_complete:
                 self._complete_at = began + _KEEP_ALIVE_SECONDS
             data, self._last = await in_thread(self._load, None if is_complete else notified)
-        self._subscription.watch((TOKENS_TOPIC, *self._reader.topics()))
+        self.subscription.watch((TOKENS_TOPIC, *self._reader.topics()))
         if data:
             self._pages.append(data)
             self._size += len(data)
@@ -245,46 +241,24 @@ async def reply(request: RequestContext, subject: str, after: int, reader: Reade
     ``reader`` reads them if no other stream does: all readers of a subject and a position return the same events. An
     exception of the first read becomes an ordinary error response; a later one ends the stream. Raises TooManyRequests.
     """
-    streams, key = request.app.streams, (request.project, subject, after)
-    leave = streams.enter(request)
-    feed = streams.feeds.get(key)
-    if feed is None or not feed.is_whole:
-        feed = streams.feeds[key] = Feed(request.app, reader)
-    feed.open += 1
-
-    def end() -> None:
-        feed.open -= 1
-        if not feed.open:
-            feed.close()
-            if streams.feeds.get(key) is feed:
-                del streams.feeds[key]
-        leave()
-
-    try:
-        await feed.advance(0, 0.0)
-    except BaseException:
-        end()
-        raise
-    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=_chunks(request, feed), leave=end)
+    with ExitStack() as stack:
+        stack.enter_context(request.app.waiters.count_request(request))
+        feed = stack.enter_context(request.app.streams.follow(request, subject, after, reader))
+        await feed.read(0)
+        leave = stack.pop_all().close
+    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=_chunks(request, feed), leave=leave)
 
 
 async def _chunks(request: RequestContext, feed: Feed) -> AsyncIterator[bytes]:
     yield b"retry: 1000\n\n"
     index, until = 0, time.monotonic() + _LONGEST_SECONDS
-    while not feed.has_ended(index):
+    while not (feed.has_ended(index) or request.app.waiters.closed or time.monotonic() > until):
         try:
-            is_read = await feed.advance(index, _patience(request))
-            if request.app.waiters.closed or time.monotonic() > until:
-                return
-            await request.authorize_again()
-            page = feed.page(index)
+            page = await hold(request, feed.subscription.topic, _patience(request), partial(feed.read, index))
         except StokerError:
             return  # the token has expired, the subject no longer exists, or the client is too slow
-        if page:
-            index += 1
-            yield page
-        elif not is_read:
-            yield b":\n\n"
+        index += bool(page)
+        yield page or b":\n\n"
 
 
 def _patience(request: RequestContext) -> float:
@@ -295,7 +269,7 @@ def _patience(request: RequestContext) -> float:
     if principal is None:
         return _KEEP_ALIVE_SECONDS
     left = (principal.expires_at - request.app.store.clock.now()).total_seconds()
-    return min(_KEEP_ALIVE_SECONDS, max(left, 0.0))
+    return min(_KEEP_ALIVE_SECONDS, max(left, _SHORTEST_SECONDS))
 
 
 def _encode(event: Event) -> bytes:

@@ -1,5 +1,5 @@
 """
-Held requests: they wait on the event loop for topics, as long polls (``hold``) or as streams (``Subscription``).
+Held requests: they wait on the event loop for topics. A long poll is one ``hold``, a stream is one after the other.
 
 Register before you read the store, so that no notification between the read and the wait is lost. A waiter costs one
 future, but no task and no timer of its own: ten thousand waiters are cheap.
@@ -8,13 +8,16 @@ future, but no task and no timer of its own: ten thousand waiters are cheap.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
+from stoker.model.errors import TooManyRequests
 from stoker.store.notifier import ALL, Notifier
 
 if TYPE_CHECKING:
@@ -27,13 +30,10 @@ T = TypeVar("T")
 _TICK = 0.1
 #: Waits that may end in one tick, in any case and as a multiple of the average, before further ones end earlier.
 _FEW, _CROWD = 20, 2.0
-
-
-class Wakeable(Protocol):
-    """An object that is woken when one of its topics is notified."""
-
-    def wake(self, topic: str | None = None) -> None:
-        """Note that ``topic`` was notified; None: another reason."""
+#: Event streams and held requests that one token and one project may have open at a time.
+_LIMITS = {"token": 16, "project": 128}
+#: Seconds after which a refused client may try again.
+_RETRY_SECONDS = 10
 
 
 class Waiter:
@@ -68,8 +68,8 @@ class Waiter:
         finally:
             deadlines.remove(self, tick)
 
-    def wake(self, _: str | None = None) -> None:
-        """End the wait, as if a topic had been notified."""
+    def wake(self, _: str) -> None:
+        """End the wait, because a topic was notified."""
         self.end(True)
 
     def end(self, notified: bool) -> None:
@@ -124,7 +124,8 @@ class Waiters:
     """All waiting requests of this process, by topic. Use it on the event loop only."""
 
     def __init__(self, notifier: Notifier) -> None:
-        self._by_topic: dict[str, set[Wakeable]] = {}
+        self._by_topic: dict[str, set[Waiter | Subscription]] = {}
+        self._open: Counter[tuple[str, str]] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self.deadlines = Deadlines()
@@ -143,15 +144,36 @@ class Waiters:
         """Return a waiter that is registered for the topics during its block."""
         return Waiter(self, topics)
 
-    def add(self, waiter: Wakeable, *topics: str) -> None:
+    @contextmanager
+    def count_request(self, request: RequestContext) -> Iterator[None]:
+        """Count the request as open during the block. Raises TooManyRequests if its client has too many."""
+        token = request.raw.headers.get("x-auth-token", "")
+        holders = (("token", hashlib.sha256(token.encode()).hexdigest()), ("project", request.project))
+        for holder in holders:
+            limit = _LIMITS[holder[0]]
+            if self._open[holder] >= limit:
+                raise TooManyRequests(
+                    f"This {holder[0]} has {limit} event streams and held requests open already: end some first.",
+                    retry_after=_RETRY_SECONDS,
+                )
+        self._open.update(holders)
+        try:
+            yield
+        finally:
+            self._open.subtract(holders)
+            for holder in holders:
+                if not self._open[holder]:
+                    del self._open[holder]
+
+    def add(self, waiter: Waiter | Subscription, *topics: str) -> None:
         """Wake ``waiter`` at each notification of the topics until ``remove``."""
         self._loop = asyncio.get_running_loop()
         if self._closed:
-            waiter.wake()
+            waiter.wake(ALL)
         for topic in topics:
             self._by_topic.setdefault(topic, set()).add(waiter)
 
-    def remove(self, waiter: Wakeable, *topics: str) -> None:
+    def remove(self, waiter: Waiter | Subscription, *topics: str) -> None:
         """Undo ``add`` with the same topics."""
         for topic in topics:
             waiting = self._by_topic[topic]
@@ -162,18 +184,19 @@ class Waiters:
     def close(self) -> None:
         """Wake all waiters and end later waits at once. Call it on the event loop."""
         self._closed = True
-        self._wake(ALL)
+        self.wake(ALL)
 
-    def _on_notification(self, topic: str, _: int) -> None:
-        """Runs on the thread that committed."""
-        if self._loop is not None and (topic == ALL or topic in self._by_topic) and not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._wake, topic)
-
-    def _wake(self, topic: str) -> None:
+    def wake(self, topic: str) -> None:
+        """Wake the waiters of the topic. ``ALL``: of every topic."""
         topics = list(self._by_topic) if topic == ALL else [topic]
         for name in topics:
             for waiter in list(self._by_topic.get(name, ())):
                 waiter.wake(topic)
+
+    def _on_notification(self, topic: str, _: int) -> None:
+        """Runs on the thread that committed."""
+        if self._loop is not None and (topic == ALL or topic in self._by_topic) and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self.wake, topic)
 
 
 async def hold(
@@ -207,13 +230,18 @@ async def hold(
 
 
 class Subscription:
-    """The topics of one stream, which may change, and those of them that were notified. Use it on the event loop."""
+    """
+    Many topics that a stream waits for as one, ``topic``, and those of them that were notified.
+
+    Use it on the event loop only.
+    """
 
     def __init__(self, waiters: Waiters, topics: Iterable[str] = ()) -> None:
         self._waiters = waiters
         self._topics = set(topics)
-        self._notified: set[str] = set()
-        self._woken = asyncio.Event()
+        #: The topics that were notified since the last ``take``, which may include ``ALL``.
+        self.notified: set[str] = set()
+        self.topic = f"subscription/{id(self)}"
         waiters.add(self, *self._topics)
 
     def watch(self, topics: Iterable[str]) -> None:
@@ -222,31 +250,22 @@ class Subscription:
         self._waiters.remove(self, *(before - self._topics))
         if new := self._topics - before:
             self._waiters.add(self, *new)
-            self._notified |= new
-            self._woken.set()
+            self.notified |= new
+            self._waiters.wake(self.topic)
 
     def drop(self, *topics: str) -> None:
         """Unsubscribe from some topics."""
         self._topics.difference_update(topics)
         self._waiters.remove(self, *topics)
 
-    def wake(self, topic: str | None = None) -> None:
-        """End the wait, because a topic was notified or for another reason."""
-        if topic is not None:
-            self._notified.add(topic)
-        self._woken.set()
-
-    async def wait(self, seconds: float) -> bool:
-        """Wait until a topic is notified, at most ``seconds``. Return whether one was. Several may wait."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._woken.wait()
-        return self._woken.is_set()
+    def wake(self, topic: str) -> None:
+        """Note that a topic was notified, and wake the streams."""
+        self.notified.add(topic)
+        self._waiters.wake(self.topic)
 
     def take(self) -> set[str]:
         """Return the topics that were notified since the last call, which may include ``ALL``."""
-        notified, self._notified = self._notified, set()
-        self._woken.clear()
+        notified, self.notified = self.notified, set()
         return notified
 
     def close(self) -> None:
@@ -267,15 +286,15 @@ class PendingPoll:
     def __init__(self, by_key: dict[str, PendingPoll], key: str) -> None:
         self._by_key = by_key
         self._key = key
-        #: The object to wake when the poll is superseded.
-        self.waiter: Wakeable | None = None
+        #: The waiter of the poll, while it waits or reads.
+        self.waiter: Waiter | None = None
         self.is_superseded = False
 
     def supersede(self) -> None:
         """End this poll, because the agent has sent a new one."""
         self.is_superseded = True
         if self.waiter is not None:
-            self.waiter.wake()
+            self.waiter.end(True)
 
     def __enter__(self) -> PendingPoll:
         before = self._by_key.get(self._key)

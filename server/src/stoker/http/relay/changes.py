@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import ExitStack
 from typing import Annotated
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec import Meta
 from stoker.http.contracts import operation
 from stoker.http.event_stream import HEADERS, Streamed
 from stoker.http.fields import Answer, Body, Count, Id, Query, Whole
-from stoker.http.hold import Subscription, Waiters
+from stoker.http.hold import Subscription, Waiters, hold
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, StokerError
 from stoker.servers.keys import KeyRequest, key_topic
@@ -73,10 +74,10 @@ class _Agents:
         topics = (topic for id in self.keys for topic in (server_topic(id), key_topic(id)))
         self.subscription = Subscription(waiters, (relay_topic(relay), *topics))
 
-    async def wait(self, seconds: float) -> Collection[str]:
-        """Return the servers that may have changed since the last call; empty after ``seconds``."""
-        await self.subscription.wait(seconds)
-        await asyncio.sleep(_COLLECT_SECONDS)
+    async def take(self) -> Collection[str]:
+        """Return the servers that may have changed since the last call."""
+        if self.subscription.notified:
+            await asyncio.sleep(_COLLECT_SECONDS)
         topics = self.subscription.take()
         return set(self.keys) if ALL in topics else self.keys.keys() & {topic.partition("/")[2] for topic in topics}
 
@@ -95,16 +96,15 @@ async def follow(request: RequestContext, body: Following, query: FollowQuery) -
     headers = {key.partition(".")[0]: header for header, group in body.agents.items() for key in group}
     # Registered before anything is read, so that no change is lost.
     agents = _Agents(request.relay, keys, request.app.waiters)
-    try:
+    with ExitStack() as stack:
+        stack.callback(agents.subscription.close)
         await request.authorize_again()  # the relay may have been deleted before the subscription
         first = await _read(request, agents, keys)
         await _record_heartbeats(request, agents.keys, headers)
-    except BaseException:
-        agents.subscription.close()
-        raise
+        leave = stack.pop_all().close
     until = time.monotonic() + min(query.wait, _LONGEST_SECONDS)
     lines = _stream(request, agents, headers, first, until)
-    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=lines, leave=agents.subscription.close)
+    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=lines, leave=leave)
 
 
 async def _stream(
@@ -114,11 +114,14 @@ async def _stream(
     yield _encode(first)
     interval = _HEARTBEAT_FRACTION * request.app.settings.heartbeat_seconds
     recorded_at = time.monotonic()
+
+    async def read() -> tuple[Changes, bool]:
+        line = await _read(request, agents, await agents.take())
+        return line, bool(line.revisions or line.refused)
+
     while not request.app.waiters.closed and (left := until - time.monotonic()) > 0:
-        changed = await agents.wait(min(_KEEP_ALIVE_SECONDS, interval, left))
         try:
-            await request.authorize_again()
-            line = await _read(request, agents, changed)
+            line = await hold(request, agents.subscription.topic, min(_KEEP_ALIVE_SECONDS, interval, left), read)
             if recorded_at + interval <= time.monotonic():
                 recorded_at = time.monotonic()
                 await _record_heartbeats(request, agents.keys, headers)

@@ -77,16 +77,13 @@ async def follow(request: RequestContext, query: LogQuery) -> Response:
     wait = min(query.wait, _LONGEST_WAIT)
     if not wait:
         return Response(200, await request.in_thread(_read, request, after))
-    leave, topic = request.app.streams.enter(request), deployment_topic(request.path["deployment_id"])
 
     async def read() -> tuple[DeploymentLogs, bool]:
         page = await request.in_thread(_read, request, after)
         return page, bool(page.logs) or page.status != Status.IN_PROGRESS
 
-    try:
-        return Response(200, await hold(request, topic, wait, read))
-    finally:
-        leave()
+    with request.app.waiters.count_request(request):
+        return Response(200, await hold(request, deployment_topic(request.path["deployment_id"]), wait, read))
 
 
 class _LogReader:
