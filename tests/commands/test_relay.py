@@ -146,9 +146,9 @@ def test_a_file_is_downloaded_once_and_authorized_at_each_use(monkeypatch):
     asyncio.run(journey())
 
 
-def poll_of(server: str, etag: str = '"1"') -> RequestContext:
+def poll_of(polls: Polls, server: str, etag: str = '"1"') -> RequestContext:
     sent = {"authorization": f"Bearer {server}.key", "if-none-match": etag, "x-stoker-agent": "0.1.0"}
-    return request_to(None, {}, sent, Caller(server=server))
+    return request_to(polls, {}, sent, Caller(server=server))
 
 
 def test_a_change_that_overtakes_the_answer_to_a_poll_is_not_lost():
@@ -163,9 +163,9 @@ def test_a_change_that_overtakes_the_answer_to_a_poll_is_not_lost():
             return answers.pop(0)
 
         polls = Polls(fetch)
-        assert (await polls.poll(poll_of("a"), 0)).status == 304
+        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
         polls.apply({"a": 2}, [])
-        assert (await polls.poll(poll_of("a"), 60)).content == b"new"
+        assert (await polls.poll(poll_of(polls, "a"), 60)).content == b"new"
 
     asyncio.run(journey())
 
@@ -175,15 +175,15 @@ def test_a_relay_serves_a_limited_number_of_agents(monkeypatch):
 
     async def journey():
         polls = Polls(fetch=unchanged)
-        assert (await polls.poll(poll_of("a"), 0)).status == 304
+        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
         with pytest.raises(Unavailable, match="serves 1 agents already"):
-            await polls.poll(poll_of("b"), 0)
-        assert (await polls.poll(poll_of("a"), 0)).status == 304
+            await polls.poll(poll_of(polls, "b"), 0)
+        assert (await polls.poll(poll_of(polls, "a"), 0)).status == 304
         monkeypatch.setattr("stoker_relay.polls._GRACE_SECONDS", -1)
         polls.changed.clear()
         polls.expire()
         assert polls.changed.is_set()
-        assert (await polls.poll(poll_of("b"), 0)).status == 304
+        assert (await polls.poll(poll_of(polls, "b"), 0)).status == 304
         assert polls.describe_agents() == {"0.1.0": ["b.key"]}
 
     async def unchanged(_):

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import pytest
 
 from stoker.http.contracts import BodyDecoder, QueryDecoder
-from stoker.http.fields import Body, Flag, Name, Positive, Query, RequiredName, Seconds, Whole
+from stoker.http.fields import Body, Name, Positive, Query, RequiredName, Seconds, Whole
 from stoker.model.errors import Invalid
 
 
@@ -18,7 +18,7 @@ class Entry(Body, forbid_unknown_fields=True):
 
 class Request(Body, kw_only=True):
     name: Name | None = None
-    flag: Flag | None = None
+    flag: bool | None = None
     count: Whole | None = None
     timeout: Seconds | None = None
     kind: Literal["A", "B"] | None = None
@@ -30,7 +30,7 @@ class Request(Body, kw_only=True):
 
 class Filter(Query):
     limit: Positive | None = None
-    detail: Flag = False
+    detail: bool = False
     name: tuple[str, ...] = ()
 
 
@@ -45,13 +45,13 @@ BODIES = BodyDecoder(Request)
         ('"name": true', "name must be a string, not true or false"),
         (f'"name": "{"x" * 256}"', "name must have at most 255 characters"),
         ('"name": "a\\u0000b"', "name must not contain NUL"),
-        ('"flag": "perhaps"', "flag must be true or false, not 'perhaps'"),
-        ('"flag": 1', "flag must be true or false, not 1"),
-        ('"count": "many"', "count must be a whole number, not 'many'"),
-        ('"count": -1', "count must be at least 0, not -1"),
-        ('"count": 2147483648', "count must be at most 2147483647, not 2147483648"),
-        ('"count": 1.5', "count must be a whole number, not 1.5"),
-        ('"timeout": 0', "timeout must be a number of seconds, not 0"),
+        ('"flag": "perhaps"', "flag must be true or false, not a string"),
+        ('"flag": 2', "flag must be true or false, not a whole number"),
+        ('"count": "many"', "count must be a whole number, not a string"),
+        ('"count": -1', "count must be at least 0"),
+        ('"count": 2147483648', "count must be at most 2147483647"),
+        ('"count": 1.5', "count must be a whole number, not a number"),
+        ('"timeout": 0', "timeout must be at least 1"),
         ('"kind": "C"', "kind 'C' is none of A, B"),
         ('"kind": 5', "kind must be a string, not a whole number"),
         ('"entries": {}', "entries must be a list, not a map"),
@@ -89,14 +89,14 @@ def test_a_body_that_is_none_is_refused(body, message):
 
 @pytest.mark.parametrize(("flag", "value"), [("true", True), ('"True"', True), ('"FALSE"', False), ("null", None)])
 def test_flags_and_numbers_may_be_strings(flag, value):
-    request = BODIES.decode(b'{"server": "s", "count": "007", "flag": %s, "unknown": [1]}' % flag.encode())
+    request = BODIES.decode(b'{"server": "s", "count": "7", "flag": %s, "unknown": [1]}' % flag.encode())
     assert (request.count, request.flag) == (7, value)
 
 
 @pytest.mark.parametrize("body", [b"", b"null", b" {} "])
 def test_an_optional_body_may_be_empty(body):
     class Force(Body):
-        force: Flag = False
+        force: bool = False
 
     assert BodyDecoder(Force, is_optional=True).decode(body) == Force(force=False)
 
@@ -104,5 +104,5 @@ def test_an_optional_body_may_be_empty(body):
 def test_parameters_may_occur_several_times_where_the_type_is_a_tuple():
     decoded = QueryDecoder(Filter).decode(b"limit=5&limit=6&name=a&name=b&detail=True&other=1")
     assert decoded == Filter(limit=6, detail=True, name=("a", "b"))
-    with pytest.raises(Invalid, match="limit must be at least 1, not 0"):
+    with pytest.raises(Invalid, match="limit must be at least 1"):
         QueryDecoder(Filter).decode(b"limit=0")

@@ -37,14 +37,14 @@ _ENUM = re.compile(r"Invalid enum value (.*)", re.DOTALL)
 _BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "more than"}
 
 
-def convert(value: Any, kind: type[T], whole: str, decode: Callable[[type, Any], Any] | None = None) -> T:
+def convert(value: Any, kind: type[T], whole: str, *, strict: bool = True) -> T:
     """
     Return a value as the type ``kind``. Raises Invalid; ``whole`` names the value.
 
-    ``decode`` converts to types that msgspec does not know.
+    Unless ``strict``, numbers and booleans may be strings.
     """
     try:
-        return msgspec.convert(value, kind, dec_hook=decode)
+        return msgspec.convert(value, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise explain(error, kind, whole) from None
 

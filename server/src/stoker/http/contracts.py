@@ -166,13 +166,14 @@ class BodyDecoder:
     """
     Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
 
-    A type with a class method ``decode`` decodes the bytes itself.
+    Numbers and booleans may be strings, because Heat's clients send strings. A type with a class method ``decode``
+    decodes the bytes itself.
     """
 
     def __init__(self, kind: Any, *, is_optional: bool = False) -> None:
         self.kind, self.is_optional = kind, is_optional
         self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
-        self._decoder = msgspec.json.Decoder(kind, dec_hook=fields.decode)
+        self._decoder = msgspec.json.Decoder(kind, strict=False)
 
     def decode(self, raw: bytes) -> Any:
         """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""
@@ -220,4 +221,4 @@ class QueryDecoder:
 
 def convert(value: Any, kind: Any, name: str) -> Any:
     """Return a value of another part of the request, ``name``, as the type ``kind``. Raises Invalid."""
-    return typed_values.convert(value, kind, name, fields.decode)
+    return typed_values.convert(value, kind, name, strict=False)

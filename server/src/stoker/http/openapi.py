@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta
 from stoker.http.access import PUBLIC
 from stoker.http.api import Handler, Route
 from stoker.http.contracts import Contract, Success, contract_of
-from stoker.http.fields import Absent, Answer, Count, Decoded, Flag
+from stoker.http.fields import DESCRIBED, DESCRIBED_TYPES, Absent, Answer, Count
 from stoker.version import VERSION
 
 Schema = Mapping[str, Any]
@@ -222,7 +222,6 @@ class TypeSchemas:
 
     def __init__(self) -> None:
         self.components: dict[str, Schema] = {}
-        self._unchecked: dict[str, type] = {}
 
     def of(self, kind: Any) -> Schema:
         """
@@ -241,65 +240,54 @@ class TypeSchemas:
             Union,
             UnionType,
         ):  # msgspec refuses several types of objects, because it could not decode them
-            choices: Schema = _simplify({"anyOf": [self.of(choice) for choice in get_args(kind)]})
+            choices: Schema = self._simplify({"anyOf": [self.of(choice) for choice in get_args(kind)]})
             return choices
-        (schema,), components = msgspec.json.schema_components([kind], schema_hook=self._custom, ref_template=_REF)
+        (schema,), components = msgspec.json.schema_components([kind], ref_template=_REF)
         self._add(components)
-        simple: Schema = _simplify(schema)
+        simple: Schema = self._simplify(schema)
         return simple
 
     def of_query(self, kind: type[msgspec.Struct]) -> Mapping[str, Schema]:
         """Return the schemas of the parameters of a query string."""
-        (_,), components = msgspec.json.schema_components([kind], schema_hook=self._custom_of_query, ref_template=_REF)
+        (_,), components = msgspec.json.schema_components([kind], ref_template=_REF)
         properties: Mapping[str, Schema] = components.pop(kind.__name__)["properties"]
         self._add(components)
-        return {name: _simplify(_without_null(schema)) for name, schema in properties.items()}
-
-    def _custom(self, kind: type) -> dict[str, Any]:
-        if not isinstance(kind, Decoded):
-            raise NotImplementedError
-        if isinstance(kind.schema, Mapping):
-            return dict(kind.schema)
-        name = kind.__name__.lstrip("_")
-        if self._unchecked.setdefault(name, kind) is not kind:
-            raise ValueError(f"two types called {name}")
-        if name not in self.components:
-            self.components[name] = {}  # the type may contain itself
-            description = {"description": kind.__doc__} if kind.__doc__ else {}
-            self.components[name] = _simplify({**self.of(kind.schema), **description})
-        return {"$ref": _REF.format(name=name)}
-
-    def _custom_of_query(self, kind: type) -> dict[str, Any]:
-        return {"type": "boolean"} if kind is Flag else self._custom(kind)
+        return {name: self._simplify(_without_null(schema)) for name, schema in properties.items()}
 
     def _add(self, components: Mapping[str, Schema]) -> None:
         for name, schema in components.items():
-            shown = _simplify(schema)
+            shown = self._simplify(schema)
             if self.components.setdefault(name, shown) != shown:
                 raise ValueError(f"two types called {name}")
 
+    def _simplify(self, schema: Any) -> Any:
+        """
+        Return the schema without titles and null defaults, with ``type`` lists for types that allow null.
 
-def _simplify(schema: Any) -> Any:
-    """Return the schema without titles and null defaults, with ``type`` lists for types that allow null."""
-    if isinstance(schema, list):
-        return [_simplify(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    simple = {
-        key: _simplify(value)
-        for key, value in schema.items()
-        if not (key == "default" and value is None) and not (key == "title" and isinstance(value, str))
-    }
-    if isinstance(simple.get("description"), str):
-        simple["description"] = " ".join(simple["description"].split()).replace("``", "`")
-    choices: list[Any] = simple.get("anyOf", [])
-    if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
-        del simple["anyOf"]
-        kinds = choices[0]["type"]
-        simple |= {**choices[0], "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
-        if "enum" in simple:
-            simple["enum"] = [*simple["enum"], None]
-    return simple
+        The types of ``fields.described`` are replaced by their schemas.
+        """
+        if isinstance(schema, list):
+            return [self._simplify(part) for part in schema]
+        if not isinstance(schema, dict):
+            return schema
+        if DESCRIBED in schema:
+            others = {name: value for name, value in schema.items() if name != DESCRIBED}
+            schema = {**self.of(DESCRIBED_TYPES[schema[DESCRIBED]]), **others}
+        simple = {
+            key: self._simplify(value)
+            for key, value in schema.items()
+            if not (key == "default" and value is None) and not (key == "title" and isinstance(value, str))
+        }
+        if isinstance(simple.get("description"), str):
+            simple["description"] = " ".join(simple["description"].split()).replace("``", "`")
+        choices: list[Any] = simple.get("anyOf", [])
+        if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
+            del simple["anyOf"]
+            kinds = choices[0]["type"]
+            simple |= {**choices[0], "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+            if "enum" in simple:
+                simple["enum"] = [*simple["enum"], None]
+        return simple
 
 
 def _without_null(schema: Schema) -> Schema:

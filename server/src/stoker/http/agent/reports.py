@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
 from stoker.http import audit_trail
 from stoker.http.contracts import convert, operation
-from stoker.http.fields import NO_NUL, Body, Count, Name, RequiredShortText, Unchecked
+from stoker.http.fields import NO_NUL, Body, Count, Name, RequiredShortText, described
 from stoker.http.request import RequestContext
 from stoker.model.agent_upgrade import UpgradeStatus
 from stoker.model.audit import Outcome
@@ -72,19 +71,11 @@ class Facts(Body, omit_defaults=True):
     custom: dict[str, Any] | None = None
 
 
-class FactsBody(Unchecked):
-    schema = Facts
-
-
 @operation(204, example={"os": {"id": "debian", "family": "debian", "version": "12"}, "memory_mb": 7941})
-def put_facts(request: RequestContext, tx: Tx, body: FactsBody) -> None:
+def put_facts(request: RequestContext, tx: Tx, body: Annotated[Any, described(Facts)]) -> None:
     """Replace the facts of the server."""
     facts: Facts = convert(body, Facts, "the facts")
-    unknown = {
-        name: value
-        for name, value in cast(Mapping[str, Any], body).items()
-        if name not in Facts.__struct_fields__ and name != LABELS
-    }
+    unknown = {name: value for name, value in body.items() if name not in Facts.__struct_fields__ and name != LABELS}
     values: dict[str, Any] = msgspec.to_builtins(facts)
     if unknown:
         values[CUSTOM] = {**(values.get(CUSTOM) or {}), **unknown}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -11,26 +11,22 @@ from stoker.deployments.drift import CheckReport
 from stoker.deployments.reports import Report
 from stoker.deployments.signals import RUN
 from stoker.http.contracts import operation
-from stoker.http.fields import LAST, Body, Count, Flag, LongText, Query, RequiredShortText, Unchecked, integer
+from stoker.http.fields import LAST, Body, Count, LongText, Query, RequiredShortText, described
 from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response
 from stoker.http.signals import log_unknown
 from stoker.model.check import CheckState
 from stoker.store.tx import Tx
 
-if TYPE_CHECKING:
-    Percent = int
-    Offset = int
-else:
-    Percent = integer("Percent", 0, 100)
-    #: In bytes of an output stream, so that the end of a chunk fits into a database integer.
-    Offset = integer("Offset", 0, 2**62)
+Percent = Annotated[int, Meta(ge=0, le=100)]
+#: In bytes of an output stream, so that the end of a chunk fits into a database integer.
+Offset = Annotated[int, Meta(ge=0, le=2**62)]
 
 
 class ProgressReport(Body):
     """With ``beat``, the report is only a sign of life."""
 
-    beat: Flag | None = None
+    beat: bool | None = None
     percent: Percent | None = None
     message: LongText | None = None
     #: WAITING: the run cannot start now, for the reason in ``message``. Stoker sets all other states of a run.
@@ -85,10 +81,8 @@ def log(request: RequestContext, tx: Tx, query: ChunkQuery) -> dict[str, int]:
     return {"offset": end}
 
 
-class ReportedChanges(Unchecked):
-    """The differences as the hook reported them, which ``deployments.signals.read_changes`` checks."""
-
-    schema = list[RunChange]
+#: ``deployments.signals.read_changes`` checks them.
+ReportedChanges = Annotated[Any, described(list[RunChange], "The differences as the hook reported them")]
 
 
 class CheckResult(Body):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from stoker.http import audit_trail
-from stoker.http.contracts import BODY, convert, operation
-from stoker.http.fields import Unchecked
+from stoker.http.contracts import operation
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid
@@ -30,14 +31,15 @@ ACTIONS: Mapping[str, Callable[[Tx, Engine, str], Stack]] = {
 _PLAIN = ("suspend", "resume", "check")
 
 
-class _StackAction(Unchecked):
-    schema: ClassVar = {
-        "type": "object",
-        "properties": {name: {} for name in ACTIONS},
-        "additionalProperties": False,
-        "minProperties": 1,
-        "maxProperties": 1,
-    }
+#: An object with the name of one action. Heat's clients send any value with it.
+_SCHEMA = {
+    "type": "object",
+    "properties": {name: {} for name in ACTIONS},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_StackAction = Annotated[dict[str, Any], Meta(extra_json_schema=_SCHEMA)]
 
 
 @operation(200, type(None), errors=(409,), headers=(stack_lookup.OPERATION,), example={"check": None})
@@ -47,7 +49,7 @@ def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
 
     Raises Invalid, EntityNotFound or NotSupported.
     """
-    names = list(convert(body, dict[str, Any], BODY))  # Heat's clients send arbitrary values
+    names = list(body)
     if len(names) != 1:
         raise Invalid(f"one action is needed, not {len(names)}: {', '.join(ACTIONS)}")
     do = ACTIONS.get(names[0])

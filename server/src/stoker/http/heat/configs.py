@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from msgspec import UNSET
 from msgspec.structs import asdict
@@ -12,7 +12,7 @@ from stoker.deployments.derive import redact_config
 from stoker.deployments.schema import Type
 from stoker.http import pages
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Flag, Id, Name, Query, RequiredName, Time, Unchecked, Whole
+from stoker.http.fields import Absent, Answer, Body, Id, Name, Query, RequiredName, Time, Whole, described
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Forbidden
 from stoker.store import configs, rows
@@ -24,8 +24,8 @@ class NewConfigInput(Body, forbid_unknown_fields=True):
     type: Type | None = None
     description: str | None = None
     default: Any = None
-    replace_on_change: Flag | None = None
-    secret: Flag | None = None
+    replace_on_change: bool | None = None
+    secret: bool | None = None
     value: Any = None
 
 
@@ -33,15 +33,11 @@ class NewConfigOutput(Body, forbid_unknown_fields=True):
     name: RequiredName
     type: Type | None = None
     description: str | None = None
-    error_output: Flag | None = None
+    error_output: bool | None = None
 
 
-class _Inputs(Unchecked):
-    schema = list[NewConfigInput]
-
-
-class _Outputs(Unchecked):
-    schema = list[NewConfigOutput]
+_Inputs = Annotated[Any, described(list[NewConfigInput])]
+_Outputs = Annotated[Any, described(list[NewConfigOutput])]
 
 
 class NewConfig(Body):
@@ -90,9 +86,9 @@ class ConfigQuery(Query):
     limit: Whole | None = None
     marker: str | None = None
     #: Configs of all projects: not supported.
-    global_tenant: Flag = False
+    global_tenant: bool = False
     #: Whether the list includes the configs that Stoker derived for runs.
-    derived: Flag = True
+    derived: bool = True
 
 
 @operation(200, {"software_configs": list[ConfigSummary]})

@@ -23,7 +23,6 @@ from stoker.http.fields import (
     Answer,
     Body,
     Count,
-    Flag,
     Id,
     LongText,
     Name,
@@ -79,7 +78,7 @@ class NewDeployment(_DeploymentValues, kw_only=True):
     name: Name | None = None
     timeout: Seconds | None = None
     allow_undeclared: Annotated[
-        Flag | None, Meta(description="Whether input_values may have names that the config does not declare")
+        bool | None, Meta(description="Whether input_values may have names that the config does not declare")
     ] = None
 
 
@@ -116,7 +115,7 @@ class SoftwareDeployment(Answer):
 
 class NamesQuery(Query):
     names: Annotated[
-        Flag, Meta(description="Whether to name the server, the stack, the resource, the config and the requester")
+        bool, Meta(description="Whether to name the server, the stack, the resource, the config and the requester")
     ] = False
 
 
@@ -127,7 +126,7 @@ class DeploymentQuery(NamesQuery):
 
 
 class DeletionQuery(Query):
-    force: Annotated[Flag, Meta(description="Whether to delete the deployment without an undo")] = False
+    force: Annotated[bool, Meta(description="Whether to delete the deployment without an undo")] = False
 
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})

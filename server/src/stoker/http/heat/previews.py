@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Flag, Id, Query, fill
+from stoker.http.fields import Absent, Answer, Id, Query, fill
 from stoker.http.heat import serializers, stack_lookup, stack_requests, warnings
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import (
@@ -66,9 +66,9 @@ class ServerPreviewsAnswer(Answer):
 
 
 class PreviewQuery(Query):
-    show_nested: Flag = False
+    show_nested: bool = False
     on_servers: Annotated[
-        Flag, Meta(description="Whether triggers with the mode PREVIEW show what the deployments would change")
+        bool, Meta(description="Whether triggers with the mode PREVIEW show what the deployments would change")
     ] = False
 
 

@@ -11,7 +11,7 @@ from stoker.deployments.derive import redact_metadata
 from stoker.deployments.documents import Document
 from stoker.deployments.run_plan import WAITING
 from stoker.http.contracts import operation
-from stoker.http.fields import Body, Flag, LongText, Query, Whole
+from stoker.http.fields import Body, LongText, Query, Whole
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import LiveDeployment, StackResource
 from stoker.http.request import RequestContext, Response
@@ -42,7 +42,7 @@ _DEAF = (Action.SUSPEND, Action.DELETE)
 
 
 class ResourceQuery(Query, forbid_unknown_fields=True):
-    with_detail: Flag = False
+    with_detail: bool = False
     nested_depth: Annotated[Whole, Meta(description="Levels of nested stacks whose resources are included")] = 0
     type: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
@@ -57,7 +57,7 @@ class ResourceQuery(Query, forbid_unknown_fields=True):
 
 
 class ResourceMark(Body, forbid_unknown_fields=True):
-    mark_unhealthy: Flag
+    mark_unhealthy: bool
     resource_status_reason: LongText | None = None
 
 

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, field
 from stoker.deployments import service
 from stoker.http import audit_trail
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Count, Flag, Id, Query, Time, fill
+from stoker.http.fields import Absent, Answer, Body, Count, Id, Query, Time, fill
 from stoker.http.heat.deployments import SoftwareDeployment, enclose
 from stoker.http.request import RequestContext
 from stoker.http.signals import log_unknown
@@ -63,7 +63,7 @@ class DeploymentRun(Answer):
 class Cancellation(Body):
     """With ``force``, the run ends without waiting for the agent."""
 
-    force: Flag | None = None
+    force: bool | None = None
 
 
 class SignalQuery(Query):

@@ -14,7 +14,7 @@ from stoker.backends.provider import Constraints
 from stoker.catalog import shipped
 from stoker.hot.bounds import MAX_ENVIRONMENT, MAX_TEMPLATE
 from stoker.http.contracts import BODY, convert
-from stoker.http.fields import Body, Flag, Tags, Unchecked, Whole
+from stoker.http.fields import NO_NUL, Body, Whole, described
 from stoker.http.heat import stack_lookup
 from stoker.http.heat.stack_types import Environment, EnvironmentFiles, ExportedStack, Files, ParameterValues, Template
 from stoker.http.request import RequestContext
@@ -29,6 +29,8 @@ from stoker.store import artifacts, stacks
 #: Maximum bytes of the JSON text of a body's members, except ``files``. Other members have the limit of an environment.
 _MEMBER_LIMITS = {"template": MAX_TEMPLATE, "environment": MAX_ENVIRONMENT, "adopt_stack_data": 8 * 1024 * 1024}
 _NAME = "[a-zA-Z][a-zA-Z0-9_.-]{0,254}"
+_Tags = Annotated[str, Meta(max_length=4096, pattern=NO_NUL, description="Tags, separated by commas")]
+_LONGEST_TAG = 80
 
 
 class TemplateBody(Body):
@@ -76,12 +78,13 @@ class ValidationBody(TemplateBody, kw_only=True):
 
 class StackBody(TemplateBody):
     timeout_mins: Annotated[Whole | None, Meta(description="0: the default of the site")] = None
-    disable_rollback: Flag | None = None
-    tags: Tags | None = None
+    disable_rollback: bool | None = None
+    tags: _Tags | None = None
 
     def options(self) -> Options:
-        """Return the options of the stack."""
-        return Options(timeout_mins=self.timeout_mins or None, disable_rollback=self.disable_rollback, tags=self.tags)
+        """Return the options of the stack. Raises Invalid."""
+        tags = None if self.tags is None else _split_tags(self.tags)
+        return Options(timeout_mins=self.timeout_mins or None, disable_rollback=self.disable_rollback, tags=tags)
 
 
 class StackReplacement(StackBody, kw_only=True):
@@ -92,19 +95,13 @@ class StackPatch(StackBody):
     clear_parameters: list[str] | None = None
 
 
-class _StackName(Unchecked):
-    schema = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+_StackName = Annotated[Any, described(Annotated[str, Meta(pattern=f"^{_NAME}$")])]
+_AdoptionData = Annotated[Any, described(ExportedStack | str, "An export, as data or as JSON text.")]
 
 
 class PreviewBody(StackBody, kw_only=True):
     stack_name: _StackName
     template: Template
-
-
-class _AdoptionData(Unchecked):
-    """An export, as data or as JSON text."""
-
-    schema = ExportedStack | str
 
 
 class NewStack(StackBody, kw_only=True):
@@ -133,7 +130,7 @@ class NewStack(StackBody, kw_only=True):
             if getattr(self, member) is None:
                 setattr(self, member, data.get(member))
         if self.tags is None and isinstance(data.get("tags"), list):
-            self.tags = convert(",".join(map(str, data["tags"])), Tags, "tags")
+            self.tags = convert(",".join(map(str, data["tags"])), _Tags, "tags")
         return data
 
 
@@ -157,6 +154,14 @@ def _refuse_size(part: str, size: int, most: int) -> NoReturn:
     raise RequestLimitExceeded(
         f"Request limit exceeded: {part.capitalize()} size ({size} bytes) exceeds maximum allowed size ({most} bytes)."
     )
+
+
+def _split_tags(text: str) -> list[str]:
+    tags = [tag.strip() for tag in text.split(",") if tag.strip()]
+    for tag in tags:
+        if len(tag) > _LONGEST_TAG:
+            raise Invalid(f"tags must have at most {_LONGEST_TAG} characters each: the tag {tag!r:.100} is longer")
+    return tags
 
 
 def name(value: Any) -> str:
@@ -183,7 +188,7 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
         raise Invalid("No template specified")
     stack, _ = find_stack(request)
     if body.tags is None:
-        body.tags = []
+        body.tags = ""
     return stack, _prepare(request, body, _identity(stack)), body.options()
 
 

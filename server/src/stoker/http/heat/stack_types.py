@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta
 
 from stoker.hot import VERSIONS
-from stoker.http.fields import Absent, Answer, Body, Count, Id, Time, Unchecked
+from stoker.http.fields import Absent, Answer, Body, Count, Id, Time, described
 from stoker.http.heat.serializers import StackBase, StackOutput
 from stoker.model.status import Action, Status
 
@@ -96,34 +96,14 @@ class HeatCfnTemplate(_CfnTemplate, kw_only=True):
     HeatTemplateFormatVersion: Literal["2012-12-12"]
 
 
-class Template(Unchecked):
-    """A template as data or as YAML text."""
-
-    schema = HotTemplate | AwsTemplate | HeatCfnTemplate | str
-
-
-class Environment(Unchecked):
-    """An environment as data or as YAML text."""
-
-    schema = dict[str, Any] | str
-
-
-class EnvironmentFiles(Unchecked):
-    """The names of those files that are environments."""
-
-    schema = list[str]
-
-
-class Files(Unchecked):
-    """Texts by the names that templates use."""
-
-    schema = dict[str, str]
-
-
-class ParameterValues(Unchecked):
-    """Values of a template's parameters by name."""
-
-    schema = dict[str, Any]
+Template = Annotated[
+    Any, described(HotTemplate | AwsTemplate | HeatCfnTemplate | str, "A template as data or as YAML text.")
+]
+Environment = Annotated[Any, described(dict[str, Any] | str, "An environment as data or as YAML text.")]
+EnvironmentFiles = Annotated[Any, described(list[str], "The names of those files that are environments.")]
+Files = Annotated[Any, described(dict[str, str], "Texts by the names that templates use.")]
+ParameterValues = Annotated[Any, described(dict[str, Any], "Values of a template's parameters by name.")]
+_Imported = Annotated[Any, described(list[dict[str, Any]])]
 
 
 class ExportedResource(Answer):
@@ -143,10 +123,6 @@ class ExportedResource(Answer):
     ) = UNSET
 
 
-class Imported(Unchecked):
-    schema = list[dict[str, Any]]
-
-
 class ExportedStack(Answer):
     """A stack with everything that is required to adopt its objects."""
 
@@ -162,9 +138,9 @@ class ExportedStack(Answer):
     tags: list[str]
     resources: dict[str, ExportedResource]
     #: Objects of another Heat that Stoker creates with their ids before the resources adopt them.
-    software_configs: Imported | Absent = UNSET
-    software_deployments: Imported | Absent = UNSET
-    servers: Imported | Absent = UNSET
+    software_configs: _Imported | Absent = UNSET
+    software_deployments: _Imported | Absent = UNSET
+    servers: _Imported | Absent = UNSET
 
 
 class ResourceIdentity(Answer):
@@ -204,11 +180,9 @@ class NewResource(PlannedResource):
     parent_resource: str | Absent = UNSET
 
 
-class NewResources(Unchecked):
-    """The resources of a planned stack: a nested stack is the list of its resources."""
-
-
-NewResources.schema = NewResource | list[NewResources]
+NewResources = Annotated[
+    Any, described(NewResource | list[Any], "A planned resource; a nested stack is the list of its resources.")
+]
 
 
 class PreviewedStack(StackBase, kw_only=True):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Flag, Id, Link, Query, Whole
+from stoker.http.fields import Absent, Answer, Count, Id, Link, Query, Whole
 from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, warnings
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_lookup import OPERATION
@@ -53,10 +53,10 @@ class StackQuery(Query):
     marker: str | None = None
     sort_keys: tuple[str, ...] = ()
     sort_dir: str | None = None
-    show_deleted: Flag = False
-    show_nested: Flag = False
-    show_hidden: Flag = False
-    with_count: Flag = False
+    show_deleted: bool = False
+    show_nested: bool = False
+    show_hidden: bool = False
+    with_count: bool = False
     tags: _Tags = ()
     tags_any: _Tags = ()
     not_tags: _Tags = ()
@@ -78,7 +78,7 @@ class StackQuery(Query):
 
 
 class OutputsQuery(Query):
-    resolve_outputs: Annotated[Flag, Meta(description="Whether the response contains the outputs")] = True
+    resolve_outputs: Annotated[bool, Meta(description="Whether the response contains the outputs")] = True
 
 
 class StackPage(Answer):

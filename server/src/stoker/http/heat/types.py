@@ -11,7 +11,7 @@ from stoker import hot
 from stoker.hot import syntaxes
 from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Flag, Id, Query, Unchecked
+from stoker.http.fields import Absent, Answer, Id, Query, described
 from stoker.http.heat import warnings
 from stoker.http.heat.stack_requests import ValidationBody, open_constraints
 from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE
@@ -39,8 +39,7 @@ class TypeSummary(Answer):
     description: str
 
 
-class _TypeEntry(Unchecked):
-    schema = Id | TypeSummary
+_TypeEntry = Annotated[Any, described(Id | TypeSummary)]
 
 
 class Range(Answer):
@@ -149,11 +148,11 @@ class ValidatedTemplate(_Validated, kw_only=True):
 class TypesQuery(Query):
     name: Annotated[str, Meta(description="A regular expression that the name begins with")] = ""
     support_status: str | None = None
-    with_description: Flag = False
+    with_description: bool = False
 
 
 class DescriptionQuery(Query):
-    with_description: Flag = False
+    with_description: bool = False
 
 
 class TypeTemplateQuery(Query):
@@ -161,11 +160,11 @@ class TypeTemplateQuery(Query):
 
 
 class FunctionQuery(Query):
-    with_condition_func: Flag = False
+    with_condition_func: bool = False
 
 
 class ValidationQuery(Query):
-    show_nested: Flag = False
+    show_nested: bool = False
 
 
 @operation(200, {"resource_types": list[_TypeEntry]})

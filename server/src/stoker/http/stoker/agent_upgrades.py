@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from stoker.http import audit_trail, pages
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Flag, Id, Positive, Query, RequiredName, Time, fill
+from stoker.http.fields import Answer, Body, Id, Positive, Query, RequiredName, Time, fill
 from stoker.http.request import RequestContext, Response
 from stoker.model import canary
 from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
@@ -28,7 +28,7 @@ class UpgradeRequest(Body):
 
     servers: Annotated[list[RequiredName], Meta(min_length=1, max_length=10_000)]
     canary: int | str = 0
-    pause_on_failure: Flag = False
+    pause_on_failure: bool = False
 
 
 class ShownAgentUpgrade(Answer):

@@ -24,7 +24,7 @@ from stoker.deployments import schema
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.text import read
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Flag, Id, LongText, Text, Time, fill
+from stoker.http.fields import Answer, Body, Count, Id, LongText, Text, Time, fill
 from stoker.http.request import RequestContext
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded
@@ -39,7 +39,7 @@ _HOOK_NAME = "[A-Za-z0-9][A-Za-z0-9_-]{0,62}"
 _NOUNS = {ArtifactKind.HOOK: "hook", ArtifactKind.ENTRY: "catalog entry"}
 _LIMITED = {ArtifactKind.HOOK: "versions of hooks", ArtifactKind.ENTRY: "catalog entries"}
 Origin = Literal["stoker", "site", "project"]
-Public = Annotated[Flag, Meta(description="Every project may use it; only for administrators of the site")]
+Public = Annotated[bool, Meta(description="Every project may use it; only for administrators of the site")]
 HookName = Annotated[
     str,
     Meta(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -15,16 +15,14 @@ from stoker.http.fields import (
     Answer,
     Body,
     Count,
-    Flag,
     Id,
     Name,
     Positive,
     RequiredName,
     Text,
     Time,
-    Unchecked,
+    described,
     fill,
-    integer,
 )
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ShownServer, serialize
@@ -45,15 +43,9 @@ _DAY = 24 * 3600
 #: Without a login, which the shell's history and the logs of cloud-init would keep.
 _PROXY = re.compile(r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?")
 
-if TYPE_CHECKING:
-    Lifetime = int
-    Limit = int
-else:
-    #: Seconds.
-    Lifetime = integer("Lifetime", 60, 365 * _DAY)
-    Limit = integer("Limit", 1, 100_000)
-
-
+#: Seconds.
+Lifetime = Annotated[int, Meta(ge=60, le=365 * _DAY)]
+Limit = Annotated[int, Meta(ge=1, le=100_000)]
 NamePattern = Annotated[Name, Meta(min_length=1)]
 
 
@@ -70,12 +62,11 @@ class NewServer(Body):
     expires_in: Lifetime = _DAY
     proxy: Text | None = None
     relay: Name | None = None
-    again: Flag = False
-    rerun: Flag = False
+    again: bool = False
+    rerun: bool = False
 
 
-class _ServerLabels(Unchecked):
-    schema = dict[str, Annotated[str, Meta(max_length=63)]]
+_ServerLabels = Annotated[Any, described(dict[str, Annotated[str, Meta(max_length=63)]])]
 
 
 class NewEnrollment(Body):
@@ -92,7 +83,7 @@ class NewEnrollment(Body):
     name_from: NameSource = NameSource.HOSTNAME
     names: NamePattern | None = None
     labels: _ServerLabels | None = None
-    approval: Flag = False
+    approval: bool = False
     download: Download = "python3"
     proxy: Text | None = None
     relay: Name | None = None

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, Unchecked, fill
+from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, described, fill
 from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay
@@ -24,8 +24,7 @@ _NAME = "[A-Za-z0-9][A-Za-z0-9._-]{0,62}"
 _LONGEST_CA = 64 * 1024
 
 
-class RelayName(Unchecked):
-    schema = Annotated[str, Meta(pattern=f"^{_NAME}$")]
+RelayName = Annotated[Any, described(Annotated[str, Meta(pattern=f"^{_NAME}$")])]
 
 
 class NewRelay(Body):

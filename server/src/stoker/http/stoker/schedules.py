@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, RequiredName, Time, Unchecked, fill
+from stoker.http.fields import Absent, Answer, Count, Id, RequiredName, Time, described, fill
 from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import unwrap
@@ -38,12 +38,8 @@ class NewSchedule(ScheduleChanges, frozen=True, kw_only=True):
     trigger: TriggerRequest
 
 
-class _NewScheduleBody(Unchecked):
-    schema = NewSchedule
-
-
-class _ScheduleChangesBody(Unchecked):
-    schema = ScheduleChanges
+_NewScheduleBody = Annotated[Any, described(NewSchedule)]
+_ScheduleChangesBody = Annotated[Any, described(ScheduleChanges)]
 
 
 class SoftwareSchedule(Answer):

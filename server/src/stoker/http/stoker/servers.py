@@ -22,7 +22,7 @@ from stoker.http.fields import (
     Query,
     RequiredName,
     Time,
-    Unchecked,
+    described,
     fill,
 )
 from stoker.http.heat import warnings
@@ -46,17 +46,9 @@ class AllowedProject(Body, forbid_unknown_fields=True):
     project: RequiredName
 
 
-class _Allowed(Unchecked):
-    schema = AllowedStack | AllowedProject
-
-
+_Allowed = Annotated[Any, described(AllowedStack | AllowedProject)]
 _Allow = Annotated[list[_Allowed], Meta(max_length=100)]
-
-
-class _AllowValue(Unchecked):
-    schema = Literal["STACK", "PROJECT"] | _Allow | None
-
-
+_AllowValue = Annotated[Any, described(Literal["STACK", "PROJECT"] | _Allow | None)]
 Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 
 
@@ -74,12 +66,8 @@ class NewPolicy(Body, forbid_unknown_fields=True):
     maintenance_windows: Annotated[list[NewMaintenanceWindow], Meta(max_length=20)] | None = None
 
 
-class _Policy(Unchecked):
-    schema = Literal["STACK", "PROJECT"] | _Allow | NewPolicy | None
-
-
-class _Labels(Unchecked):
-    schema = dict[str, Annotated[str, Meta(max_length=63)] | None]
+_Policy = Annotated[Any, described(Literal["STACK", "PROJECT"] | _Allow | NewPolicy | None)]
+_Labels = Annotated[Any, described(dict[str, Annotated[str, Meta(max_length=63)] | None])]
 
 
 class ServerChanges(Body):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
 
@@ -15,14 +15,13 @@ from stoker.http.fields import (
     Answer,
     Body,
     Count,
-    Flag,
     Id,
     Positive,
     Query,
     Time,
-    Unchecked,
+    Whole,
+    described,
     fill,
-    integer,
 )
 from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat import warnings
@@ -37,20 +36,13 @@ from stoker.triggers import creation, lifecycle
 from stoker.triggers.request import TriggerRequest, parse
 from stoker.triggers.sources import find_stack
 
-if TYPE_CHECKING:
-    Position = int
-else:
-    #: Positions are integers of the database.
-    Position = integer("Position", 0, 2**31 - 1)
-
 #: The number of targets in one response at most.
 MOST_TARGETS = 1000
 
 
-class TriggerBody(Unchecked):
-    """The trigger, or an object with the trigger as its member ``software_trigger``."""
-
-    schema = TriggerRequest
+TriggerBody = Annotated[
+    Any, described(TriggerRequest, "The trigger, or an object with the trigger as its member ``software_trigger``.")
+]
 
 
 class TriggerTarget(Answer):
@@ -107,14 +99,12 @@ class TriggerQuery(Query):
 
 class TargetQuery(Query):
     limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 1,000")] = None
-    marker: Annotated[Position | None, Meta(description="The position of the target after which the page begins")] = (
-        None
-    )
+    marker: Annotated[Whole | None, Meta(description="The position of the target after which the page begins")] = None
     status: TargetStatus | None = None
 
 
 class Retry(Body):
-    only_failed: Annotated[Flag | None, Meta(description="false: all targets")] = None
+    only_failed: Annotated[bool | None, Meta(description="false: all targets")] = None
 
 
 #: Members of ``SoftwareTrigger`` that are options of the trigger.
