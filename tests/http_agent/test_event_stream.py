@@ -131,5 +131,5 @@ def test_offsets_and_ids_beyond_64_bits_are_refused(agent, stoker):
     assert (answer.status, b"offset must be at most" in answer.raw) == (400, True)
     for path in (f"/software_deployments/{deployment['id']}/logs?after={2**63}", f"/audit?marker={2**63}"):
         answer = stoker.heat("GET", path)
-        assert (answer.status, b"must be at most 9223372036854775807, not" in answer.raw) == (400, True)
+        assert (answer.status, b"must be at most 9223372036854775807" in answer.raw) == (400, True)
     assert stoker.heat("GET", f"/audit?marker={2**63 - 1}").status == 200

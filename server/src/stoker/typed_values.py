@@ -79,7 +79,7 @@ def _expectation(message: str, kind: Any, member: str) -> str:
             return word(*match.groups())
     if choice := _ENUM.fullmatch(message):
         return f"{choice[1][:100]} is none of {', '.join(map(str, _choices(kind, member)))}"
-    return message
+    return f"is not valid: {message}"
 
 
 def _wrong_type(expected: str, actual: str) -> str:
