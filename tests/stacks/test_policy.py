@@ -305,8 +305,8 @@ def test_a_hook_that_is_not_stored_or_not_known_yet(heat):
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ({"deployment_policy": "ALL"}, "deployment_policy must be STACK, PROJECT"),
-        ({"deployment_policy": {"groups": 3}}, "deployment_policy.groups must be a list"),
+        ({"deployment_policy": "ALL"}, "deployment_policy: the policy .* is none of STACK, PROJECT"),
+        ({"deployment_policy": {"groups": 3}}, "deployment_policy: groups must be a list"),
         ({"labels": {"a b": "c"}}, "labels: invalid label name 'a b'"),
         ({"labels": {"a": 1}}, "labels.a: a label's value must be a string"),
     ],

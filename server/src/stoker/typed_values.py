@@ -106,7 +106,11 @@ _WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
 def _choices(kind: Any, member: str) -> list[Any]:
     """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
     name = re.split(r"[.\[]", member, maxsplit=1)[0]
-    hints = get_type_hints(kind) if isinstance(kind, type) else {}
+    if not name:
+        return _literals(kind)
+    hints: dict[str, Any] = {}
+    for part in (kind, *get_args(kind)):
+        hints |= get_type_hints(part) if isinstance(part, type) else {}
     return _literals(hints.get(name))
 
 

@@ -7,17 +7,19 @@ Under any policy, the stack that owns a server may deploy to it. If no stack own
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal, cast
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from stoker import typed_values
 from stoker.hot.words import clip
-from stoker.model.delivered_hook import DeliveredHook, is_digest
+from stoker.model.delivered_hook import DeliveredHook
 from stoker.model.errors import Invalid
 from stoker.policy.windows import Window
+from stoker.typed_values import RequiredName
 from stoker.work import cron
 
 #: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
@@ -27,20 +29,44 @@ NO_HOOKS, STORED_HOOKS, ANY_HOOKS = "NONE", "STORED", "ANY"
 HOOK_SCOPES = (NO_HOOKS, STORED_HOOKS, ANY_HOOKS)
 #: Name of a policy in error messages.
 NAME = "deployment_policy"
-#: Maximum length of a window in minutes: a week.
-_LONGEST_WINDOW = 7 * 24 * 60
-_MOST = 100
-_MOST_WINDOWS = 20
-_MOST_RUNS = 1000
-_KEYS = ("allow", "groups", "hooks", "max_concurrent_runs", "maintenance_windows")
-_WINDOW_KEYS = ("cron", "minutes", "timezone")
 
 
-class Allowed(Struct, frozen=True):
+class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
     """An entry of ``allow``: either a stack, by its name or id, or a project, by its id."""
 
-    stack: str | None = None
-    project: str | None = None
+    stack: RequiredName | None = None
+    project: RequiredName | None = None
+
+    def __post_init__(self) -> None:
+        if (self.stack is None) is (self.project is None):
+            raise ValueError('it must be {"stack": "<name or id>"} or {"project": "<id>"}')
+
+
+class NewWindow(Struct, frozen=True, forbid_unknown_fields=True):
+    """A window as a request defines it. It lasts a week at most."""
+
+    cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
+    minutes: Annotated[int, Meta(ge=1, le=7 * 24 * 60)]
+    timezone: Annotated[str, Meta(examples=["Europe/Vienna"])] | None = None
+
+
+Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Allow = Literal["STACK", "PROJECT"] | Annotated[tuple[Allowed, ...], Meta(max_length=100)]
+Hooks = Literal["NONE", "STORED", "ANY"] | Annotated[tuple[Digest, ...], Meta(max_length=100)]
+
+
+class NewPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A policy as a request defines it: what is omitted or null has its default (``Policy``)."""
+
+    allow: Allow | None = None
+    groups: Annotated[tuple[RequiredName, ...], Meta(max_length=100)] | None = None
+    hooks: Hooks | None = None
+    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
+    maintenance_windows: Annotated[tuple[NewWindow, ...], Meta(max_length=20)] | None = None
+
+
+#: All forms of a policy in requests and templates. STACK, PROJECT and a list are the value of ``allow``.
+PolicyRequest = Allow | NewPolicy
 
 
 class Policy(Struct, frozen=True, kw_only=True):
@@ -113,24 +139,36 @@ class Target:
 
 def read(value: Any, what: str = NAME) -> Policy:
     """
-    Parse a policy: STACK, PROJECT, a list of admitted stacks and projects, or a map.
+    Return the policy that a value in JSON or of a template defines.
 
     For example, ``{"allow": [{"stack": "web"}], "groups": ["script"], "max_concurrent_runs": 2}``. Raises Invalid with
-    the place and the remedy; ``what`` is the name of the place.
+    the wrong member; ``what`` is the name of the value.
     """
-    if not isinstance(value, Mapping):
-        return Policy(allow=_parse_allow(value, what))
-    for key in value:
-        if key not in _KEYS:
-            raise Invalid(f"{what}: there is no {_format(key)} in a policy; there are {', '.join(_KEYS)}")
-    allow = value.get("allow")
+    try:
+        # Not strictly: templates may contain numbers as text.
+        return resolve(typed_values.convert(value, cast("Any", PolicyRequest), "the policy", strict=False))
+    except Invalid as error:
+        raise Invalid(f"{what}: {error.message}") from None
+
+
+def resolve(request: PolicyRequest) -> Policy:
+    """Return the policy that a request defines. Raises Invalid for a wrong window."""
+    if not isinstance(request, NewPolicy):
+        return Policy(allow=request)
     return Policy(
-        allow=None if allow is None else _parse_allow(allow, f"{what}.allow"),
-        groups=_groups(value.get("groups"), f"{what}.groups"),
-        hooks=_hooks(value.get("hooks"), f"{what}.hooks"),
-        max_concurrent_runs=_runs(value.get("max_concurrent_runs"), f"{what}.max_concurrent_runs"),
-        windows=tuple(_windows(value.get("maintenance_windows"), f"{what}.maintenance_windows")),
+        allow=request.allow,
+        groups=None if request.groups is None else _unique(request.groups),
+        hooks=_unique(request.hooks) if isinstance(request.hooks, tuple) else request.hooks,
+        max_concurrent_runs=request.max_concurrent_runs or 1,
+        windows=tuple(
+            Window(cron.read(window.cron, window.timezone or "UTC", f"maintenance_windows[{index}]."), window.minutes)
+            for index, window in enumerate(request.maintenance_windows or ())
+        ),
     )
+
+
+def _unique(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(words))
 
 
 def with_project_ids(policy: Policy, resolve: Callable[[str], str]) -> Policy:
@@ -237,99 +275,3 @@ def _who(allow: str | tuple[Allowed, ...]) -> str:
 
 def _any_of(groups: Sequence[str]) -> str:
     return clip(f"only {', '.join(groups)}" if groups else "none")
-
-
-def _parse_allow(value: Any, what: str) -> str | tuple[Allowed, ...]:
-    if value in (STACK, PROJECT):
-        return str(value)
-    if isinstance(value, list | tuple):
-        _check_count(value, what, _MOST)
-        return tuple(_parse_allowed(entry, f"{what}[{index}]") for index, entry in enumerate(value))
-    raise Invalid(
-        f'{what} must be STACK, PROJECT or a list like [{{"stack": "web"}}, {{"project": "<id>"}}],'
-        f" not {_format(value)}"
-    )
-
-
-def _parse_allowed(value: Any, what: str) -> Allowed:
-    if not isinstance(value, Mapping) or len(value) != 1 or not value.keys() <= {"stack", "project"}:
-        raise Invalid(f'{what} must be {{"stack": "<name or id>"}} or {{"project": "<id>"}}, not {_format(value)}')
-    [(kind, name)] = value.items()
-    return Allowed(**{kind: _text(name, f"{what}.{kind}")})
-
-
-def _groups(value: Any, what: str) -> tuple[str, ...] | None:
-    if value is None:
-        return None
-    if not isinstance(value, list | tuple):
-        raise Invalid(f'{what} must be a list of groups of configs, like ["script"], not {_format(value)}')
-    _check_count(value, what, _MOST)
-    return tuple(dict.fromkeys(_text(group, f"{what}[{index}]") for index, group in enumerate(value)))
-
-
-def _hooks(value: Any, what: str) -> str | tuple[str, ...] | None:
-    if value is None or value in HOOK_SCOPES:
-        return None if value is None else str(value)
-    if not isinstance(value, list | tuple) or not all(is_digest(digest) for digest in value):
-        raise Invalid(
-            f"{what} must be {', '.join(HOOK_SCOPES)} or a list of SHA-256 digests (64 hexadecimal digits), not"
-            f" {_format(value)}"
-        )
-    _check_count(value, what, _MOST)
-    return tuple(dict.fromkeys(value))
-
-
-def _runs(value: Any, what: str) -> int:
-    if value is None:
-        return 1
-    number = _whole(value)
-    if number is None or not 1 <= number <= _MOST_RUNS:
-        raise Invalid(f"{what} must be a whole number from 1 to {_MOST_RUNS}, not {_format(value)}")
-    return number
-
-
-def _windows(value: Any, what: str) -> list[Window]:
-    if value is None:
-        return []
-    if not isinstance(value, list | tuple):
-        raise Invalid(f"{what} must be a list of windows, not {_format(value)}")
-    _check_count(value, what, _MOST_WINDOWS)
-    return [_window(window, f"{what}[{index}]") for index, window in enumerate(value)]
-
-
-def _window(value: Any, what: str) -> Window:
-    example = '{"cron": "0 2 * * *", "minutes": 120, "timezone": "Europe/Vienna"}'
-    if not isinstance(value, Mapping):
-        raise Invalid(f"{what} must be a map like {example}, not {_format(value)}")
-    for key in value:
-        if key not in _WINDOW_KEYS:
-            raise Invalid(f"{what}: there is no {_format(key)} in a window; it is like {example}")
-    minutes = _whole(value.get("minutes"))
-    if minutes is None or not 1 <= minutes <= _LONGEST_WINDOW:
-        raise Invalid(
-            f"{what}.minutes must be a whole number from 1 to {_LONGEST_WINDOW}, not {_format(value.get('minutes'))}"
-        )
-    zone = value.get("timezone")
-    return Window(cron.read(value.get("cron"), "UTC" if zone is None else zone, f"{what}."), minutes)
-
-
-def _whole(value: Any) -> int | None:
-    """Accept numbers as text too: templates may contain either."""
-    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 10:
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _text(value: Any, what: str) -> str:
-    if not isinstance(value, str) or not 1 <= len(value) <= 255 or "\0" in value:
-        raise Invalid(f"{what} must be 1 to 255 characters of text, not {_format(value)}")
-    return value
-
-
-def _check_count(value: Sequence[Any], what: str, most: int) -> None:
-    if len(value) > most:
-        raise Invalid(f"{what} may have {most} entries, not {len(value)}")
-
-
-def _format(value: Any) -> str:
-    return clip(repr(value))

@@ -20,7 +20,6 @@ from stoker.http.fields import (
     Id,
     Positive,
     Query,
-    RequiredName,
     Time,
     described,
     fill,
@@ -37,42 +36,12 @@ from stoker.servers import enrollment
 from stoker.store import agent_upgrades, rows, server_lists, servers
 from stoker.store.tx import Tx
 
-
-class AllowedStack(Body, forbid_unknown_fields=True):
-    stack: RequiredName
-
-
-class AllowedProject(Body, forbid_unknown_fields=True):
-    project: RequiredName
-
-
-_Allowed = Annotated[Any, described(AllowedStack | AllowedProject)]
-_Allow = Annotated[list[_Allowed], Meta(max_length=100)]
-_AllowValue = Annotated[Any, described(Literal["STACK", "PROJECT"] | _Allow | None)]
-Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
-
-
-class NewMaintenanceWindow(Body, forbid_unknown_fields=True):
-    cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
-    minutes: Annotated[int, Meta(ge=1, le=10_080)]
-    timezone: Annotated[str, Meta(examples=["Europe/Vienna"])] | None = None
-
-
-class NewPolicy(Body, forbid_unknown_fields=True):
-    allow: _AllowValue | None = None
-    groups: Annotated[list[RequiredName], Meta(max_length=100)] | None = None
-    hooks: Literal["NONE", "STORED", "ANY"] | Annotated[list[Digest], Meta(max_length=100)] | None = None
-    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    maintenance_windows: Annotated[list[NewMaintenanceWindow], Meta(max_length=20)] | None = None
-
-
-_Policy = Annotated[Any, described(Literal["STACK", "PROJECT"] | _Allow | NewPolicy | None)]
 _Labels = Annotated[Any, described(dict[str, Annotated[str, Meta(max_length=63)] | None])]
 
 
 class ServerChanges(Body):
     labels: _Labels | Absent = UNSET
-    policy: _Policy | Absent = UNSET
+    policy: rules.PolicyRequest | Absent | None = UNSET
 
 
 class MaintenanceWindow(Answer):
@@ -89,9 +58,9 @@ class DeploymentPolicy(Answer):
     run; null means NONE with ``groups``, else the site's default.
     """
 
-    allow: _AllowValue
+    allow: rules.Allow
     groups: list[str] | None
-    hooks: Literal["NONE", "STORED", "ANY"] | list[str] | None
+    hooks: rules.Hooks | None
     max_concurrent_runs: Positive
     maintenance_windows: list[MaintenanceWindow]
 
@@ -219,8 +188,8 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
     if body.policy is not UNSET:
         policy = None
         if body.policy is not None:
-            resolve = partial(request.app.engine.env.projects.resolve, tx)
-            policy = rules.with_project_ids(rules.read(body.policy, "policy"), resolve).to_json()
+            find_id = partial(request.app.engine.env.projects.resolve, tx)
+            policy = rules.with_project_ids(rules.resolve(body.policy), find_id).to_json()
         _audit(tx, request, server, "policy", server.policy, policy)
         servers.change(tx, server.id, policy=policy)
         server = replace(server, policy=policy)
