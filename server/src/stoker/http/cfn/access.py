@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from stoker.http.access import MEMBER, TOKEN, Attempt, with_implied_roles
+from stoker.http.access import AGENT, MEMBER, READER, TOKEN, Attempt, with_implied_roles
 from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import ec2
@@ -16,37 +16,30 @@ from stoker.model.errors import Forbidden, Unauthorized
 from stoker.model.principal import Principal
 from stoker.model.stack import Resource, Stack
 
-
-class CfnAction:
-    """Requires one of these roles, or a role that includes one of them, in the caller's project."""
-
-    def __init__(self, *roles: str) -> None:
-        self._roles = with_implied_roles(*roles)
-
-    def check(self, principal: Principal) -> None:
-        """Raises Forbidden."""
-        if not self._roles & principal.roles:
-            raise _forbidden()
+#: Who may read stacks, and who may read the resource that is the caller's own, too.
+READERS, READERS_AND_AGENTS = with_implied_roles(READER), with_implied_roles(READER, AGENT)
+_SIGNALLERS = with_implied_roles(MEMBER)
 
 
-class CfnSignal:
-    """Requires the user of the resource, or one of these roles in the project of the resource's stack."""
-
-    def __init__(self, *roles: str) -> None:
-        self._roles = with_implied_roles(*roles)
-
-    def check(self, principal: Principal, stack: Stack | None, resource: Resource | None) -> None:
-        """Raises Forbidden, also for a missing resource, so that callers cannot find out which resources exist."""
-        if principal.resource_id is not None:
-            allowed = resource is not None and principal.resource_id == resource.id
-        else:
-            allowed = stack is not None and stack.project_id == principal.project_id
-            allowed = allowed and bool(self._roles & principal.roles)
-        if not allowed:
-            raise _forbidden()
+def check_roles(principal: Principal, roles: frozenset[str]) -> None:
+    """Raise Forbidden unless the principal has one of the roles."""
+    if roles.isdisjoint(principal.roles):
+        raise _forbidden()
 
 
-SIGNAL = CfnSignal(MEMBER)
+def check_signal(principal: Principal, stack: Stack | None, resource: Resource | None) -> None:
+    """
+    Raise Forbidden unless the principal is the user of the resource, or a member of the project of its stack.
+
+    Also for a missing resource, so that callers cannot find out which resources exist.
+    """
+    if principal.resource_id is not None:
+        allowed = resource is not None and principal.resource_id == resource.id
+    else:
+        allowed = stack is not None and stack.project_id == principal.project_id
+        allowed = allowed and not _SIGNALLERS.isdisjoint(principal.roles)
+    if not allowed:
+        raise _forbidden()
 
 
 async def require_known_key(request: Request, app: App) -> None:

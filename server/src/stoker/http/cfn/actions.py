@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker.deployments.derive import redact_metadata
-from stoker.http.access import AGENT, READER
-from stoker.http.cfn.access import CfnAction
+from stoker.http.cfn.access import READERS, READERS_AND_AGENTS, check_roles
 from stoker.http.cfn.request import authenticate, params_of
 from stoker.http.cfn.serialize import Refused, answer, refusal
 from stoker.http.contracts import operation
@@ -42,13 +41,13 @@ def act(request: RequestContext) -> Response:
             raise Refused(400, "MissingAction", "the parameter Action is missing")
         if name not in ACTIONS:
             raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
-        access, do = ACTIONS[name]
-        access.check(signed.user)
+        roles, do = ACTIONS[name]
+        check_roles(signed.user, roles)
         # Empty parameters count as missing.
         result = do(signed, {key: value for key, value in params.items() if value})
         response = answer(name, result, as_json=as_json)
         return without_credentials(response) if signed.caller.only_reads else response
-    except (StokerError, Refused) as error:
+    except StokerError as error:
         return refusal(error, as_json=as_json)
 
 
@@ -150,8 +149,8 @@ def _resource(stack: Stack, resource: Resource) -> dict[str, Any]:
     }
 
 
-#: The access rules and the functions of the actions.
-ACTIONS: Mapping[str, tuple[CfnAction, Callable[[RequestContext, Params], Any]]] = {
-    "DescribeStackResource": (CfnAction(READER, AGENT), describe_stack_resource),
-    "DescribeStackResources": (CfnAction(READER), describe_stack_resources),
+#: The actions with the roles that may request them.
+ACTIONS: Mapping[str, tuple[frozenset[str], Callable[[RequestContext, Params], Any]]] = {
+    "DescribeStackResource": (READERS_AND_AGENTS, describe_stack_resource),
+    "DescribeStackResources": (READERS, describe_stack_resources),
 }

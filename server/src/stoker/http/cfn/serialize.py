@@ -33,8 +33,10 @@ _CODES: Mapping[type[StokerError], tuple[int, str]] = {
 }
 
 
-class Refused(Exception):
-    """An error of CloudFormation's API, with its own error code."""
+class Refused(StokerError):
+    """An error of CloudFormation's API, with its own status and error code."""
+
+    kind = "invalid"
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -62,10 +64,10 @@ def render(failure: Failure) -> Response:
     return replace(error(status, code, failure.message or failure.explanation), headers=failure.headers)
 
 
-def refusal(problem: StokerError | Refused, *, as_json: bool) -> Response:
+def refusal(problem: StokerError, *, as_json: bool) -> Response:
     """Return the error response for an exception."""
     if isinstance(problem, Refused):
-        return error(problem.status, problem.code, str(problem), as_json=as_json)
+        return error(problem.status, problem.code, problem.message, as_json=as_json)
     status, code = next(
         (response for kind, response in _CODES.items() if isinstance(problem, kind)), (400, "InvalidParameterValue")
     )

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.cfn.access import SIGNAL
+from stoker.http.cfn.access import check_signal
 from stoker.http.cfn.request import authenticate, params_of
-from stoker.http.cfn.serialize import Refused, element, refusal
+from stoker.http.cfn.serialize import element
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response
 from stoker.http.signals import log_unknown
 from stoker.json_body import decode
 from stoker.model.arn import Arn
-from stoker.model.errors import EntityNotFound, Invalid, StokerError
+from stoker.model.errors import EntityNotFound, Invalid
 from stoker.stacks import signals
 from stoker.store import stacks
 from stoker.store.tx import Tx
@@ -27,23 +27,17 @@ _TYPES = ("", "application/json", "text/plain")
 @operation(200)
 def signal(request: RequestContext) -> Response:
     """Apply a signal to the resource that the path names."""
-    try:
-        _take(request, _details(request))
-    except (StokerError, Refused) as error:
-        return refusal(error, as_json=False)
+    _take(request, _details(request))
     return Response(200)
 
 
 @operation(200)
 def wait_condition(request: RequestContext) -> Response:
     """Apply a wait condition's signal and return the resource's name. The signal has Status, Reason, Data, UniqueId."""
-    try:
-        details = _details(request)
-        if not details:
-            raise Invalid("the body must be a JSON object with Status, Reason, Data and UniqueId")
-        name = _take(request, details)
-    except (StokerError, Refused) as error:
-        return refusal(error, as_json=False)
+    details = _details(request)
+    if not details:
+        raise Invalid("the body must be a JSON object with Status, Reason, Data and UniqueId")
+    name = _take(request, details)
     return Response(200, element("resource", name).encode(), media_type="application/xml")
 
 
@@ -56,7 +50,7 @@ def _take(request: RequestContext, details: dict[str, Any]) -> str:
     def do(tx: Tx) -> str:
         stack = stacks.find(tx, arn.stack_id)
         resource = signals.find_target(tx, stack, arn.resource or "", signed.caller.resource) if stack else None
-        SIGNAL.check(signed.user, stack, resource)
+        check_signal(signed.user, stack, resource)
         if stack is None or resource is None or arn.project_id != stack.project_id or arn.stack_name != stack.name:
             raise EntityNotFound.of("Resource", arn.resource or "")
         signals.deliver(tx, request.app.engine, resource, details, number=params.get("Run"))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
+from stoker.http.access import ANY_TOKEN
+from stoker.http.api import Handler, Route
 from stoker.http.contracts import operation
 from stoker.http.identity.serializers import DOMAIN, find, is_enabled, listing, select, serialize_role
-from stoker.http.request import RequestContext
+from stoker.http.request import RequestContext, Response
 from stoker.identity.directory import ROLES
 from stoker.settings import OFF, Settings
 
@@ -27,77 +30,15 @@ def versions(request: RequestContext) -> dict[str, Any]:
     return {"versions": {"values": [_version(request)]}}
 
 
-@operation(200)
-def domains(request: RequestContext) -> dict[str, Any]:
-    """List the domains. There is one."""
-    is_shown = is_enabled(request) in (None, True)
-    return listing("domains", select(request, [_DOMAIN] if is_shown else [], "name"))
-
-
-@operation(200)
-def show_domain(request: RequestContext) -> dict[str, Any]:
-    """Return a domain."""
-    return {"domain": find([_DOMAIN], "domain", request.path["domain_id"])}
-
-
-@operation(200)
-def roles(request: RequestContext) -> dict[str, Any]:
-    """List the roles. No role belongs to a domain."""
-    return listing("roles", select(request, _ROLES, "name", "domain_id"))
-
-
-@operation(200)
-def show_role(request: RequestContext) -> dict[str, Any]:
-    """Return a role."""
-    return {"role": find(_ROLES, "role", request.path["role_id"])}
-
-
-@operation(200)
-def groups(_: RequestContext) -> dict[str, Any]:
+def list_groups(_: RequestContext) -> Response:
     """List the groups, or those of a user. There are none: roles are granted to users."""
-    return listing("groups", [])
+    return Response(200, listing("groups", []))
 
 
 @operation(200)
 def show(request: RequestContext) -> dict[str, Any]:
     """Return the service catalog of the token."""
     return listing("catalog", catalog(request.app.settings, request.user.project_id))
-
-
-@operation(200)
-def services(request: RequestContext) -> dict[str, Any]:
-    """List the services of the catalog."""
-    return listing("services", select(request, _services(request), "type", "name"))
-
-
-@operation(200)
-def show_service(request: RequestContext) -> dict[str, Any]:
-    """Return a service."""
-    return {"service": find(_services(request), "service", request.path["service_id"])}
-
-
-@operation(200)
-def endpoints(request: RequestContext) -> dict[str, Any]:
-    """List the endpoints of the services."""
-    return listing("endpoints", select(request, _endpoints(request), "interface", "service_id", "region_id"))
-
-
-@operation(200)
-def show_endpoint(request: RequestContext) -> dict[str, Any]:
-    """Return an endpoint."""
-    return {"endpoint": find(_endpoints(request), "endpoint", request.path["endpoint_id"])}
-
-
-@operation(200)
-def regions(request: RequestContext) -> dict[str, Any]:
-    """List the regions. There is one, without a parent."""
-    return listing("regions", select(request, [_REGION], "parent_region_id"))
-
-
-@operation(200)
-def show_region(request: RequestContext) -> dict[str, Any]:
-    """Return a region."""
-    return {"region": find([_REGION], "region", request.path["region_id"])}
 
 
 def catalog(site: Settings, project_id: str | None) -> list[dict[str, Any]]:
@@ -127,17 +68,51 @@ def catalog(site: Settings, project_id: str | None) -> list[dict[str, Any]]:
     ]
 
 
-def _services(request: RequestContext) -> list[dict[str, Any]]:
+def _list_domains(request: RequestContext) -> list[dict[str, Any]]:
+    return [_DOMAIN] if is_enabled(request) in (None, True) else []
+
+
+def _list_services(request: RequestContext) -> list[dict[str, Any]]:
     entries = catalog(request.app.settings, request.user.project_id)
     return [{"id": entry["id"], "type": entry["type"], "name": entry["name"], "enabled": True} for entry in entries]
 
 
-def _endpoints(request: RequestContext) -> list[dict[str, Any]]:
+def _list_endpoints(request: RequestContext) -> list[dict[str, Any]]:
     return [
         {**endpoint, "service_id": entry["id"], "enabled": True}
         for entry in catalog(request.app.settings, request.user.project_id)
         for endpoint in entry["endpoints"]
     ]
+
+
+#: What follows from the site's settings, or is always the same: the entries of each noun, and its filters. No role
+#: belongs to a domain, and no region has a parent.
+_NOUNS: Mapping[str, tuple[Callable[[RequestContext], list[dict[str, Any]]], tuple[str, ...]]] = {
+    "domain": (_list_domains, ("name",)),
+    "role": (lambda _: _ROLES, ("name", "domain_id")),
+    "service": (_list_services, ("type", "name")),
+    "endpoint": (_list_endpoints, ("interface", "service_id", "region_id")),
+    "region": (lambda _: [_REGION], ("parent_region_id",)),
+}
+
+
+def index(noun: str) -> Handler:
+    """Return the handler that lists the entries of a noun of the catalog."""
+    find_all, filters = _NOUNS[noun]
+    return lambda request: Response(200, listing(f"{noun}s", select(request, find_all(request), *filters)))
+
+
+def routes_of(noun: str) -> list[Route]:
+    """Return the routes that list the entries of a noun of the catalog, and show one."""
+
+    def show_one(request: RequestContext) -> Response:
+        return Response(200, {noun: find(_NOUNS[noun][0](request), noun, request.path["id"])})
+
+    path = f"/identity/v3/{noun}s"
+    return [Route("GET", path, ANY_TOKEN, index(noun)), Route("GET", path + "/{id}", ANY_TOKEN, show_one)]
+
+
+ROUTES = [route for noun in _NOUNS for route in routes_of(noun)]
 
 
 def _version(request: RequestContext) -> dict[str, Any]:

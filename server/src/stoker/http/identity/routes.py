@@ -39,7 +39,7 @@ ROUTES = [
     Route("DELETE", _V3 + "/auth/tokens", _OWN, auth.revoke),
     Route("GET", _V3 + "/auth/catalog", _LOGGED_IN, catalog.show),
     Route("GET", _V3 + "/auth/projects", _LOGGED_IN, auth.projects),
-    Route("GET", _V3 + "/auth/domains", _LOGGED_IN, catalog.domains),
+    Route("GET", _V3 + "/auth/domains", _LOGGED_IN, catalog.index("domain")),
     Route("GET", _PROJECTS, _OWN, projects.index),
     Route("POST", _PROJECTS, _SITE, projects.create, action="create project"),
     Route("GET", _PROJECT, _OWN, projects.show),
@@ -70,7 +70,7 @@ ROUTES = [
         action="change password",
     ),
     Route("GET", _USER + "/projects", _SELF_OR_SITE, users.projects),
-    Route("GET", _USER + "/groups", _SELF_OR_SITE, catalog.groups),
+    Route("GET", _USER + "/groups", _SELF_OR_SITE, catalog.list_groups),
     Route("GET", _CREDENTIALS, _SELF_OR_SITE, application_credentials.index),
     Route(
         "POST",
@@ -88,18 +88,9 @@ ROUTES = [
         application_credentials.delete,
         action="delete application credential",
     ),
-    Route("GET", _V3 + "/domains", _LOGGED_IN, catalog.domains),
-    Route("GET", _V3 + "/domains/{domain_id}", _LOGGED_IN, catalog.show_domain),
-    Route("GET", _V3 + "/roles", _LOGGED_IN, catalog.roles),
-    Route("GET", _V3 + "/roles/{role_id}", _LOGGED_IN, catalog.show_role),
     Route("GET", _V3 + "/role_assignments", ASSIGNMENTS, assignments.index),
-    Route("GET", _V3 + "/services", _LOGGED_IN, catalog.services),
-    Route("GET", _V3 + "/services/{service_id}", _LOGGED_IN, catalog.show_service),
-    Route("GET", _V3 + "/endpoints", _LOGGED_IN, catalog.endpoints),
-    Route("GET", _V3 + "/endpoints/{endpoint_id}", _LOGGED_IN, catalog.show_endpoint),
-    Route("GET", _V3 + "/regions", _LOGGED_IN, catalog.regions),
-    Route("GET", _V3 + "/regions/{region_id}", _LOGGED_IN, catalog.show_region),
-    Route("GET", _V3 + "/groups", _SITE, catalog.groups),
+    *catalog.ROUTES,
+    Route("GET", _V3 + "/groups", _SITE, catalog.list_groups),
 ]
 
 
