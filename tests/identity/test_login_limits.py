@@ -107,10 +107,11 @@ def test_guesses_from_many_addresses_delay_a_user_briefly_at_new_addresses_only(
     assert wait(limiter, "alice", "10.0.0.1") == 0
 
 
-def test_memory_is_bounded(limiter, monkeypatch):
+def test_memory_is_bounded(monkeypatch):
     monkeypatch.setattr(login_limits, "_ENTRIES", 100)
+    limiter = LoginLimiter()
     for number in range(1000):
         limiter.record_failure(f"u{number}", f"a{number}")
         limiter.record_success(f"u{number}", f"a{number}")
-    assert len(limiter._known) == 100
-    assert all(len(each._records) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))
+    assert len(limiter._known._entries) == 100
+    assert all(len(each._records._entries) <= 100 for each in (limiter._pairs, limiter._addresses, limiter._users))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,36 +37,42 @@ def db() -> None:
 
 def _of_installation(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that name the database."""
-    command = click.option("--database", metavar="URL", help="The database, if it is not in the state directory.")(
-        command
-    )
-    return click.option("--state-dir", type=click.Path(path_type=Path), help="The installation's state directory.")(
-        command
-    )
+    for option in (
+        click.option("--database", metavar="URL", help="The database, if it is not in the state directory."),
+        click.option("--state-dir", type=click.Path(path_type=Path), help="The installation's state directory."),
+        click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings."),
+    ):
+        command = option(command)
+    return command
 
 
+@contextmanager
 def _open(
-    state_dir: Path | None, database: str | None, config: Path | None, *, needs_secret: bool = False
-) -> tuple[Settings, Store]:
+    config: Path | None, state_dir: Path | None, database: str | None, *, needs_secret: bool = False
+) -> Iterator[tuple[Settings, Store]]:
     """
-    Return the settings and the open store of an installation that has served, and print which database this is.
+    Yield the settings and the open store of an installation that has served, and print which database this is.
 
-    With ``needs_secret``, the installation must have its site secret. Raises Invalid.
+    With ``needs_secret``, the installation must have its site secret. Errors become those of the command line.
     """
     from stoker import serve
 
-    flags = {"state_dir": state_dir, "database": database}
-    settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
-    has_database = serve.has_database(settings)
-    if not has_database or (needs_secret and not serve.has_site_secret(settings)):
-        missing = "a site secret" if has_database else serve.name_database(settings)
-        raise Invalid(
-            f"no Stoker has served from {settings.state_dir}, which lacks {missing}: name another directory with"
-            " --state-dir, or the settings of the service with --config or STOKER_CONFIG"
-        )
-    store = serve.open_store(settings, serve.key_source(settings))
-    click.echo(f"Database: {serve.name_database(settings)}", err=True)
-    return settings, store
+    with reported_as_click_errors():
+        flags = {"state_dir": state_dir, "database": database}
+        settings = all_settings.load(flags, os.environ, config or all_settings.config_file(os.environ))
+        has_database = serve.has_database(settings)
+        if not has_database or (needs_secret and not serve.has_site_secret(settings)):
+            missing = "a site secret" if has_database else serve.name_database(settings)
+            raise Invalid(
+                f"no Stoker has served from {settings.state_dir}, which lacks {missing}: name another directory with"
+                " --state-dir, or the settings of the service with --config or STOKER_CONFIG"
+            )
+        store = serve.open_store(settings, serve.key_source(settings))
+        try:
+            click.echo(f"Database: {serve.name_database(settings)}", err=True)
+            yield settings, store
+        finally:
+            store.close()
 
 
 @db.command("purge")
@@ -76,7 +83,6 @@ def _open(
     metavar="DAYS",
     help="The age of all records but those of the audit log (default: their settings).",
 )
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def purge(days: float | None, config: Path | None, state_dir: Path | None, database: str | None) -> None:
     """Delete old records now, as a running Stoker does every hour.
@@ -86,41 +92,30 @@ def purge(days: float | None, config: Path | None, state_dir: Path | None, datab
 
     Safe to run while Stoker serves the database.
     """
-    with reported_as_click_errors():
-        from stoker.work.retention import KINDS, Retention  # imported late, because the help text does not need it
+    from stoker.work import Work  # imported late, because the help text does not need it
+    from stoker.work.retention import KINDS, Retention
 
-        settings, store = _open(state_dir, database, config)
+    with _open(config, state_dir, database) as (settings, store):
         ages: dict[str, float] = dict(settings.retention)
         if days is not None:
             ages = {**dict.fromkeys(ages, days), "audit": settings.audit_retention_days}
-        try:
-            from stoker.work import Work
-
-            retention = Retention(store, Work(store), ages)
-            for kind in KINDS:
-                click.echo(f"purged {retention.purge(kind.name)} {kind.noun}")
-        finally:
-            store.close()
+        retention = Retention(store, Work(store), ages)
+        for kind in KINDS:
+            click.echo(f"purged {retention.purge(kind.name)} {kind.noun}")
 
 
 @db.command("status")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def status(as_json: bool, config: Path | None, state_dir: Path | None, database: str | None) -> None:
     """Show the size of the database and of each table.
 
     Safe to run while Stoker serves the database.
     """
-    with reported_as_click_errors():
-        from stoker.store import site
+    from stoker.store import site
 
-        _, store = _open(state_dir, database, config)
-        try:
-            with store.read() as tx:
-                sizes = site.read_sizes(tx)
-        finally:
-            store.close()
+    with _open(config, state_dir, database) as (_, store), store.read() as tx:
+        sizes = site.read_sizes(tx)
     if as_json:
         click.echo(json.dumps(asdict(sizes)))
         return
@@ -144,7 +139,6 @@ def _shown(size: int | None) -> str:
 
 @db.command("sweep")
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: str | None) -> None:
     """Remove orphans: queues, containers, objects, servers, networks and volumes of resources that no longer exist.
@@ -152,29 +146,24 @@ def sweep(dry_run: bool, config: Path | None, state_dir: Path | None, database: 
     Includes an external Swift, Zaqar and OpenStack, if the settings (file or STOKER_… variables) name one. Safe to run
     while Stoker serves the database.
     """
-    with reported_as_click_errors():
-        from stoker import serve
+    from stoker import serve
 
-        settings, store = _open(state_dir, database, config, needs_secret=True)
-        removed = failed = 0
-        try:
-            secret = serve.load_site_secret(settings, store)
-            for orphan in serve.collect_garbage(settings, store, secret, dry_run=dry_run):
-                if orphan.problem is None:
-                    removed += 1
-                    click.echo(f"{orphan.what}: {'would be removed' if dry_run else 'removed'}")
-                else:
-                    failed += 1
-                    click.echo(f"{orphan.what}: not removed: {orphan.problem}", err=True)
-        finally:
-            store.close()
+    removed = failed = 0
+    with _open(config, state_dir, database, needs_secret=True) as (settings, store):
+        secret = serve.load_site_secret(settings, store)
+        for orphan in serve.collect_garbage(settings, store, secret, dry_run=dry_run):
+            if orphan.problem is None:
+                removed += 1
+                click.echo(f"{orphan.what}: {'would be removed' if dry_run else 'removed'}")
+            else:
+                failed += 1
+                click.echo(f"{orphan.what}: not removed: {orphan.problem}", err=True)
     click.echo(f"{removed} orphans {'would be removed' if dry_run else 'removed'}")
     if failed:
         raise SystemExit(1)
 
 
 @db.command("rotate-keys")
-@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings.")
 @_of_installation
 def rotate_keys(config: Path | None, state_dir: Path | None, database: str | None) -> None:
     """Encrypt the secrets in the database with a new key.
@@ -183,23 +172,19 @@ def rotate_keys(config: Path | None, state_dir: Path | None, database: str | Non
     new key. Safe to run while Stoker serves from the same state directory. After an interruption, run the command
     again.
     """
-    with reported_as_click_errors():
-        from stoker import serve
-        from stoker.store import key_rotation
-        from stoker.store.encryption import RELOAD_SECONDS
+    from stoker import serve
+    from stoker.store import key_rotation
+    from stoker.store.encryption import RELOAD_SECONDS
 
-        settings, store = _open(state_dir, database, config, needs_secret=True)
-        passes = 0
-        try:
-            serve.load_site_secret(settings, store)  # refuses the secret of another site
-            if serve.add_key(settings):
-                time.sleep(2 * RELOAD_SECONDS)  # until all processes encrypt with the new key
-            count = key_rotation.rotate(store)
-            while again := key_rotation.rotate(store):
-                if (passes := passes + 1) == _PASSES:
-                    raise Conflict(_STILL_OLD)
-                count += again
-            serve.drop_old_keys(settings)
-        finally:
-            store.close()
+    passes = 0
+    with _open(config, state_dir, database, needs_secret=True) as (settings, store):
+        serve.load_site_secret(settings, store)  # refuses the secret of another site
+        if serve.add_key(settings):
+            time.sleep(2 * RELOAD_SECONDS)  # until all processes encrypt with the new key
+        count = key_rotation.rotate(store)
+        while again := key_rotation.rotate(store):
+            if (passes := passes + 1) == _PASSES:
+                raise Conflict(_STILL_OLD)
+            count += again
+        serve.drop_old_keys(settings)
     click.echo(f"{count} secrets are encrypted with the newest key; no other is needed")

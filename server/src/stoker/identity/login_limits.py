@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import structlog
 
+from stoker.lru_cache import LruCache
 from stoker.model.errors import TooManyRequests
 
 _log = structlog.get_logger("stoker.identity")
@@ -47,7 +47,7 @@ class _Counter:
         self._what = what
         self._free = free
         self._longest = longest
-        self._records: OrderedDict[Hashable, _Record] = OrderedDict()
+        self._records: LruCache[Hashable, _Record] = LruCache(_ENTRIES)
 
     def wait(self, key: Hashable, now: float) -> float:
         """Seconds until the next attempt is allowed; 0 or less if it is allowed now."""
@@ -55,8 +55,8 @@ class _Counter:
         return record.blocked_until - now if record else 0.0
 
     def fail(self, key: Hashable, now: float) -> None:
-        record = self._records.setdefault(key, _Record())
-        self._records.move_to_end(key)
+        record = self._records.get(key) or _Record()
+        self._records.put(key, record)
         if now - max(record.last, record.blocked_until) > _MEMORY_SECONDS:
             record.failures = 0
         record.failures += 1
@@ -67,11 +67,9 @@ class _Counter:
             record.blocked_until = now + seconds
             if beyond == 0:
                 _log.warning("login.locked_out", limit=self._what, subject=key, failures=record.failures)
-        while len(self._records) > _ENTRIES:
-            self._records.popitem(last=False)
 
     def forget(self, key: Hashable) -> None:
-        self._records.pop(key, None)
+        self._records.drop(key)
 
 
 class LoginLimiter:
@@ -84,14 +82,14 @@ class LoginLimiter:
         self._addresses = _Counter("address", _FREE * _ADDRESS_SHARE, _LONGEST)
         self._users = _Counter("user", _FREE * _USER_SHARE, _LONGEST_FOR_USER)
         #: Pairs (user, address) of successful logins.
-        self._known: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._known: LruCache[tuple[str, str], bool] = LruCache(_ENTRIES)
 
     def check(self, user: str, address: str) -> None:
         """Raises TooManyRequests while ``user`` has to wait at ``address``."""
         now = self._clock()
         with self._lock:
             waits = [self._pairs.wait((user, address), now), self._addresses.wait(address, now)]
-            if (user, address) not in self._known:
+            if not self._known.get((user, address)):
                 waits.append(self._users.wait(user, now))
         if max(waits) > 0:
             seconds = math.ceil(max(waits))
@@ -112,7 +110,4 @@ class LoginLimiter:
         """
         with self._lock:
             self._pairs.forget((user, address))
-            self._known[user, address] = None
-            self._known.move_to_end((user, address))
-            if len(self._known) > _ENTRIES:
-                self._known.popitem(last=False)
+            self._known.put((user, address), True)
