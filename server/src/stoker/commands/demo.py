@@ -52,10 +52,7 @@ def _serve(folder: Path) -> Iterator[Mapping[str, str]]:
         process = subprocess.Popen([*_STOKER, "serve", *flags], env=environment, stdout=output, stderr=output)
     try:
         _until_healthy(f"http://127.0.0.1:{port}/healthz", process, folder.with_suffix(".out"))
-        exports = subprocess.run(
-            [*_STOKER, "env", "--state-dir", str(folder)], env=environment, check=True, capture_output=True, text=True
-        )
-        yield {**environment, **_variables(exports.stdout)}
+        yield _login(folder, environment)
     finally:
         _delete_stacks(folder, environment, process)
 
@@ -63,12 +60,9 @@ def _serve(folder: Path) -> Iterator[Mapping[str, str]]:
 def _delete_stacks(folder: Path, environment: Mapping[str, str], process: subprocess.Popen[bytes]) -> None:
     """Delete the stacks, so that the daemons that their scripts started end with their servers."""
     if process.poll() is None:
-        exports = subprocess.run(
-            [*_STOKER, "env", "--state-dir", str(folder)], env=environment, check=False, capture_output=True, text=True
-        )
         subprocess.run(
             [*_STOKER, "stack", "delete", *_STACKS, "--yes", "--wait"],
-            env={**environment, **_variables(exports.stdout)},
+            env=_login(folder, environment),
             check=False,
             capture_output=True,
         )
@@ -92,6 +86,9 @@ def _until_healthy(url: str, process: subprocess.Popen[bytes], output: Path) -> 
             return
 
 
-def _variables(exports: str) -> dict[str, str]:
+def _login(folder: Path, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment of a client that is logged in; without a login if Stoker has not started."""
+    command = [*_STOKER, "env", "--state-dir", str(folder)]
+    exports = subprocess.run(command, env=environment, check=False, capture_output=True, text=True).stdout
     words = [line.removeprefix("export ").partition("=") for line in exports.splitlines()]
-    return {name: value.strip("'") for name, _, value in words}
+    return {**environment, **{name: value.strip("'") for name, _, value in words}}

@@ -13,19 +13,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
-from starlette.responses import Response as StarletteResponse
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from stoker.http.hold import Subscription, hold
-from stoker.http.request import RequestContext, Response
+from stoker.http.request import RequestContext, Response, Streamed
 from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.store.notifier import ALL, TOKENS_TOPIC
@@ -84,32 +81,6 @@ class Reader(Protocol):
 
         ``notified`` are the topics that were notified since the last read; None: any. Raises StokerError.
         """
-
-
-class Streamed(Response, frozen=True, kw_only=True):
-    """A response whose chunks are sent as they come. ``leave`` is called once, at the end of the request."""
-
-    chunks: AsyncIterator[bytes]
-    leave: Callable[[], None]
-
-    def to_starlette(self) -> StarletteResponse:
-        return _Response(self)
-
-
-class _Response(StreamingResponse):
-    """
-    Requests the next chunk after the previous one is written, and calls ``leave`` at the end.
-    """
-
-    def __init__(self, streamed: Streamed) -> None:
-        super().__init__(streamed.chunks, streamed.status, dict(streamed.headers), media_type=streamed.media_type)
-        self._leave = streamed.leave
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._leave()
 
 
 class Streams:

@@ -12,10 +12,8 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import msgspec
-from starlette.responses import Response as StarletteResponse
-from starlette.responses import StreamingResponse
 
-from stoker.http.request import LARGE, RequestContext, Response
+from stoker.http.request import LARGE, RequestContext, Response, Streamed
 from stoker.model.secrets import redact_credentials
 from stoker.store.tx import Tx
 
@@ -76,13 +74,6 @@ class _Pages:
         return redact_credentials(raw) if self._request.caller.only_reads else raw
 
 
-class _Streamed(Response, frozen=True, kw_only=True):
-    chunks: AsyncIterator[bytes]
-
-    def to_starlette(self) -> StarletteResponse:
-        return StreamingResponse(self.chunks, self.status, dict(self.headers), media_type=self.media_type)
-
-
 def reply(
     request: RequestContext,
     tx: Tx,
@@ -104,7 +95,7 @@ def reply(
     start_of_list = b'{"%s":[%s' % (name.encode(), pages.read(tx))
     if pages.over:
         return Response(200, start_of_list + b"]}")
-    return _Streamed(status=200, chunks=_chunks(request, pages, start_of_list))
+    return Streamed(status=200, chunks=_chunks(request, pages, start_of_list))
 
 
 async def _chunks(request: RequestContext, pages: _Pages, start_of_list: bytes) -> AsyncIterator[bytes]:

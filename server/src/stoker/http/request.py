@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
+from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from stoker.http import audit_trail, threads
@@ -167,6 +168,33 @@ class _PiecedResponse(StarletteResponse):
             piece = body[start : start + _PIECE]
             more = start + _PIECE < len(body)
             await send({"type": "http.response.body", "body": piece, "more_body": more})
+
+
+class Streamed(Response, frozen=True, kw_only=True):
+    """
+    A response whose chunks are sent as they come: the next one is requested after the previous one is written.
+
+    ``leave`` is called once, at the end of the request.
+    """
+
+    chunks: AsyncIterator[bytes]
+    leave: Callable[[], None] = lambda: None
+
+    def to_starlette(self) -> StarletteResponse:
+        """Return the response for the web framework."""
+        return _StreamedResponse(self)
+
+
+class _StreamedResponse(StreamingResponse):
+    def __init__(self, streamed: Streamed) -> None:
+        super().__init__(streamed.chunks, streamed.status, dict(streamed.headers), media_type=streamed.media_type)
+        self._leave = streamed.leave
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._leave()
 
 
 def without_credentials(response: Response) -> Response:

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Meta
 
 from stoker.http.contracts import operation
-from stoker.http.event_stream import HEADERS, Streamed
+from stoker.http.event_stream import HEADERS
 from stoker.http.fields import Answer, Body, Count, Id, Query, Whole
 from stoker.http.hold import Subscription, Waiters, hold
-from stoker.http.request import RequestContext, Response
+from stoker.http.request import RequestContext, Response, Streamed
 from stoker.model.errors import Invalid, StokerError
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic
