@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 GROUP = "user"
+#: What a deployment with SSH keys creates besides the account.
+KEY_FILES = ["/home/ann/.ssh", "/home/ann/.ssh/authorized_keys"]
 pytestmark = pytest.mark.slow
 
 
@@ -26,7 +28,7 @@ def test_an_account_has_its_groups_shell_and_keys(machine, machine_hook):
     keys = ["ssh-ed25519 AAAA one", "ssh-ed25519 BBBB two"]
     settings = {"name": "ann", "uid": 2001, "shell": "/bin/bash", "comment": "Ann", "groups": "ops", "ssh_keys": keys}
     first = machine_hook.run(entry := machine_hook.entry(settings))
-    assert (first.code, first.changed, first.items) == (0, True, ["ann"]), first.stderr
+    assert (first.code, first.changed, first.items) == (0, True, ["ann", *KEY_FILES]), first.stderr
     assert machine.run(["getent", "passwd", "ann"]).stdout == "ann:x:2001:2001:Ann:/home/ann:/bin/bash\n"
     assert machine.run(["id", "-nG", "ann"]).stdout.split() == ["ann", "ops"]
     assert machine.read("/home/ann/.ssh/authorized_keys") == "".join(f"{key}\n" for key in keys)
@@ -38,7 +40,8 @@ def test_an_account_has_its_groups_shell_and_keys(machine, machine_hook):
     changed = machine_hook.run(machine_hook.entry({**settings, "shell": "/bin/sh", "groups": ["web"], "ssh_keys": []}))
     assert changed.code == 0
     diffs = [change.get("diff", "") for change in changed.report["deploy_changes"]]
-    assert diffs == ["shell /bin/bash → /bin/sh", "member of web", ""]
+    assert diffs[:2] == ["shell /bin/bash → /bin/sh", "member of web"]
+    assert "-ssh-ed25519 AAAA one" in diffs[2]
     assert machine.run(["id", "-nG", "ann"]).stdout.split() == ["ann", "ops", "web"], "further groups stay"
     assert machine.read("/home/ann/.ssh/authorized_keys") == ""
 

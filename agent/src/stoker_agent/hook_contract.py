@@ -36,7 +36,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Seq
 
 from stoker_agent import files
 from stoker_agent.files import open_trusted
-from stoker_agent.hook_memory import Item, Memory, restore_path
+from stoker_agent.hook_memory import Memory
 from stoker_agent.tool_lines import LinePipe
 
 #: The agent names the file for the result in this variable; standard output then carries the tool's output only.
@@ -357,26 +357,6 @@ def read_text(path: Path) -> Optional[str]:
     """Return the text of a regular file, or None if there is none at the path. Raises OSError."""
     content = files.read(path)
     return None if content is None else content.decode("utf-8", "replace")
-
-
-def write_changed(changes: Sequence[Change], files: Sequence[Tuple[Path, str, int]]) -> None:
-    """Write those files (path, content, mode) whose paths are items of ``changes``."""
-    items = {change.item for change in changes}
-    for path, content, mode in files:
-        if str(path) in items:
-            write_file(path, content, mode)
-            print(f"wrote {path}")
-
-
-def undo_files(run: HookRun, items: Sequence[Item]) -> List[Change]:
-    """Restore the files of the run's deployment, the last one first. Return what changed. Raises OSError."""
-    changes = []
-    for item in reversed(items):
-        if run.memory.release(item):
-            effect = restore_path(Path(item.name), item.before)
-            changes += [Change(item.name, diff=effect)] if effect else []
-            run.memory.forget(item)
-    return changes
 
 
 def choose_state(settings: Mapping[str, Any], states: Sequence[str]) -> str:

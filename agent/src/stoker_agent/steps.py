@@ -8,45 +8,61 @@ configs of the group ``python``.
 
 from __future__ import annotations
 
+import functools
 import grp
 import hashlib
-import json
 import os
 import platform
 import pwd
-import re
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from stoker_agent import files
 from stoker_agent.folders import UnsafePath
-from stoker_agent.hook_contract import APPLY, MODE, Change, Commands, HookError, Result, run_tool
+from stoker_agent.hook_contract import APPLY, MODE, Change, Commands, HookError, HookRun, Result, run_tool
 from stoker_agent.hook_memory import Item, Memory, describe_path, effect_of_restoring, restore_path
+from stoker_agent.input_types import check_inputs
 from stoker_agent.packages import QUIET, find_manager, is_incomplete
-from stoker_agent.units import Unit
+from stoker_agent.units import Unit, UnitState
 
 _LONGEST_DOWNLOAD = 1024**3
 _Environment = Optional[Mapping[str, str]]
+#: A user or a group: its name or its number, or None for any.
+_Account = Union[str, int, None]
 #: The config cannot do its work; the text says why and what helps.
 Failure = HookError
 
 
 class Steps(Commands):
-    """Steps of one run. ``inputs`` are checked against the declarations ``schema``; ``self.inputs`` has the values."""
+    """
+    The steps of one run in the mode ``mode``. ``journal`` is the memory of the run's deployment.
 
-    def __init__(self, inputs: Mapping[str, Any], schema: Sequence[Mapping[str, Any]]) -> None:
-        self.mode = os.environ.get(MODE) or APPLY
-        self.is_dry = self.mode in ("check", "preview")
-        self.is_removal = self.mode == "undo" or inputs.get("deploy_action") == "DELETE"
-        self.hostname = socket.getfqdn()
-        self.family = _family()
+    ``inputs`` are the values of a catalog entry's inputs, each of its declared type.
+    """
+
+    def __init__(self, mode: str, journal: Memory, *, is_removal: bool) -> None:
+        self.mode = mode
+        self.is_dry = mode in ("check", "preview")
+        self.is_removal = is_removal
         self.changes: List[Change] = []
-        self.journal = Memory.of_environment()
-        self.inputs = {} if self.is_removal else check_inputs(inputs, schema)
+        self.journal = journal
+        self.inputs: Dict[str, Any] = {}
+
+    @functools.cached_property
+    def hostname(self) -> str:
+        """The name of this machine with its domain."""
+        return socket.getfqdn()
+
+    @functools.cached_property
+    def family(self) -> str:
+        """The family of this machine's operating system: ``debian``, ``redhat`` or another name."""
+        if shutil.which("apt-get"):
+            return "debian"
+        return "redhat" if shutil.which("dnf") else platform.system().lower()
 
     def change(self, item: str, diff: str = "") -> bool:
         """Report that an item changes. Returns whether the step has to change it now, which it has not in a dry run."""
@@ -69,128 +85,152 @@ class Steps(Commands):
         manager = find_manager()
         installed = manager.installed(self)
         missing = [name for name in names if name not in installed or is_incomplete(installed[name])]
-        if not self.is_dry and not keep:
+        if not keep:
             for name in names:
-                self.journal.remember("package", name, is_installed=name not in missing)
+                self._remember("package", name, is_installed=name not in missing)
         if not missing:
             return False
         is_due = self.change("packages " + " ".join(missing), "installed")
-        if is_due and run(*manager.install, *missing, env=QUIET, check=False) != 0:
-            run(*manager.update, env=QUIET)  # the lists of a fresh server are missing or old
-            run(*manager.install, *missing, env=QUIET)
+        if is_due and self.call([*manager.install, *missing], QUIET) != 0:
+            self._run(manager.update, env=QUIET)  # the lists of a fresh server are missing or old
+            self._run([*manager.install, *missing], env=QUIET)
         return True
 
     def file(
         self,
         path: Union[str, Path],
         content: Union[str, bytes],
-        mode: int = 0o644,
-        owner: str = "root",
-        group: Optional[str] = None,
+        mode: Optional[int] = 0o644,
+        owner: _Account = "root",
+        group: _Account = None,
         secret: bool = False,
         validate: Optional[Sequence[str]] = None,
+        shows_new: bool = False,
     ) -> bool:
         """
         Write a file if its content, mode or owner differ. Returns whether they did.
 
-        ``validate`` is a command that must accept the new content, with ``%s`` for the path of a file with it.
-        ``secret`` keeps the content out of the report.
+        With the mode None and the owner None, those of a present file stay. ``validate`` is a command that must accept
+        the new content, with ``%s`` for the path of a file with it. ``secret`` keeps the content out of the report,
+        ``shows_new`` includes that of a file that is created.
         """
         path, content = Path(path), content.encode() if isinstance(content, str) else content
         uid, gid = _find_ids(owner, group, lenient=self.is_dry)
         differences = files.compare(path, content, mode, uid, gid)
         if not differences:
-            self._remember_file(path)
+            self._remember_path(path)
             return False
-        is_present = files.read(path) is not None
-        text = ", ".join(differences) if is_present else "created"
+        present = files.inspect(path)
+        if present.kind == "directory":
+            raise Failure(f"{path} is a directory: remove it first")
+        text = ", ".join(differences) if present.kind == "file" or shows_new else "created"
         if self.change(str(path), "content" if secret and "\n" in text else text):
+            mode = (present.mode if present.kind == "file" else 0o644) if mode is None else mode
             with files.stage(path, content, mode, uid=uid, gid=gid, folder_mode=0o755) as staged:
                 if validate is not None:
-                    run(*[str(staged.path) if word == "%s" else word for word in validate])
-                self._remember_file(path)
+                    self._run([str(staged.path) if word == "%s" else word for word in validate])
+                self._remember_path(path)
                 staged.replace()
         return True
 
     def directory(
-        self, path: Union[str, Path], mode: int = 0o755, owner: str = "root", group: Optional[str] = None
+        self,
+        path: Union[str, Path],
+        mode: Optional[int] = 0o755,
+        owner: _Account = "root",
+        group: _Account = None,
+        owns_content: bool = False,
     ) -> bool:
-        """Create a directory, and correct its mode and owner. Returns whether anything changed."""
+        """
+        Create a directory, and correct its mode and owner. Returns whether anything changed.
+
+        Undo removes a directory that was created, if it is empty. With ``owns_content``, it removes the directory with
+        everything in it, and restores the mode and the owner of one that was there before.
+        """
         path = Path(path)
         uid, gid = _find_ids(owner, group, lenient=self.is_dry)
-        present = files.inspect(path)
-        if not self.is_dry:
-            self.journal.remember("directory", str(path), was=present.kind)
-        if (present.kind, present.mode, present.uid, present.gid) == ("directory", mode, uid, gid):
-            return False
-        if self.change(str(path), "directory"):
+        kind = files.inspect(path).kind
+        if owns_content:
+            self._remember_path(path, made="directory")
+        else:
+            self._remember("directory", str(path), was=kind)
+        differences = files.compare(path, None, mode, uid, gid) if kind == "directory" else ["created"]
+        if differences and self.change(str(path), ", ".join(differences)):
             files.make_folder(path, mode, uid, gid)
-        return True
+        return bool(differences)
 
-    def link(self, path: Union[str, Path], target: str) -> bool:
-        """Create a symbolic link. Returns whether it was missing or led elsewhere."""
+    def link(self, path: Union[str, Path], target: str, recursive: bool = False) -> bool:
+        """
+        Create a symbolic link. Returns whether it was missing or led elsewhere.
+
+        With ``recursive``, it takes the place of a directory with everything in it.
+        """
         path = Path(path)
         present = files.inspect(path)
+        self._remember_path(path)
         if (present.kind, present.target) == ("link", target):
-            self._remember_file(path)
             return False
         if self.change(str(path), "link to " + target):
-            self._remember_file(path)
+            if recursive and present.kind == "directory":
+                files.remove(path)
             files.link(path, target)
         return True
 
-    def absent(self, path: Union[str, Path]) -> bool:
-        """Remove a file or a link. Returns whether there was one."""
+    def absent(self, path: Union[str, Path], recursive: bool = False) -> bool:
+        """Remove a file or a link; with ``recursive``, also a directory. Returns whether there was one."""
         path = Path(path)
         kind = files.inspect(path).kind
-        if kind == "absent":
-            self._remember_file(path)
-            return False
-        if kind == "directory":
+        if kind == "directory" and not recursive:
             raise Failure(f"{path} is a directory: remove it first")
+        self._remember_path(path)
+        if kind == "absent":
+            return False
         if self.change(str(path), "removed"):
-            self._remember_file(path)
             files.remove(path)
         return True
 
     def service(
-        self, name: str, restart: bool = False, reload: bool = False, enabled: bool = True, wait: float = 1.0
+        self,
+        name: str,
+        restart: bool = False,
+        reload: bool = False,
+        enabled: Optional[bool] = True,
+        wait: float = 1.0,
     ) -> bool:
         """
         Start and enable a unit; restart or reload it if its configuration changed. Returns whether anything changed.
 
-        Raises Failure, with the unit's last messages, if the unit does not stay active for ``wait`` seconds.
+        ``enabled`` False disables the unit, None leaves that as it is. Raises Failure, with the unit's last messages,
+        if the unit does not stay active for ``wait`` seconds.
         """
         unit = Unit(self, name)
         state = unit.read()
         is_active = state.get("ActiveState") in ("active", "reloading")
         verb = "start" if not is_active else "restart" if restart else "reload-or-restart" if reload else None
-        if not self.is_dry:
-            # A package that this deployment has installed started its service by itself.
-            was = all(item.before["is_installed"] for item in self.journal.list("package"))
-            self.journal.remember("service", unit.name, active=is_active and was, enabled=state.is_enabled and was)
-        what = ([] if verb is None else [verb]) + (["enable"] if enabled and state.is_switchable else [])
-        if not what:
+        if self.is_dry and verb == "start" and state.is_as_started:
+            verb = None  # a unit that ends by itself runs again at each apply, and does not drift
+        # A package that this deployment has installed started its service by itself.
+        was = all(item.before["is_installed"] for item in self.journal.list("package"))
+        self._remember("service", unit.name, active=state.is_active and was, enabled=state.is_enabled and was)
+        if not self._control(unit, [*_switch(state, enabled), *([] if verb is None else [verb])]):
             return False
-        if self.change(unit.name, ", ".join(what)):
-            if "enable" in what:
-                unit.control("enable", "--quiet")
-            if verb is not None:
-                unit.control(verb)
+        if not self.is_dry:
             unit.await_stable(wait)
         return True
 
-    def stopped(self, name: str) -> bool:
-        """Stop and disable a unit. Returns whether it was active or enabled."""
+    def stopped(self, name: str, enabled: Optional[bool] = False) -> bool:
+        """Stop a unit, and disable it unless ``enabled`` says otherwise. Returns whether anything changed."""
         unit = Unit(self, name)
         state = unit.read()
-        if not self.is_dry:
-            self.journal.remember("service", unit.name, **unit.describe())
-        if not state.is_active and not state.is_enabled:
-            return False
-        if self.change(unit.name, "stopped"):
-            unit.control("disable", "--now", "--quiet")
-        return True
+        self._remember("service", unit.name, **unit.describe())
+        return self._control(unit, [*_switch(state, enabled), *(["stop"] if state.is_active else [])])
+
+    def _control(self, unit: Unit, verbs: Sequence[str]) -> bool:
+        """Change a unit by these verbs of systemctl. Returns whether there are any."""
+        if verbs and self.change(unit.name, ", ".join(verbs)):
+            for verb in verbs:
+                unit.control(verb, *(["--quiet"] if verb in ("enable", "disable") else []))
+        return bool(verbs)
 
     def command(
         self,
@@ -199,45 +239,90 @@ class Steps(Commands):
         undo: Optional[Sequence[str]] = None,
         stdin: Optional[str] = None,
         env: _Environment = None,
+        diff: str = "",
     ) -> bool:
-        """Run a command that changes ``item``. ``undo`` is the command that reverts it."""
-        if self.change(item):
+        """Run a command that changes ``item``, as ``diff`` describes. ``undo`` is the command that reverts it."""
+        if self.change(item, diff):
             if undo is not None:
-                self.journal.remember("command", item, argv=list(undo))
-            run(*argv, stdin=stdin, env=env)
+                self._remember("command", item, argv=list(undo))
+            self._run(argv, stdin, env)
         return True
 
-    def undo(self) -> Dict[str, Any]:
-        """Revert what earlier runs changed, the last change first. Returns what has changed."""
-        for item in reversed(self.journal.list()):
-            if not self.journal.release(item):
-                continue  # another deployment uses it
-            if self._has_effect(item) and self.change(item.name, "undone: " + item.kind):
+    def account(self, name: str) -> Optional[pwd.struct_passwd]:
+        """Return an account that the config describes, None if it is missing. Undo removes it if it was missing."""
+        account = find_account(name)
+        self._remember("user", name, was="absent" if account is None else "present")
+        return account
+
+    def undo(self, keep: Collection[str] = ()) -> None:
+        """
+        Revert what earlier runs changed, the last change first, except items whose names are in ``keep``.
+
+        An item that another deployment uses is left to it, and the file of a unit with the unit. Units stop before
+        everything else is restored, and start after it, with the files that they had.
+        """
+        items = [item for item in reversed(self.journal.list()) if item.name not in keep]
+        own = [item for item in items if self._is_last_user(item)]
+        used_files = {str(Unit(self, item.name).file) for item in items if item.kind == "service" and item not in own}
+        units = [item for item in own if item.kind == "service"]
+        restored = set()
+        for item in units:
+            if self._effect(item) and self.change(item.name, "restored"):
+                Unit(self, item.name).switch_off(item.before)
+        for item in own:
+            if item.kind == "service":
+                continue
+            effect = "" if item.name in used_files else self._effect(item)
+            if effect and self.change(item.name, effect):
                 self._revert(item)
+                restored.add(item.name)
+            if not self.is_dry:
+                self.journal.forget(item)
+        for item in () if self.is_dry else units:
+            unit = Unit(self, item.name)
+            unit.switch_on(item.before, has_new_file=str(unit.file) in restored)
             self.journal.forget(item)
-        return self.result()
 
-    def _remember_file(self, path: Path) -> None:
-        """Remember what is at a path, before this run changes or uses it."""
+    def _is_last_user(self, item: Item) -> bool:
+        """Whether this deployment has to undo its change of an item. A dry run hands no item over."""
+        return not self.journal.is_used(item.kind, item.name) if self.is_dry else self.journal.release(item)
+
+    def _remember(self, kind: str, name: str, **before: Any) -> None:
+        """Remember how an item is before this run changes or uses it."""
         if not self.is_dry:
-            self.journal.remember("file", str(path), **describe_path(path))
+            self.journal.remember(kind, name, **before)
 
-    def _has_effect(self, item: Item) -> bool:
-        """Whether the undo of an item changes anything."""
-        if item.kind == "package":
-            return not item.before["is_installed"]
-        if item.kind == "directory":
-            return bool(item.before["was"] != "directory")
+    def _remember_path(self, path: Path, **more: Any) -> None:
+        """Remember what is at a path."""
+        if not self.is_dry:
+            self.journal.remember("file", str(path), **more, **describe_path(path))
+
+    def _run(self, argv: Sequence[str], stdin: Optional[str] = None, env: _Environment = None) -> None:
+        """Run a tool. Raises Failure with its exit code."""
+        code = self.call(argv, env, stdin=stdin)
+        if code:
+            raise _failure(argv, code)
+
+    def _effect(self, item: Item) -> str:
+        """Return what the undo of an item does, or "" if it changes nothing."""
         if item.kind == "file":
-            return bool(effect_of_restoring(Path(item.name), item.before))
-        return item.kind != "service" or Unit(self, item.name).differs(item.before)
+            return effect_of_restoring(Path(item.name), item.before)
+        if item.kind == "service":
+            return "restored" if Unit(self, item.name).differs(item.before) else ""
+        if item.kind == "package":
+            return "" if item.before["is_installed"] else "removed"
+        if item.kind == "directory":
+            return "" if item.before["was"] == "directory" else "removed"
+        if item.kind == "user":
+            return "removed" if item.before["was"] == "absent" and find_account(item.name) else ""
+        return "undone"
 
     def _revert(self, item: Item) -> None:
         path = Path(item.name)
         if item.kind == "package":
             manager = find_manager()
             if item.name in manager.installed(self):
-                run(*manager.remove, item.name, env=QUIET)  # `purge` would delete databases, too
+                self._run([*manager.remove, item.name], env=QUIET)  # `purge` would delete databases, too
         elif item.kind == "directory":
             try:
                 path.rmdir()
@@ -246,100 +331,44 @@ class Steps(Commands):
         elif item.kind == "file":
             restore_path(path, item.before)
             if path.parent == Path("/etc/systemd/system"):
-                run("systemctl", "daemon-reload", check=False)
-        elif item.kind == "service":
-            unit = Unit(self, item.name)
-            unit.switch_off(item.before)
-            unit.switch_on(item.before)
+                self.call(["systemctl", "daemon-reload"])
+        elif item.kind == "user":
+            self._run(["userdel", item.name])
         else:
-            run(*item.before["argv"], check=False)
+            self.call(item.before["argv"])
 
 
-def _find_ids(owner: str, group: Optional[str], *, lenient: bool) -> Tuple[int, int]:
-    """Return the numbers of an owner and a group. An account that a dry run would create first has none."""
+def _switch(state: UnitState, enabled: Optional[bool]) -> List[str]:
+    """Return the verb of systemctl that enables or disables a unit, if one is necessary."""
+    if enabled:
+        return ["enable"] if state.is_switchable else []
+    return ["disable"] if enabled is False and state.is_enabled else []
+
+
+def find_account(name: str) -> Optional[pwd.struct_passwd]:
+    """Return an account of this machine, or None."""
     try:
-        account = pwd.getpwnam(owner)
-        return account.pw_uid, account.pw_gid if group is None else grp.getgrnam(group).gr_gid
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _find_ids(owner: _Account, group: _Account, *, lenient: bool) -> Tuple[Optional[int], Optional[int]]:
+    """
+    Return the numbers of an owner and a group, each None for any.
+
+    The group of an owner with a name is by default the owner's. An account that a dry run would create first has -1.
+    """
+    try:
+        account = pwd.getpwnam(owner) if isinstance(owner, str) else None
+        gid = grp.getgrnam(group).gr_gid if isinstance(group, str) else group
     except KeyError:
         if lenient:
             return -1, -1
         raise Failure(f"this server has no account {owner} or no group {group}") from None
-
-
-def check_inputs(values: Mapping[str, Any], schema: Sequence[Mapping[str, Any]]) -> Dict[str, Any]:
-    """Return the inputs with defaults, each of its declared type. Raises Failure for a value that is not allowed."""
-    checked = {}
-    for declared in schema:
-        name = declared["name"]
-        value = values.get(name)
-        if value is None:
-            value = declared.get("default")
-        if value is None:
-            raise Failure(f"the input {name} needs a value")
-        try:
-            checked[name] = _CONVERT[declared["type"]](value)
-        except (TypeError, ValueError):
-            raise Failure(f"the input {name} must be of the type {declared['type']}") from None
-        for constraint in declared.get("constraints") or ():
-            problem = _find_violation(checked[name], constraint)
-            if problem:
-                raise Failure(f"the input {name} {constraint.get('description') or problem}")
-    return checked
-
-
-def _find_violation(value: Any, constraint: Mapping[str, Any]) -> Optional[str]:
-    """Return how a value violates a constraint, or None."""
-    texts = value if isinstance(value, list) else [value]
-    if "allowed_values" in constraint and value not in constraint["allowed_values"]:
-        return f"must be one of {constraint['allowed_values']}"
-    if "allowed_pattern" in constraint:
-        pattern = constraint["allowed_pattern"]
-        if not all(re.fullmatch(pattern, str(text)) for text in texts):
-            return f"must match {pattern}"
-    limits = constraint.get("range") or constraint.get("length")
-    if limits:
-        size = value if "range" in constraint else len(value)
-        if size < limits.get("min", size) or size > limits.get("max", size):
-            return f"must be from {limits.get('min', 'any')} to {limits.get('max', 'any')}"
-    return None
-
-
-def _number(value: Any) -> Union[int, float]:
-    number = float(value)
-    return int(number) if number.is_integer() else number
-
-
-def _boolean(value: Any) -> bool:
-    word = str(value).lower()
-    if word not in ("true", "false", "t", "f", "yes", "no", "y", "n", "on", "off", "1", "0"):
-        raise ValueError(value)
-    return word in ("true", "t", "yes", "y", "on", "1")
-
-
-def _string(value: Any) -> str:
-    if isinstance(value, (dict, list)) or "\0" in str(value):
-        raise ValueError(value)
-    return str(value)
-
-
-def _items(value: Any) -> List[str]:
-    if isinstance(value, str) and value.lstrip().startswith("["):
-        value = json.loads(value)
-    items = value.split(",") if isinstance(value, str) else value
-    return [str(item).strip() for item in items if str(item).strip()]
-
-
-def _json(value: Any) -> Any:
-    return json.loads(value) if isinstance(value, str) else value
-
-
-_CONVERT: Mapping[str, Callable[[Any], Any]] = {
-    "String": _string,
-    "Number": _number,
-    "Boolean": _boolean,
-    "CommaDelimitedList": _items,
-    "Json": _json,
-}
+    if account is None:
+        return None if owner is None else int(owner), gid
+    return account.pw_uid, account.pw_gid if gid is None else gid
 
 
 def run(
@@ -364,8 +393,12 @@ def _check(
     argv: Sequence[str], done: "subprocess.CompletedProcess[bytes]", check: bool
 ) -> "subprocess.CompletedProcess[bytes]":
     if check and done.returncode:
-        raise Failure(f"{' '.join(argv[:4])} failed with exit code {done.returncode}")
+        raise _failure(argv, done.returncode)
     return done
+
+
+def _failure(argv: Sequence[str], code: int) -> Failure:
+    return Failure(f"{' '.join(argv[:4])} failed with exit code {code}", code if code > 0 else 1)
 
 
 def show_unit(unit: str) -> Mapping[str, str]:
@@ -390,24 +423,35 @@ def fetch(url: str, sha256: str) -> bytes:
     return content
 
 
-def _family() -> str:
-    if shutil.which("apt-get"):
-        return "debian"
-    if shutil.which("dnf"):
-        return "redhat"
-    return platform.system().lower()
-
-
 def run_steps(
     apply: Callable[[Steps], Optional[Mapping[str, Any]]],
     inputs: Mapping[str, Any],
     schema: Sequence[Mapping[str, Any]],
 ) -> Dict[str, Any]:
     """Call a config's function ``apply`` with the steps, or revert its changes if the deployment ends."""
+    mode = os.environ.get(MODE) or APPLY
+    is_removal = mode == "undo" or inputs.get("deploy_action") == "DELETE"
+    outputs: Optional[Mapping[str, Any]] = None
     try:
-        steps = Steps(inputs, schema)
-        if steps.is_removal:
-            return steps.undo()
-        return steps.result(**(apply(steps) or {}))
+        steps = Steps(mode, Memory.of_environment(), is_removal=is_removal)
+        if is_removal:
+            steps.undo()
+        else:
+            steps.inputs = check_inputs(inputs, schema)
+            outputs = apply(steps)
+        return steps.result(**(outputs or {}))
     except (HookError, UnsafePath) as error:
         raise SystemExit(str(error)) from None
+
+
+def apply_steps(run: HookRun, apply: Callable[[HookRun, Steps], None]) -> Result:
+    """Run a hook that consists of steps, in any mode: call ``apply``, or revert its changes if the deployment ends."""
+    steps = Steps(run.mode, run.memory, is_removal=run.is_removal)
+    try:
+        if steps.is_removal:
+            steps.undo()
+        else:
+            apply(run, steps)
+    finally:
+        run.has_tool_failed = steps.has_tool_failed
+    return Result.of(steps.changes)

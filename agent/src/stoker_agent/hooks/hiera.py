@@ -13,7 +13,7 @@ import shutil
 from pathlib import Path
 from typing import List, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, read_text, write_changed
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, read_text, write_file
 
 _LEGACY = ["os-apply-config", "--key", "hiera.datafiles", "--type", "raw", "--key-default", "empty"]
 
@@ -22,14 +22,16 @@ def apply(run: HookRun) -> Result:
     """Write the files whose content differs. Refuses to run beside hieradata of os-apply-config."""
     _refuse_legacy(run)
     changes = _compare(run)
-    write_changed(changes, [(path, text, 0o600) for path, text in _files(run)])
+    for path, text in _files(run):
+        if Change(str(path)) in changes:
+            write_file(path, text)
+            print(f"wrote {path}")
     return Result.of(changes)
 
 
 def check(run: HookRun) -> Result:
     """Compare the files with the config."""
-    changes = _compare(run)
-    return Result.of(changes)
+    return Result.of(_compare(run))
 
 
 preview = check
