@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import subprocess
 import zipfile
 from pathlib import Path
@@ -11,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from stoker_agent import archive
-from stoker_agent.log_file import LogFile
 from stoker_agent.programs import list_builtin
 from support.agents import AGENT_PYTHON
 
@@ -53,21 +51,3 @@ def test_an_agent_runs_its_first_config_although_its_file_was_replaced(agent, se
     other.replace(target)
     server.give(server.entry("c1", "echo done"))
     assert server.result("c1")["deploy_stdout"] == "done\n"
-
-
-def test_a_full_log_is_renamed_and_the_oldest_goes(tmp_path):
-    path = tmp_path / "agent.log"
-    log = LogFile(path, 100, 2)
-    try:
-        for number in range(8):
-            log.emit(logging.makeLogRecord({"msg": f"{number} " + "ä" * 20}))
-    finally:
-        log.close()
-    files = sorted(tmp_path.iterdir())
-    assert [file.name for file in files] == ["agent.log", "agent.log.1", "agent.log.2"]
-    assert [[line[0] for line in file.read_text().splitlines()] for file in files] == [
-        ["6", "7"],
-        ["4", "5"],
-        ["2", "3"],
-    ]
-    assert all(file.stat().st_size <= 100 for file in files)

@@ -51,3 +51,21 @@ class Channel:
     def close(self) -> None:
         """Close the connection. A later call opens it again."""
         self._web.close()
+
+
+def call_once(
+    config: Config,
+    verb: str,
+    path: str,
+    body: Optional[Mapping[str, Any]] = None,
+    seconds: float = SECONDS,
+    limit: Limit = ANSWER,
+) -> Answer:
+    """Send one request, with the JSON ``body``, on a connection of its own. See ``Channel.call``."""
+    channel = Channel(config)
+    try:
+        if body is None:
+            return channel.call(verb, path, seconds=seconds, limit=limit)
+        return channel.call(verb, path, json.dumps(body).encode(), JSON, seconds, limit)
+    finally:
+        channel.close()

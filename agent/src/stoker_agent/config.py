@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any, Dict, NamedTuple, Optional
 
-from stoker_agent.files import write
+from stoker_agent.files import write, write_json
 
 
 class Unusable(Exception):
@@ -109,12 +109,17 @@ def read(path: Path) -> Config:
         raise Unusable(f"cannot read {path}: {type(error).__name__}: {error}") from None
 
 
+def find(paths: Paths) -> Optional[Config]:
+    """Return the enrollment, or None if this server is not enrolled. Raises Unusable if the file is invalid."""
+    return read(paths.config) if paths.config.exists() else None
+
+
 def keep(path: Path, config: Config) -> None:
     """Write the enrollment to ``path``."""
     data: Dict[str, Any] = {
         name: value for name, value in config._asdict().items() if value is not None and name != "approved"
     }
-    write(path, json.dumps(data, indent=1).encode())
+    write_json(path, data, indent=1)
 
 
 def credential(paths: Paths, config: Optional[Config], file: Optional[Path]) -> Optional[str]:

@@ -18,7 +18,7 @@ from typing import Any, Dict, Mapping, NamedTuple, Optional
 from stoker_agent.backoff import Backoff
 from stoker_agent.config import Config
 from stoker_agent.files import write
-from stoker_agent.programs import CannotRun, group_name, inputs, parse_seconds
+from stoker_agent.programs import CannotRun, group_name, inputs, option, parse_seconds
 from stoker_agent.termination import Control
 from stoker_agent.web import Limit, Refused, Unreachable, Web
 
@@ -132,8 +132,7 @@ class DeliveredHooks:
 
 def _parse(entry: Mapping[str, Any]) -> Optional[Hook]:
     """Return the hook of an entry, or None. Raises CannotRun."""
-    options = entry.get("options")
-    value = options.get("hook") if isinstance(options, dict) else None
+    value = option(entry, "hook")
     if value is None:
         return None
     url = value.get("url") if isinstance(value, dict) else None

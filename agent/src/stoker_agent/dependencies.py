@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import identify_deployment
-from stoker_agent.files import write
-from stoker_agent.programs import inputs
+from stoker_agent.files import read_map, write_json
+from stoker_agent.programs import inputs, option
 from stoker_agent.runs import Runs
 from stoker_agent.termination import WITHDRAWN, was_stopping
 
@@ -36,7 +35,7 @@ class Dependencies:
         self._path = path
         self._runs = runs
         #: The id of a waiting run → the id of a run that it waits for → the name of that run.
-        self._waits = self._load()
+        self._waits: Dict[str, Dict[str, str]] = read_map(path)
         self._listed: Mapping[str, Entry] = {}
 
     def update(self, entries: Mapping[str, Entry]) -> None:
@@ -119,23 +118,15 @@ class Dependencies:
         entry = self._listed.get(id, {})
         return str(inputs(entry).get("deploy_resource_name") or entry.get("name") or id)
 
-    def _load(self) -> Dict[str, Dict[str, str]]:
-        try:
-            content = json.loads(self._path.read_text())
-        except (OSError, ValueError):
-            return {}
-        return content if isinstance(content, dict) else {}
-
     def _store(self) -> None:
         try:
-            write(self._path, json.dumps(self._waits).encode())
+            write_json(self._path, self._waits)
         except OSError as error:  # only a restart of the agent needs the file
             _log.error("dependencies.not_stored: cannot store the order of runs: %s", error)
 
 
 def _names(entry: Entry) -> Sequence[str]:
-    options = entry.get("options")
-    names = options.get("depends_on") if isinstance(options, dict) else None
+    names = option(entry, "depends_on")
     if isinstance(names, str):
         return [names]
     return [name for name in names if isinstance(name, str)] if isinstance(names, list) else ()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import email.utils
 import http.client
-import json
 import socket
 import ssl
 import time
 import urllib.parse
 from typing import Iterator, NamedTuple, Optional
 
-from stoker_agent.channel import Channel
+from stoker_agent.channel import call_once
 from stoker_agent.config import Config
 from stoker_agent.doctor import FAILURE, OK, SKIPPED, WARNING, Check
 from stoker_agent.proxy import find_proxy
@@ -118,14 +117,11 @@ def _remedy(error: ssl.SSLCertVerificationError) -> str:
 
 
 def _check_http(config: Config) -> Iterator[Check]:
-    channel = Channel(config._replace(key=""))
     try:
-        answer = channel.call("GET", "/agent/v1/install", seconds=_SECONDS)
+        answer = call_once(config._replace(key=""), "GET", "/agent/v1/install", seconds=_SECONDS)
     except Unreachable as error:
         yield Check("http", FAILURE, str(error), "check the URL, and proxies in front of Stoker")
         return
-    finally:
-        channel.close()
     if answer.status != 200:
         yield Check("http", FAILURE, f"the answer is {answer.status}", "the URL is not Stoker's: check it")
         return
@@ -145,15 +141,12 @@ def _check_key(config: Config) -> Iterator[Check]:
     if not config.key:
         yield Check("key", SKIPPED, "not enrolled")
         return
-    channel = Channel(config)
-    body = json.dumps({"id": "doctor", "status": "IN_PROGRESS"}).encode()
+    body = {"id": "doctor", "status": "IN_PROGRESS"}
     try:
-        answer = channel.call("POST", "/agent/v1/upgrade", body, {"Content-Type": "application/json"}, _SECONDS)
+        answer = call_once(config, "POST", "/agent/v1/upgrade", body, _SECONDS)
     except Unreachable as error:
         yield Check("key", FAILURE, str(error), "try again")
         return
-    finally:
-        channel.close()
     if answer.status in (401, 403):
         remedy = "was this server deleted, or enrolled again elsewhere? enroll it again: stoker server enroll NAME"
         yield Check("key", FAILURE, "Stoker refuses this agent's key", remedy)
@@ -162,12 +155,9 @@ def _check_key(config: Config) -> Iterator[Check]:
 
 
 def _check_document(config: Config) -> Check:
-    channel = Channel(config)
     try:
-        answer = channel.call("GET", "/agent/v1/document?wait=0", seconds=_SECONDS)
+        answer = call_once(config, "GET", "/agent/v1/document?wait=0", seconds=_SECONDS)
         count = len(answer.json()["deployments"])
     except (Unreachable, ValueError, KeyError, TypeError) as error:
         return Check("document", FAILURE, f"cannot read the document: {error}", "see Stoker's log")
-    finally:
-        channel.close()
     return Check("document", OK, f"{count} runs to do")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import getpass
-import json
 import logging
 import os
 import socket
 import sys
 import time
 from pathlib import Path
+from typing import Any, Mapping
 
 from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
+from stoker_agent.channel import call_once
 from stoker_agent.config import Config, Paths, Unusable, keep, read
 from stoker_agent.machine import cloud_id, identity
 from stoker_agent.programs import available
@@ -67,7 +67,7 @@ def enroll(
         "agent": {"version": __version__, "hooks": available(paths.hooks)},
     }
     try:
-        answer = _send(Channel(Config(url, "", "", ca_file)), json.dumps(body).encode())
+        answer = _send(Config(url, "", "", ca_file), body)
         if answer.status != 201:
             raise Unusable(f"cannot enroll at {url}: {_refusal(answer)}")
         answered = answer.json()
@@ -90,19 +90,17 @@ def _present_key(paths: Paths, url: str) -> str:
     return present.key if present.url == url else ""
 
 
-def _send(channel: Channel, body: bytes) -> Answer:
+def _send(config: Config, body: Mapping[str, Any]) -> Answer:
     """Send the request, and again after each pause that the server asks for. Raises Unreachable."""
     backoff, until = Backoff(), time.monotonic() + _PATIENCE_SECONDS
     while True:
         try:
-            return channel.call("POST", "/agent/v1/enroll", body, {"Content-Type": "application/json"})
+            return call_once(config, "POST", "/agent/v1/enroll", body)
         except Unreachable as error:
             pause = backoff.next(error.retry_after)
             if not error.retry_after or time.monotonic() + pause > until:
                 raise
             _log.warning("enrollment.postponed: %s; the next attempt is in %.0f s", error, pause)
-        finally:
-            channel.close()
         time.sleep(pause)
 
 

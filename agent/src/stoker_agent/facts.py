@@ -13,6 +13,7 @@ from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent import __version__
 from stoker_agent.addresses import list_addresses, main_address
+from stoker_agent.environment import read_file
 from stoker_agent.programs import available
 from stoker_agent.site_facts import read_site_facts
 
@@ -73,7 +74,9 @@ def collect(hooks: Path, site: Path, tools: Mapping[str, str]) -> Dict[str, Any]
 
 
 def _os() -> Dict[str, str]:
-    values = _os_release(Path("/etc/os-release")) or _os_release(Path("/usr/lib/os-release"))
+    values: Dict[str, str] = {}
+    with contextlib.suppress(OSError):
+        values = read_file(Path("/etc/os-release")) or read_file(Path("/usr/lib/os-release"))
     id = values.get("ID", "") or sys.platform
     similar = {id, *values.get("ID_LIKE", "").split()}
     family = next((name for name, ids in _FAMILIES.items() if any(word.startswith(ids) for word in similar)), id)
@@ -85,11 +88,6 @@ def _os() -> Dict[str, str]:
         "codename": values.get("VERSION_CODENAME", ""),
     }
     return {name: value[:_LONGEST] for name, value in os_facts.items() if value}
-
-
-def _os_release(path: Path) -> Dict[str, str]:
-    pairs = (line.partition("=") for line in _read(path).splitlines() if not line.startswith("#"))
-    return {name.strip(): value.strip().strip("\"'") for name, equals, value in pairs if equals}
 
 
 def _cpus() -> Optional[int]:

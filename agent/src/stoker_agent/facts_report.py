@@ -8,12 +8,11 @@ import logging
 import random
 import threading
 import time
-from pathlib import Path
 from typing import Any, Dict, Mapping, Optional
 
 from stoker_agent.config import Config, Paths
 from stoker_agent.facts import collect
-from stoker_agent.files import write
+from stoker_agent.files import read_map, write_json
 from stoker_agent.outbox import Outbox
 from stoker_agent.tools import Tools
 from stoker_agent.write_problem import WriteProblem
@@ -49,7 +48,7 @@ class FactsReporter:
         self._config, self._paths, self._outbox = config, paths, outbox
         self._active, self._problem = active, problem
         self._state = paths.state / "facts.json"
-        saved = _read_state(self._state)
+        saved = read_map(self._state)
         self._tools = Tools(saved.get("tools"))
         #: Digest of the facts that Stoker has, and the time (time.time) of its acknowledgment.
         self._acknowledged = saved.get("acknowledged")
@@ -132,21 +131,12 @@ class FactsReporter:
 
     def _save(self) -> None:
         state = {"acknowledged": self._acknowledged, "at": self._acknowledged_at, "tools": dict(self._tools.cache)}
-        data = json.dumps(state, sort_keys=True).encode()
         try:
-            if not self._state.exists() or self._state.read_bytes() != data:
-                write(self._state, data)
+            if read_map(self._state) != state:
+                write_json(self._state, state)
         except OSError as error:
             _log.warning("facts.not_stored: cannot store which facts were sent: %s", error)
 
 
 def _encode(facts: Dict[str, Any]) -> bytes:
     return json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _read_state(path: Path) -> Dict[str, Any]:
-    try:
-        data = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return data if isinstance(data, dict) else {}

@@ -11,11 +11,12 @@ from __future__ import annotations
 import contextlib
 import difflib
 import errno
+import json
 import os
 import shutil
 import stat
 from pathlib import Path
-from typing import BinaryIO, Iterator, List, Optional
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional
 
 from stoker_agent.folders import Folder, State
 
@@ -71,6 +72,20 @@ def write(
     """Replace the file atomically: a reader sees the old content or the new one. See ``stage``."""
     with stage(path, data, mode, uid=uid, gid=gid, folder_mode=folder_mode, sync=sync) as staged:
         staged.replace()
+
+
+def write_json(path: Path, value: Any, *, indent: Optional[int] = None, sync: bool = True) -> None:
+    """Replace the file by a JSON text, for the owner only. See ``write``."""
+    write(path, json.dumps(value, indent=indent, sort_keys=True).encode(), sync=sync)
+
+
+def read_map(path: Path) -> Dict[str, Any]:
+    """Return the JSON map in a file of the agent, or an empty one if there is none, or if it cannot be read."""
+    try:
+        content = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def create(path: Path, mode: int = 0o600) -> BinaryIO:

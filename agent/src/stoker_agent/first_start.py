@@ -13,9 +13,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple, Optional
 
-from stoker_agent.config import Config, Paths, Unusable, read
+from stoker_agent.config import Config, Paths, Unusable, find
 from stoker_agent.enroll import enroll
-from stoker_agent.files import remove_tree, write
+from stoker_agent.files import remove_tree, write_json
 from stoker_agent.machine import is_copy
 
 _log = logging.getLogger("stoker-agent")
@@ -39,7 +39,7 @@ def ensure_enrollment(paths: Paths) -> Optional[Config]:
     runs. Raises Unusable if there is no other, or if the enrollment fails.
     """
     invitation = read_invitation(paths)
-    config = read(paths.config) if paths.config.exists() else None
+    config = find(paths)
     if config is not None and not is_copy(paths.state):
         return config
     if invitation is None:
@@ -64,7 +64,7 @@ def keep_invitation(paths: Paths, invitation: Invitation) -> Path:
     paths.make()
     # The machines of the image must not share an identity.
     (paths.state / "instance").unlink(missing_ok=True)
-    write(_file(paths), json.dumps(invitation._asdict()).encode())
+    write_json(_file(paths), invitation._asdict())
     return _file(paths)
 
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Dict, List, Mapping, Optional
 
 from stoker_agent.environment import Account, base, from_option, read_file
 from stoker_agent.isolation import Isolation
-from stoker_agent.programs import CannotRun, Folders, Program
+from stoker_agent.programs import CannotRun, Folders, Program, option
 from stoker_agent.termination import GRACE_SECONDS, processes
 
 #: The environment variable of every process that a run starts. Its value identifies processes that an earlier agent
@@ -33,7 +33,6 @@ class Launch:
         self._id: str = entry["id"]
         self._folder = folder
         self._isolation = Isolation(entry, folder)
-        options = entry.get("options")
         try:
             own = read_file(variables)
         except OSError as error:
@@ -43,7 +42,7 @@ class Launch:
         self._environment = {
             **base(self._isolation.account, os.environ),
             **own,
-            **from_option(options.get("environment") if isinstance(options, dict) else None),
+            **from_option(option(entry, "environment")),
         }
         self._added = {**marker, "STOKER_RUN": self._id, "STOKER_PROGRESS": str(folder / "progress")}
 

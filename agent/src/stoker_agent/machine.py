@@ -7,12 +7,11 @@ Identifiers leave the machine as digests only, because the machine's id is confi
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from pathlib import Path
 from typing import Dict, NamedTuple, Optional
 
-from stoker_agent.files import write
+from stoker_agent.files import read_map, write_json
 
 _MACHINE_ID = Path("/etc/machine-id")
 _CLOUD_INIT = Path("/var/lib/cloud/data/instance-id")
@@ -72,7 +71,7 @@ def accept(state: Path) -> None:
     """Record that the state belongs to this machine, whose ids have changed."""
     stored = _read_stored(state)
     if stored is not None:
-        write(state / "instance", json.dumps(stored._replace(marks=marks())._asdict()).encode())
+        write_json(state / "instance", stored._replace(marks=marks())._asdict())
 
 
 def identity(state: Path) -> Identity:
@@ -85,16 +84,16 @@ def identity(state: Path) -> Identity:
     present = marks()
     current = _Stored(stored.instance if stored else os.urandom(16).hex(), present)
     if stored != current:
-        write(state / "instance", json.dumps(current._asdict()).encode())
+        write_json(state / "instance", current._asdict())
     machine = _digest(str(state), *(present[name] for name in sorted(present))) if "machine_id" in present else ""
     return Identity(current.instance, machine)
 
 
 def _read_stored(state: Path) -> Optional[_Stored]:
     try:
-        stored = json.loads((state / "instance").read_text())
+        stored = read_map(state / "instance")
         return _Stored(str(stored["instance"]), dict(stored["marks"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 

@@ -6,6 +6,7 @@ import functools
 import importlib
 import json
 import os
+import pkgutil
 import re
 import sys
 from pathlib import Path
@@ -17,8 +18,6 @@ from stoker_agent.files import open_trusted, write
 from stoker_agent.hook_contract import HookError, HookRun, read_outputs
 from stoker_agent.limits import clip_text
 
-#: The file beside the built-in hooks in the agent's archive that lists them. ``pkgutil`` would take a megabyte.
-HOOKS = "NAMES"
 #: Directories of installed hooks, searched after the agent's own directory.
 FOLDERS = (
     Path("/etc/stoker/hooks.d"),
@@ -76,6 +75,12 @@ def inputs(config: Mapping[str, Any]) -> Dict[str, Any]:
     return {entry["name"]: entry.get("value") for entry in entries if isinstance(entry.get("name"), str)}
 
 
+def option(config: Mapping[str, Any], name: str) -> Any:
+    """Return an option of the config, or None without it."""
+    options = config.get("options")
+    return options.get(name) if isinstance(options, dict) else None
+
+
 def parse_seconds(value: Any) -> float:
     """Return a number of seconds from an input; 0 for anything else."""
     try:
@@ -93,13 +98,7 @@ def list_builtin() -> List[str]:
     """Return the groups of the built-in hooks."""
     from stoker_agent import hooks  # from the file that ``program_file`` has pinned
 
-    folder = Path(hooks.__path__[0])
-    if folder.is_dir():
-        names = [path.stem for path in folder.glob("*.py") if path.stem != "__init__"]
-    else:
-        loader: Any = hooks.__loader__
-        names = loader.get_data(str(folder / HOOKS)).decode().split()
-    return sorted(name.replace("_", "-") for name in names)
+    return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(hooks.__path__))
 
 
 def available(own: Path) -> List[str]:
@@ -143,8 +142,7 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
     """
     if entry.get("mode") not in (None, hook_contract.APPLY):
         return None
-    options = entry.get("options")
-    text = options.get("on_cancel") if isinstance(options, dict) else None
+    text = option(entry, "on_cancel")
     if text is None or text == "":
         return None
     working = folder / "on-cancel"

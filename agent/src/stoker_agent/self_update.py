@@ -10,7 +10,6 @@ far the update is, for all of these processes.
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import os
 import subprocess
@@ -21,10 +20,10 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
 
 from stoker_agent import program_file
 from stoker_agent.backoff import Backoff
-from stoker_agent.channel import Channel
+from stoker_agent.channel import Channel, call_once
 from stoker_agent.config import Config, Paths
 from stoker_agent.drain import Drain, Stopped
-from stoker_agent.files import write
+from stoker_agent.files import read_map, write, write_json
 from stoker_agent.outbox import Outbox
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.web import Limit, Unreachable
@@ -59,22 +58,17 @@ class UpdateRecord(NamedTuple):
     is_reported: bool = False
 
 
-def record_path(state: Path) -> Path:
-    """Return the path of the record."""
-    return state / "update.json"
-
-
 def read_record(state: Path) -> Optional[UpdateRecord]:
     """Return the record of the last update, or None."""
     try:
-        return UpdateRecord(**json.loads(record_path(state).read_text()))
-    except (OSError, ValueError, TypeError):
+        return UpdateRecord(**read_map(state / "update.json"))
+    except TypeError:
         return None
 
 
 def store_record(state: Path, record: UpdateRecord) -> None:
     """Store the record. Raises OSError."""
-    write(record_path(state), json.dumps(record._asdict()).encode())
+    write_json(state / "update.json", record._asdict())
 
 
 class Updater:
@@ -149,7 +143,7 @@ class Updater:
             return
         _log.info("update.started: this agent becomes version %s", offer["version"])
         fresh, previous = program.with_name(program.name + ".new"), program.with_name(program.name + ".old")
-        _write_program(fresh, self._download(str(offer["sha256"])))
+        write(fresh, self._download(str(offer["sha256"])), 0o755)
         self._test(fresh, str(offer["id"]))
         id = str(offer["id"])
         self._drain.begin(lambda reason: self._post(id, "IN_PROGRESS", reason))
@@ -193,17 +187,14 @@ class Updater:
         reason, backoff = "", Backoff()
         for _ in range(_TRIES):
             pause = _RETRY_SECONDS
-            channel = Channel(self._config)
             try:
-                answer = channel.call("GET", _PATH, seconds=60.0, limit=_PROGRAM)
+                answer = call_once(self._config, "GET", _PATH, seconds=60.0, limit=_PROGRAM)
                 if answer.status == 200 and _digest(answer.body) == sha256:
                     return answer.body
                 reason = "its digest is another one than the offer's" if answer.status == 200 else answer.summary()
             except Unreachable as error:
                 reason = str(error)
                 pause = max(pause, backoff.next(error.retry_after))
-            finally:
-                channel.close()
             threading.Event().wait(pause)
         raise UpdateFailed(f"cannot download the program: {reason}")
 
@@ -285,7 +276,3 @@ def _root_words(paths: Paths) -> List[str]:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _write_program(path: Path, content: bytes) -> None:
-    write(path, content, 0o755)

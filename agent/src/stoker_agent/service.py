@@ -113,11 +113,11 @@ def remove(paths: Paths, root: Optional[str]) -> List[Path]:
 def find_process(paths: Paths) -> Optional[int]:
     """Return the process id of the running agent, 0 if it is not known, or None if no agent runs."""
     try:
-        handle = os.open(str(paths.state / "lock"), os.O_RDWR)
-    except OSError:
+        handle = os.open(str(paths.state / "lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return None
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         text = os.read(handle, 32).strip()
         return int(text) if text.isdigit() else 0

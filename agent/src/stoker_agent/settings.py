@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 
 from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable
-from stoker_agent.files import write
+from stoker_agent.files import write_json
 from stoker_agent.transports import LOCAL, NEEDED, STOKER, missing
 
 _log = logging.getLogger("stoker-agent")
@@ -73,7 +73,7 @@ def settings(path: Path, options: CliOptions, *, enrolled: bool) -> Settings:
 
 def keep(path: Path, current: Settings) -> None:
     """Store the settings. Raises OSError."""
-    write(path, json.dumps(current._asdict(), indent=1, sort_keys=True).encode())
+    write_json(path, current._asdict(), indent=1)
 
 
 def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) -> Settings:

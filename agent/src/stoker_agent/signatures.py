@@ -14,7 +14,7 @@ import logging
 from pathlib import Path
 from typing import Any, Callable, Dict
 
-from stoker_agent.files import write
+from stoker_agent.files import write_json
 from stoker_agent.web import Unreachable
 
 SECTION, HMAC = "stoker-signature", "hmac"
@@ -61,7 +61,7 @@ class Verifier:
             return
         self._accepted = revision
         try:
-            write(self._path, json.dumps({"server_id": self.server_id, "revision": revision}).encode())
+            write_json(self._path, {"server_id": self.server_id, "revision": revision})
         except OSError as error:
             _log.error("revision.not_stored: cannot store the revision of the last document: %s", error)
 

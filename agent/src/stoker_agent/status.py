@@ -9,7 +9,6 @@ file.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 import threading
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Sequence
 
 from stoker_agent import __version__
-from stoker_agent.files import write
+from stoker_agent.files import read_map, write_json
 from stoker_agent.web import Refused, Unreachable
 
 _NAME, _CONTACT = "status.json", "last-contact"
@@ -76,15 +75,12 @@ class StatusFile:
     def _write(self) -> None:
         with contextlib.suppress(OSError):
             # not flushed to disk: after a crash of the machine, no agent runs
-            write(self._path, json.dumps(self._values).encode(), sync=False)
+            write_json(self._path, self._values, sync=False)
 
 
 def read_status(state: Path) -> Mapping[str, Any]:
     """Return the values of the last agent process, with ``last_contact`` if a source has ever answered."""
-    try:
-        values = json.loads((state / _NAME).read_text())
-    except (FileNotFoundError, ValueError):
-        values = {}
+    values = read_map(state / _NAME)
     with contextlib.suppress(FileNotFoundError):
         values["last_contact"] = (state / _CONTACT).stat().st_mtime
-    return values if isinstance(values, dict) else {}
+    return values

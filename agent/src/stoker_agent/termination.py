@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
+from stoker_agent.programs import option
+
 #: Reasons for a stop. The result's reason begins with them.
 CANCELLED, WITHDRAWN = "Cancelled", "Withdrawn"
 #: A file in the run's directory: an agent began to stop the run, for the reason in the file. If this agent ends, the
@@ -80,8 +82,7 @@ def before(why: str) -> Dict[str, Any]:
 
 def grace(entry: Mapping[str, Any]) -> float:
     """Return the seconds between SIGTERM and SIGKILL: the option ``cancel_grace``, at most an hour."""
-    options = entry.get("options")
-    seconds = options.get("cancel_grace") if isinstance(options, dict) else None
+    seconds = option(entry, "cancel_grace")
     try:
         return GRACE_SECONDS if seconds is None else min(_LONGEST_GRACE, max(0.0, float(seconds)))
     except (TypeError, ValueError):

@@ -6,10 +6,10 @@ A version is read once per executable, and again when its file changes; the agen
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping
 
 from stoker_agent.program_output import read_output
 
@@ -54,7 +54,7 @@ class Tools:
         versions: Dict[str, str] = {}
         remaining: Dict[str, List[Any]] = {}
         for name, argument in PROGRAMS.items():
-            path = _find(name)
+            path = shutil.which(name)
             if path is None:
                 continue
             try:
@@ -70,15 +70,6 @@ class Tools:
             versions[name] = str(entry[2]) if entry else ""
         self._versions = remaining
         return versions
-
-
-def _find(name: str) -> Optional[str]:
-    """Return the path of a program. ``shutil.which`` does the same and would load the modules for archives."""
-    for folder in os.environ.get("PATH", os.defpath).split(os.pathsep):
-        path = Path(folder, name)
-        if os.access(str(path), os.X_OK) and path.is_file():
-            return str(path)
-    return None
 
 
 def _read_version(path: str, argument: str) -> str:

@@ -7,12 +7,12 @@ import json
 from typing import Iterator
 
 from stoker_agent import doctor, proxy
-from stoker_agent.commands.status import is_locked
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.doctor import FAILURE, OK, SKIPPED, Check
 from stoker_agent.doctor_network import check_network
 from stoker_agent.first_start import read_invitation
 from stoker_agent.machine import is_copy
+from stoker_agent.service import find_process
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
 
 def _check_all(options: argparse.Namespace, paths: Paths) -> Iterator[Check]:
     yield doctor.check_python()
-    config, running = None, is_locked(paths)
+    config, running = None, find_process(paths) is not None
     try:
         if paths.config.exists():
             config = read(paths.config)

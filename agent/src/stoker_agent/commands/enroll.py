@@ -6,7 +6,7 @@ import argparse
 from typing import Optional, Tuple
 
 from stoker_agent import machine, proxy
-from stoker_agent.config import Paths, Unusable, read
+from stoker_agent.config import Paths, Unusable, find
 from stoker_agent.enroll import enroll, read_token
 from stoker_agent.first_start import Invitation, keep_invitation
 
@@ -54,7 +54,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
 def _proxy_settings(paths: Paths, url: str) -> Tuple[Optional[str], Optional[str]]:
     """Return the environment's proxy, which the service does not have, else the settings of an earlier enrollment."""
     settings = proxy.environment_settings(url)
-    if settings[0] is None and paths.config.exists():
-        config = read(paths.config)
-        return config.proxy, config.no_proxy
+    if settings[0] is None:
+        config = find(paths)
+        return settings if config is None else (config.proxy, config.no_proxy)
     return settings

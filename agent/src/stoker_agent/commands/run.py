@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import argparse
 import logging
+import logging.handlers
 import sys
 from pathlib import Path
-from typing import List, Optional
+from typing import List
 
 from stoker_agent import __version__, program_file, proxy
 from stoker_agent.agent import Agent, lock
-from stoker_agent.config import Config, Paths, credential, read
+from stoker_agent.config import Paths, credential
 from stoker_agent.first_start import ensure_enrollment
-from stoker_agent.log_file import LogFile
 from stoker_agent.runs import Runs
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
+from stoker_agent.transports import NEEDED, STOKER
 
-_SOURCES = ("stoker", "cfn", "heat", "request", "zaqar")
 _log = logging.getLogger("stoker-agent")
 
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where documents come from."""
     parser.add_argument(
-        "--sources", type=_words, help=f"sources of documents, in order of preference: {', '.join(_SOURCES)}"
+        "--sources", type=_words, help=f"sources of documents, in order of preference: {', '.join((STOKER, *NEEDED))}"
     )
     parser.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
     parser.add_argument(
@@ -93,17 +93,12 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
     return Agent(config, current, paths, key, observer=status, manager=ServiceManager())
 
 
-def read_enrollment(paths: Paths) -> Optional[Config]:
-    """Return the enrollment, or None if this server is not enrolled. Raise Unusable if the file cannot be read."""
-    return read(paths.config) if paths.config.exists() else None
-
-
 def log_to(paths: Paths) -> None:
     """Log to standard error and to a small rotating file. The agent never logs inputs or keys."""
     form = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handlers: List[logging.Handler] = [logging.StreamHandler()]
     try:
-        handlers.append(LogFile(paths.log_file, 1024 * 1024, 2))
+        handlers.append(logging.handlers.RotatingFileHandler(str(paths.log_file), "a", 1024 * 1024, 2))
     except OSError as error:
         print(f"stoker-agent: cannot log to {paths.logs}: {error}", file=sys.stderr)
     logger = logging.getLogger("stoker-agent")

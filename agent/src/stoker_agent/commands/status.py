@@ -7,16 +7,14 @@ Exit codes: 0 well, 3 the agent does not run, 5 Stoker refuses the key, 6 no sou
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
 import time
 from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from stoker_agent import __version__
-from stoker_agent.commands.run import read_enrollment
-from stoker_agent.config import Paths, Unusable
+from stoker_agent.config import Paths, Unusable, find
 from stoker_agent.runs import Runs
+from stoker_agent.service import find_process
 from stoker_agent.settings import CliOptions, settings
 from stoker_agent.status import read_status
 
@@ -43,11 +41,10 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
 
 def gather(paths: Paths) -> Dict[str, Any]:
     """Return all values, JSON data. Raises Unusable if files of the agent cannot be read."""
-    config = read_enrollment(paths)
-    pid_lock = is_locked(paths)
+    config = find(paths)
     recorded = read_status(paths.state) if paths.state.exists() else {}
     runs = Runs(paths.state) if paths.state.exists() else None
-    running = pid_lock and recorded.get("pid") is not None
+    running = find_process(paths) is not None and recorded.get("pid") is not None
     failures: Mapping[str, Mapping[str, Any]] = recorded.get("failures") or {}
     state, exit_code = _judge(running, recorded, failures)
     started = recorded.get("started_at") if running else None
@@ -82,21 +79,6 @@ def _judge(running: bool, recorded: Mapping[str, Any], failures: Mapping[str, Ma
     if not failures and time.time() - float(recorded["started_at"]) < _SILENT_SECONDS:
         return "running, no answer yet", NO_CONTACT
     return "running, without contact", NO_CONTACT
-
-
-def is_locked(paths: Paths) -> bool:
-    """Whether an agent process holds the lock."""
-    try:
-        handle = os.open(str(paths.state / "lock"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(handle)
-    return False
 
 
 def _configured_sources(paths: Paths, enrolled: bool) -> List[str]:

@@ -42,24 +42,20 @@ class Source(Protocol):
     """
     Fetches documents by one metadata transport.
 
-    Most sources extend Polled and implement ``fetch`` and ``reset``::
+    Most sources extend Polled, and implement ``read`` and ``parse``::
 
         class File(Polled):
             name = "file"
 
             def __init__(self, section, making):
                 super().__init__(section, making)
-                self._path, self._last = Path(section["path"]), None
+                self._path = Path(section["path"])
 
-            def fetch(self, wait):
-                text = self._path.read_bytes()
-                if text == self._last:
-                    return None
-                self._last = text
-                return document(parse_json(text))
+            def read(self):
+                return self._path.read_bytes()
 
-            def reset(self):
-                self._last = None
+            def parse(self, content):
+                return document(parse_json(content))
     """
 
     name: str
@@ -104,7 +100,8 @@ class Polled:
     """
     Base class of sources without long polling: pauses grow until a document changes.
 
-    ``section`` has the source's settings in os-collect-config.
+    A source whose service cannot tell whether the document has changed implements ``read`` and ``parse``; others
+    override ``fetch`` and ``reset``. ``section`` has the source's settings in os-collect-config.
     """
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
@@ -112,6 +109,29 @@ class Polled:
         self._seconds = seconds(section)
         self._verifier = making.verifier
         self._backoff = Backoff(making.polling)
+        #: What ``read`` returned for the last document.
+        self._last: Any = None
+
+    def fetch(self, wait: float) -> Optional[Document]:
+        """Read and return the document, or None if nothing has changed. See ``Source``."""
+        content = self.read()
+        if content == self._last:
+            return None
+        parsed = self.parse(content)
+        self._last = content
+        return parsed
+
+    def reset(self) -> None:
+        """Return the document at the next ``fetch`` in any case."""
+        self._last = None
+
+    def read(self) -> Any:
+        """Return what the service has now. Raises Unreachable."""
+        raise NotImplementedError
+
+    def parse(self, content: Any) -> Document:
+        """Return the document in what ``read`` has returned. Raises Unreachable."""
+        raise NotImplementedError
 
     def come_again(self, news: bool) -> float:
         """Return the next pause, which grows until the document changes."""

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import hmac
 import urllib.parse
-from typing import Any, List, Mapping, Optional, Tuple
+from typing import Any, List, Mapping, Tuple
 from xml.etree import ElementTree
 
 from stoker_agent.transports.base import Document, Making, Polled, document, parse_json
@@ -25,22 +25,17 @@ class Cfn(Polled):
         self._stack = str(section["stack_name"])
         paths = section["path"]
         self._paths = [str(path) for path in (paths if isinstance(paths, list) else [paths])]
-        self._last: Optional[List[bytes]] = None
 
-    def fetch(self, wait: float) -> Optional[Document]:
-        """Return the combined entries of all paths, or None if no text has changed. See ``Source``."""
-        texts = [self._field(path) for path in self._paths]
-        if texts == self._last:
-            return None
-        parts = [document(_below(parse_json(texts[at]), path)) for at, path in enumerate(self._paths)]
-        self._last = texts
+    def read(self) -> List[bytes]:
+        """Return the texts of all paths."""
+        return [self._field(path) for path in self._paths]
+
+    def parse(self, content: List[bytes]) -> Document:
+        """Return the combined entries of all paths."""
+        parts = [document(_below(parse_json(content[at]), path)) for at, path in enumerate(self._paths)]
         collect = next((part.collect for part in parts if part.collect), {})
         listed = all(part.lists for part in parts)
         return Document([entry for part in parts for entry in part.entries], collect, listed)
-
-    def reset(self) -> None:
-        """Return the document at the next ``fetch`` in any case."""
-        self._last = None
 
     def _field(self, path: str) -> bytes:
         """Return the JSON text of the field that ``path`` names. Raises Unreachable."""

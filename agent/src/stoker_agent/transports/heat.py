@@ -30,23 +30,18 @@ class Heat(Polled):
         self._session = Session(self._web, Login.of(section), self._seconds)
         stack, name = (urllib.parse.quote(str(section[key]), safe="/") for key in ("stack_id", "resource_name"))
         self._path = f"/stacks/{stack}/resources/{name}/metadata"
-        self._last: Optional[bytes] = None
 
-    def fetch(self, wait: float) -> Optional[Document]:
-        """Return the document in the resource's metadata, or None if it has not changed. See ``Source``."""
+    def read(self) -> bytes:
+        """Return the answer with the resource's metadata."""
         answer = self._session.call("orchestration", "GET", self._path, limit=DOCUMENT)
         if answer.status != 200:
             raise Unreachable(f"the server answered {answer.summary()}")
-        if answer.body == self._last:
-            return None
-        data = parse_json(answer.body)
-        content = document(data.get("metadata") if isinstance(data, dict) else None)
-        self._last = answer.body
-        return content
+        return answer.body
 
-    def reset(self) -> None:
-        """Return the document at the next ``fetch`` in any case."""
-        self._last = None
+    def parse(self, content: bytes) -> Document:
+        """Return the document in the metadata."""
+        data = parse_json(content)
+        return document(data.get("metadata") if isinstance(data, dict) else None)
 
 
 class HeatSignal:
