@@ -27,7 +27,7 @@ def catalog(machines, catalog_base, tmp_path_factory):
 
 def test_nginx(catalog):
     first = catalog.journey("nginx", site="shop", port=8080, root="/srv/shop")
-    assert items(first) == ["packages nginx", "/srv/shop", "/srv/shop/index.html", "/etc/nginx/conf.d/shop.conf"] or (
+    assert items(first) == ["nginx", "/srv/shop", "/srv/shop/index.html", "/etc/nginx/conf.d/shop.conf"] or (
         items(first)[-1] == "nginx.service"
     )
     assert first["nginx_version"][0].isdigit()
@@ -78,7 +78,7 @@ def test_redis(catalog):
 def test_chrony(catalog):
     values = {"servers": ["127.0.0.1"], "pools": []}
     planned = catalog.run("chrony", "check", **values)
-    assert "packages chrony" in items(planned)
+    assert "chrony" in items(planned)
     # The machines have no right to set the clock, so chrony only simulates that here.
     catalog.machine.put("/etc/systemd/system/chrony.service.d/test.conf", "[Unit]\nConditionCapability=\n")
     catalog.machine.put("/etc/default/chrony", 'DAEMON_OPTS="-F 0 -x"\n')
@@ -298,7 +298,7 @@ def _run_docker(catalog: Catalog) -> None:
     assert catalog.run("docker", "check", **values)["deploy_changed"] is True
     first = catalog.run("docker", **values)
     assert first["docker_version"][0].isdigit()
-    assert items(first)[0] == "packages docker.io"
+    assert "docker.io" in items(first)
     assert items(first)[-1] == "ada in group docker"
     assert catalog.run("docker", **values)["deploy_changed"] is False
     machine.run(["sh", "-ec", IMPORT.format(engine="docker", image=IMAGE)])

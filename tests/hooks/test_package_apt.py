@@ -102,6 +102,7 @@ def test_a_failing_maintainer_script_fails_the_run_and_undo_removes_the_rest(mac
 def test_an_unknown_package_and_a_package_on_hold_are_failures(machine, machine_hook):
     unknown = machine_hook.run(machine_hook.entry({"name": "no-such-package"}))
     assert (unknown.code, unknown.changed) == (100, False)
+    assert unknown.report["deploy_changes"] == [{"item": "no-such-package", "outcome": "failed"}]
     assert "Unable to locate package no-such-package" in unknown.stderr
     machine_hook.run(machine_hook.entry({"name": "demo=1.0"}))
     machine.run(["apt-mark", "hold", "demo"])

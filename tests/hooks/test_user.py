@@ -82,7 +82,8 @@ def test_an_account_is_removed_and_failures_have_a_reason(machine, machine_hook)
     machine.run(["sh", "-c", "setpriv --reuid ann --clear-groups sleep 60 > /dev/null 2>&1 &"])
     absent = machine_hook.entry({"name": "ann", "state": "absent"})
     busy = machine_hook.run(absent)
-    assert (busy.code, "used by process" in busy.stderr) == (8, True)
+    assert (busy.code, busy.changed, "used by process" in busy.stderr) == (8, False, True)
+    assert busy.report["deploy_changes"] == [{"item": "ann", "outcome": "failed", "diff": "removed"}]
     machine.run(["pkill", "-u", "ann"])
     machine.until("sh", "-c", "! pgrep -u ann")
     assert machine_hook.run(absent).items == ["ann"]

@@ -32,7 +32,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from stoker_agent import files
 from stoker_agent.files import open_trusted
@@ -47,6 +47,8 @@ MODE = "STOKER_HOOK_MODE"
 STATE = "STOKER_HOOK_STATE"
 APPLY = "apply"
 MODES = (APPLY, "check", "preview", "undo")
+#: The modes that must not change the machine.
+DRY_MODES = ("check", "preview")
 #: Exit code of a hook that does not support the mode: EOPNOTSUPP.
 UNSUPPORTED = 95
 #: The value of a result that says whether the run changed the machine.
@@ -154,6 +156,14 @@ class Commands:
         done = run_tool(argv, environment, folder, None, subprocess.PIPE)
         return done.returncode, done.stdout.decode("utf-8", "replace")
 
+    def report_progress(self, percent: Optional[int], message: str = "") -> None:
+        """Report progress: a percentage, a message, or both. Best effort."""
+        path = os.environ.get("STOKER_PROGRESS")
+        if path:
+            words = [*([] if percent is None else [str(percent)]), message.replace("\n", " ")]
+            with open(path, "a", encoding="utf-8", errors="replace") as file:
+                file.write(" ".join(words) + "\n")
+
 
 class HookRun(Commands):
     """
@@ -193,7 +203,7 @@ class HookRun(Commands):
     @property
     def is_dry(self) -> bool:
         """Whether the run must not change the machine."""
-        return self.mode in ("check", "preview")
+        return self.mode in DRY_MODES
 
     @property
     def action(self) -> str:
@@ -250,13 +260,14 @@ class HookRun(Commands):
         """Write a file into the run's directory, only for the owner, and return its path."""
         return write_file(self.working / name, content, mode)
 
-    def report_progress(self, percent: Optional[int], message: str = "") -> None:
-        """Report progress: a percentage, a message, or both. Best effort."""
-        path = os.environ.get("STOKER_PROGRESS")
-        if path:
-            words = [*([] if percent is None else [str(percent)]), message.replace("\n", " ")]
-            with open(path, "a", encoding="utf-8", errors="replace") as file:
-                file.write(" ".join(words) + "\n")
+    @contextlib.contextmanager
+    def temporary(self, name: str, content: str = "") -> Iterator[Path]:
+        """Write a file that may contain secrets into the run's directory. It is removed when the context ends."""
+        path = self.write(name, content)
+        try:
+            yield path
+        finally:
+            files.remove(path)
 
 
 def module_name(group: str) -> str:
@@ -394,6 +405,11 @@ def find_command(*names: str) -> str:
         if shutil.which(name):
             return name
     raise HookError(f"none of {', '.join(names)} is installed on this server, or in PATH", 127)
+
+
+def container_engine() -> str:
+    """Return the command of the container engine: ``docker``, or what ``HEAT_DOCKER_CMD`` names."""
+    return os.environ.get("HEAT_DOCKER_CMD", "docker")
 
 
 def run_hook(group: str, entry: Mapping[str, Any], working: Path, state: Path, outputs: Path, mode: str) -> Result:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from typing import Dict, List, Optional, Tuple, Union
+from typing import Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from stoker_agent.hook_contract import Commands, HookError
 
@@ -127,3 +127,24 @@ def find_manager() -> Manager:
 def is_incomplete(version: str) -> bool:
     """Whether this is the version of a package whose installation did not end."""
     return " " in version
+
+
+def find_pending(
+    manager: Manager,
+    tools: Commands,
+    wanted: Sequence[Tuple[str, Optional[str]]],
+    state: str,
+    installed: Mapping[str, str],
+) -> Dict[str, Optional[str]]:
+    """Return those of the wanted packages, with their versions, that are not in the state yet."""
+    if state == "absent":
+        return {name: None for name, _ in wanted if name in installed}
+    if state == "latest":
+        wanted = [(name, version or manager.candidate(tools, name)) for name, version in wanted]
+    return {
+        name: version
+        for name, version in wanted
+        if name not in installed
+        or (version is not None and not manager.matches(installed[name], version))
+        or is_incomplete(installed[name])
+    }

@@ -19,38 +19,28 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from stoker_agent import files
 from stoker_agent.folders import UnsafePath
 from stoker_agent.hook_contract import APPLY, MODE, Change, Commands, HookError, HookRun, Result, run_tool
-from stoker_agent.hook_memory import Item, Memory, describe_path, effect_of_restoring, restore_path
+from stoker_agent.hook_memory import Memory
 from stoker_agent.input_types import check_inputs
-from stoker_agent.packages import QUIET, find_manager, is_incomplete
+from stoker_agent.packages import QUIET, find_manager, find_pending, is_incomplete
+from stoker_agent.reversible import Failure, ReversibleRun, failure_of, find_account
 from stoker_agent.units import Unit, UnitState
 
 _LONGEST_DOWNLOAD = 1024**3
 _Environment = Optional[Mapping[str, str]]
 #: A user or a group: its name or its number, or None for any.
 _Account = Union[str, int, None]
-#: The config cannot do its work; the text says why and what helps.
-Failure = HookError
 
 
-class Steps(Commands):
-    """
-    The steps of one run in the mode ``mode``. ``journal`` is the memory of the run's deployment.
+class Steps(ReversibleRun):
+    """The steps of one run."""
 
-    ``inputs`` are the values of a catalog entry's inputs, each of its declared type.
-    """
-
-    def __init__(self, mode: str, journal: Memory, *, is_removal: bool) -> None:
-        self.mode = mode
-        self.is_dry = mode in ("check", "preview")
-        self.is_removal = is_removal
-        self.changes: List[Change] = []
-        self.journal = journal
-        self.inputs: Dict[str, Any] = {}
+    #: The values of a catalog entry's inputs, each of its declared type.
+    inputs: Mapping[str, Any] = {}
 
     @functools.cached_property
     def hostname(self) -> str:
@@ -64,37 +54,50 @@ class Steps(Commands):
             return "debian"
         return "redhat" if shutil.which("dnf") else platform.system().lower()
 
-    def change(self, item: str, diff: str = "") -> bool:
-        """Report that an item changes. Returns whether the step has to change it now, which it has not in a dry run."""
-        self.changes.append(Change(item, diff=diff))
-        print(("would change " if self.is_dry else "") + item + (": " + diff if diff and "\n" not in diff else ""))
-        if "\n" in diff:
-            print(diff)
-        return not self.is_dry
+    def package(self, *names: str, keep: bool = False, state: str = "present", refresh: bool = True) -> bool:
+        """
+        Bring packages into the state ``present``, ``latest`` or ``absent``. Returns whether any was not in it.
 
-    def result(self, **outputs: Any) -> Dict[str, Any]:
-        """Return the outputs with what has changed."""
-        values = {name: value for name, value in outputs.items() if value is not None}
-        report = Result(values=values, changed=bool(self.changes), changes=self.changes).to_report()
-        report.setdefault("deploy_changes", [])
-        del report["deploy_status_code"]
-        return report
-
-    def package(self, *names: str, keep: bool = False) -> bool:
-        """Install packages that are missing. Returns whether any was. With ``keep``, undo leaves them installed."""
+        ``NAME=VERSION`` selects a version. Undo removes packages that were missing, with their dependencies that no
+        other package needs, unless ``keep`` is set. With ``refresh``, the lists of packages are fetched if the
+        installation fails, because those of a fresh server are missing or old.
+        """
         manager = find_manager()
-        installed = manager.installed(self)
-        missing = [name for name in names if name not in installed or is_incomplete(installed[name])]
-        if not keep:
-            for name in names:
-                self._remember("package", name, is_installed=name not in missing)
-        if not missing:
+        before = manager.installed(self)
+        wanted = [(name, version or None) for name, _, version in (word.partition("=") for word in names)]
+        pending = find_pending(manager, self, wanted, state, before)
+        if not keep and state != "absent":
+            for name, _ in wanted:
+                self._remember("package", name, is_installed=name in before and not is_incomplete(before[name]))
+        if not pending:
             return False
-        is_due = self.change("packages " + " ".join(missing), "installed")
-        if is_due and self.call([*manager.install, *missing], QUIET) != 0:
-            self._run(manager.update, env=QUIET)  # the lists of a fresh server are missing or old
-            self._run([*manager.install, *missing], env=QUIET)
+        if self.is_dry:
+            for name, version in pending.items():
+                target = "absent" if state == "absent" else version or "latest"
+                self.change(name, f"{before.get(name, 'absent')} → {target}")
+            return True
+        words = [name if version is None else manager.selector(name, version) for name, version in pending.items()]
+        argv = [*(manager.remove if state == "absent" else manager.install), *words]
+        code = self._call_manager(manager, argv)
+        if code and refresh and state != "absent":
+            self._run(manager.update, env=QUIET)
+            code = self._call_manager(manager, argv)
+        after = manager.installed(self)
+        self._remember_installed([] if keep or state == "absent" else sorted({*after} - {*before, *pending}), after)
+        self._report_packages(before, after)
+        if code:
+            unchanged = [name for name in pending if after.get(name) == before.get(name)]
+            self.changes += [Change(name, "failed") for name in unchanged]
+            raise failure_of(argv, code)
         return True
+
+    def _remember_installed(self, dependencies: Sequence[str], installed: Mapping[str, str]) -> None:
+        """Remember dependencies that were installed, and forget packages that are not: others may install them."""
+        for name in dependencies:
+            self._remember("package", name, is_installed=False, is_dependency=True)
+        for item in self.journal.list("package"):
+            if item.name not in installed:
+                self.journal.forget(item)
 
     def file(
         self,
@@ -254,103 +257,12 @@ class Steps(Commands):
         self._remember("user", name, was="absent" if account is None else "present")
         return account
 
-    def undo(self, keep: Collection[str] = ()) -> None:
-        """
-        Revert what earlier runs changed, the last change first, except items whose names are in ``keep``.
-
-        An item that another deployment uses is left to it, and the file of a unit with the unit. Units stop before
-        everything else is restored, and start after it, with the files that they had.
-        """
-        items = [item for item in reversed(self.journal.list()) if item.name not in keep]
-        own = [item for item in items if self._is_last_user(item)]
-        used_files = {str(Unit(self, item.name).file) for item in items if item.kind == "service" and item not in own}
-        units = [item for item in own if item.kind == "service"]
-        restored = set()
-        for item in units:
-            if self._effect(item) and self.change(item.name, "restored"):
-                Unit(self, item.name).switch_off(item.before)
-        for item in own:
-            if item.kind == "service":
-                continue
-            effect = "" if item.name in used_files else self._effect(item)
-            if effect and self.change(item.name, effect):
-                self._revert(item)
-                restored.add(item.name)
-            if not self.is_dry:
-                self.journal.forget(item)
-        for item in () if self.is_dry else units:
-            unit = Unit(self, item.name)
-            unit.switch_on(item.before, has_new_file=str(unit.file) in restored)
-            self.journal.forget(item)
-
-    def _is_last_user(self, item: Item) -> bool:
-        """Whether this deployment has to undo its change of an item. A dry run hands no item over."""
-        return not self.journal.is_used(item.kind, item.name) if self.is_dry else self.journal.release(item)
-
-    def _remember(self, kind: str, name: str, **before: Any) -> None:
-        """Remember how an item is before this run changes or uses it."""
-        if not self.is_dry:
-            self.journal.remember(kind, name, **before)
-
-    def _remember_path(self, path: Path, **more: Any) -> None:
-        """Remember what is at a path."""
-        if not self.is_dry:
-            self.journal.remember("file", str(path), **more, **describe_path(path))
-
-    def _run(self, argv: Sequence[str], stdin: Optional[str] = None, env: _Environment = None) -> None:
-        """Run a tool. Raises Failure with its exit code."""
-        code = self.call(argv, env, stdin=stdin)
-        if code:
-            raise _failure(argv, code)
-
-    def _effect(self, item: Item) -> str:
-        """Return what the undo of an item does, or "" if it changes nothing."""
-        if item.kind == "file":
-            return effect_of_restoring(Path(item.name), item.before)
-        if item.kind == "service":
-            return "restored" if Unit(self, item.name).differs(item.before) else ""
-        if item.kind == "package":
-            return "" if item.before["is_installed"] else "removed"
-        if item.kind == "directory":
-            return "" if item.before["was"] == "directory" else "removed"
-        if item.kind == "user":
-            return "removed" if item.before["was"] == "absent" and find_account(item.name) else ""
-        return "undone"
-
-    def _revert(self, item: Item) -> None:
-        path = Path(item.name)
-        if item.kind == "package":
-            manager = find_manager()
-            if item.name in manager.installed(self):
-                self._run([*manager.remove, item.name], env=QUIET)  # `purge` would delete databases, too
-        elif item.kind == "directory":
-            try:
-                path.rmdir()
-            except OSError:
-                print(f"{path} is not empty and stays")
-        elif item.kind == "file":
-            restore_path(path, item.before)
-            if path.parent == Path("/etc/systemd/system"):
-                self.call(["systemctl", "daemon-reload"])
-        elif item.kind == "user":
-            self._run(["userdel", item.name])
-        else:
-            self.call(item.before["argv"])
-
 
 def _switch(state: UnitState, enabled: Optional[bool]) -> List[str]:
     """Return the verb of systemctl that enables or disables a unit, if one is necessary."""
     if enabled:
         return ["enable"] if state.is_switchable else []
     return ["disable"] if enabled is False and state.is_enabled else []
-
-
-def find_account(name: str) -> Optional[pwd.struct_passwd]:
-    """Return an account of this machine, or None."""
-    try:
-        return pwd.getpwnam(name)
-    except KeyError:
-        return None
 
 
 def _find_ids(owner: _Account, group: _Account, *, lenient: bool) -> Tuple[Optional[int], Optional[int]]:
@@ -393,12 +305,8 @@ def _check(
     argv: Sequence[str], done: "subprocess.CompletedProcess[bytes]", check: bool
 ) -> "subprocess.CompletedProcess[bytes]":
     if check and done.returncode:
-        raise _failure(argv, done.returncode)
+        raise failure_of(argv, done.returncode)
     return done
-
-
-def _failure(argv: Sequence[str], code: int) -> Failure:
-    return Failure(f"{' '.join(argv[:4])} failed with exit code {code}", code if code > 0 else 1)
 
 
 def show_unit(unit: str) -> Mapping[str, str]:
@@ -433,7 +341,7 @@ def run_steps(
     is_removal = mode == "undo" or inputs.get("deploy_action") == "DELETE"
     outputs: Optional[Mapping[str, Any]] = None
     try:
-        steps = Steps(mode, Memory.of_environment(), is_removal=is_removal)
+        steps = Steps(mode, Memory.of_environment())
         if is_removal:
             steps.undo()
         else:
@@ -445,13 +353,22 @@ def run_steps(
 
 
 def apply_steps(run: HookRun, apply: Callable[[HookRun, Steps], None]) -> Result:
-    """Run a hook that consists of steps, in any mode: call ``apply``, or revert its changes if the deployment ends."""
-    steps = Steps(run.mode, run.memory, is_removal=run.is_removal)
+    """
+    Run a hook that consists of steps, in any mode: call ``apply``, or revert its changes if the deployment ends.
+
+    The result of a failed run lists what has changed, and what could not be changed.
+    """
+    steps = Steps(run.mode, run.memory)
     try:
-        if steps.is_removal:
+        if run.is_removal:
             steps.undo()
         else:
             apply(run, steps)
+    except HookError as error:
+        print(error, file=sys.stderr)
+        changes = [*steps.changes[:-1], *(change._replace(outcome="failed") for change in steps.changes[-1:])]
+        is_changed = any(change.outcome == "changed" for change in changes)
+        return Result(error.code, changed=is_changed, changes=changes, reason=str(error))
     finally:
-        run.has_tool_failed = steps.has_tool_failed
+        run.has_tool_failed = run.has_tool_failed or steps.has_tool_failed
     return Result.of(steps.changes)

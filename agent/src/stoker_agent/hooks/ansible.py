@@ -94,16 +94,12 @@ def _play(run: HookRun, flags: List[str]) -> Result:
         return Result(changed=False)
     playbook = run.write(f"{run.id}_playbook.yaml", run.text())
     variables = {**run.inputs, "heat_config_id": run.id, "heat_outputs_path": str(run.outputs_path)}
-    extra = run.write(f"{run.id}_variables.json", json.dumps(variables))
-    results = run.write(f"{run.id}_results.jsonl", "")
-    command = os.environ.get("HEAT_ANSIBLE_CMD", "ansible-playbook")
-    argv = [command, "-i", _inventory(run), *_options(run), *flags, str(playbook), "--extra-vars", f"@{extra}"]
-    try:
+    argv = [os.environ.get("HEAT_ANSIBLE_CMD", "ansible-playbook"), "-i", _inventory(run), *_options(run), *flags]
+    name = f"{run.id}_variables.json"  # as in heat-agents
+    with run.temporary(name, json.dumps(variables)) as extra, run.temporary("results.jsonl") as results:
+        argv += [str(playbook), "--extra-vars", f"@{extra}"]
         code = run.call(argv, _environment(run, results), folder=run.working)
         changes = _read(results)
-    finally:
-        for path in (extra, results):
-            path.unlink()  # the variables and the differences may contain secrets
     return Result(code, changed=any(change.outcome == "changed" for change in changes), changes=changes)
 
 

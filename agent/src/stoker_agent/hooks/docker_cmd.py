@@ -7,11 +7,10 @@ starts only what does not run. ``HEAT_DOCKER_CMD`` replaces the command.
 
 from __future__ import annotations
 
-import os
 import secrets
 from typing import Any, Dict, List, Mapping, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_list, container_engine
 
 TOOLS = ("docker", "podman")
 _MANAGED = "managed_by=docker-cmd"
@@ -66,10 +65,6 @@ def check(run: HookRun) -> Result:
 preview = check
 
 
-def _docker() -> str:
-    return os.environ.get("HEAT_DOCKER_CMD", "docker")
-
-
 def _settings(containers: Mapping[str, Any], name: str) -> Dict[str, Any]:
     settings = containers[name]
     if not isinstance(settings, dict):
@@ -91,12 +86,12 @@ def _is_as_wanted(status: str, settings: Mapping[str, Any]) -> bool:
 
 
 def _list(run: HookRun, form: str, *filters: str) -> List[str]:
-    argv = [_docker(), "ps", "-a", "--format", form]
+    argv = [container_engine(), "ps", "-a", "--format", form]
     for condition in filters:
         argv += ["--filter", condition]
     code, text = run.read(argv)
     if code:
-        raise HookError(f"{_docker()} cannot list containers: exit {code}", code)
+        raise HookError(f"{container_engine()} cannot list containers: exit {code}", code)
     return text.split("\n")[:-1]
 
 
@@ -122,7 +117,7 @@ def _owner(run: HookRun) -> Dict[str, Any]:
 
 
 def _remove(run: HookRun, name: str) -> None:
-    if run.call([_docker(), "rm", "-f", name]):
+    if run.call([container_engine(), "rm", "-f", name]):
         raise HookError(f"cannot remove the container {name}")
 
 
@@ -137,19 +132,16 @@ def _start(run: HookRun, name: str, settings: Mapping[str, Any]) -> int:
     entries = as_list(settings.get("environment") or [], f"{name}: environment")
     lines = [entry for entry in entries if entry and "\n" not in entry]
     variables = dict(entry.split("=", 1) for entry in entries if "\n" in entry and "=" in entry)
-    file = run.write("environment", "".join(f"{line}\n" for line in lines))
-    flags = [f"--env-file={file}"] if lines else []
-    flags += [f"--env={variable}" for variable in variables]
-    try:
+    with run.temporary("environment", "".join(f"{line}\n" for line in lines)) as file:
+        flags = [f"--env-file={file}"] if lines else []
+        flags += [f"--env={variable}" for variable in variables]
         return run.call([*argv, *flags, str(settings.get("image", "")), *_command(settings)], variables)
-    finally:
-        file.unlink()
 
 
 def _arguments(run: HookRun, name: str, settings: Mapping[str, Any]) -> List[str]:
     """Return the command that starts a container, without its environment variables, image and program."""
     labels = {**_owner(run), "config_id": run.id, "container_name": name}
-    argv = [_docker(), "run", "--name", _unique(run, name)]
+    argv = [container_engine(), "run", "--name", _unique(run, name)]
     for label in [*(f"{label}={value}" for label, value in labels.items()), _MANAGED]:
         argv += ["--label", label]
     if settings.get("detach", True):
@@ -170,7 +162,7 @@ def _exec(run: HookRun, settings: Mapping[str, Any]) -> List[str]:
     if not command:
         raise HookError("a container with the action exec needs a command that begins with a container's name")
     names = _list(run, "{{.Names}}", f"label=container_name={command[0]}", f"label=config_id={run.id}")
-    return [_docker(), "exec", *flags, names[0] if names else command[0], *command[1:]]
+    return [container_engine(), "exec", *flags, names[0] if names else command[0], *command[1:]]
 
 
 def _unique(run: HookRun, name: str) -> str:

@@ -16,7 +16,7 @@ import shutil
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Tuple
 
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, write_file
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, as_flag, container_engine, write_file
 
 TOOLS = ("docker-compose", "docker")
 #: What a dry run of Compose 2 would do.
@@ -148,6 +148,5 @@ def _containers(run: HookRun, command: List[str], project: Path) -> Dict[str, st
     _, ids = run.read([*command, "ps", "-q"], folder=project)
     if not ids.strip():
         return {}
-    docker = os.environ.get("HEAT_DOCKER_CMD", "docker")
-    code, text = run.read([docker, "inspect", "--format", "{{.Name}} {{.Id}}", *ids.split()])
+    code, text = run.read([container_engine(), "inspect", "--format", "{{.Name}} {{.Id}}", *ids.split()])
     return {} if code else dict(line.split(" ", 1) for line in text.splitlines() if " " in line)

@@ -21,11 +21,14 @@ check = preview = apply
 
 def undo(run: HookRun) -> Result:
     """Restore what was at the paths before this deployment."""
-    known = {item.name for item in run.memory.list("file")}
-    changes = [*apply_steps(run, _apply).changes]
+    names = {item.name for item in run.memory.list("file")}
+    result = apply_steps(run, _apply)
+    if result.code:
+        return result
+    changes = [*result.changes]
     for path, text in _contents(run).items():
         # heat-agents and earlier versions of the agent recorded nothing: the content shows the files that they wrote.
-        is_own = str(path) not in known and read_text(path) == text and not run.memory.is_used("file", str(path))
+        is_own = str(path) not in names and read_text(path) == text and not run.memory.is_used("file", str(path))
         if is_own and not run.is_dry:
             files.remove(path)
             changes.append(Change(str(path), diff="removed"))

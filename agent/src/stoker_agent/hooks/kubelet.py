@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List
 
 from stoker_agent import files
-from stoker_agent.hook_contract import Change, HookError, HookRun, Result, read_text, write_file
+from stoker_agent.hook_contract import Change, HookError, HookRun, Result, container_engine, read_text, write_file
 
 
 def apply(run: HookRun) -> Result:
@@ -92,19 +92,15 @@ def _containers(run: HookRun) -> List[Dict[str, Any]]:
     return containers
 
 
-def _docker() -> str:
-    return os.environ.get("HEAT_DOCKER_CMD", "docker")
-
-
 def _missing_images(run: HookRun, images: List[str]) -> List[str]:
-    _, text = run.read([_docker(), "images", "--format", "{{.Repository}}:{{.Tag}}"])
+    _, text = run.read([container_engine(), "images", "--format", "{{.Repository}}:{{.Tag}}"])
     present = text.split()
     prefixes = {image: image if ":" in image else f"{image}:" for image in images}
     return [image for image, prefix in prefixes.items() if not any(name.startswith(prefix) for name in present)]
 
 
 def _missing_containers(run: HookRun) -> List[str]:
-    _, text = run.read([_docker(), "ps", "--format", "{{.Names}}"])
+    _, text = run.read([container_engine(), "ps", "--format", "{{.Names}}"])
     names = text.split()
     patterns = {
         str(container["name"]): re.compile(rf"k8s_{re.escape(str(container['name']))}[._].*{_pod_part(run)}")

@@ -45,16 +45,15 @@ preview = check
 
 def _apply(run: HookRun, flags: List[str]) -> "tuple[int, List[Change]]":
     manifest = run.write(f"{run.id}.pp", run.text())
-    log = run.write(f"{run.id}_log.json", "")  # a file that Puppet makes is readable for all
     argv = [os.environ.get("HEAT_PUPPET_CMD", "puppet"), "apply", "--color", "false", "--detailed-exitcodes"]
-    argv += ["--logdest", "console", "--logdest", str(log), "--evaltrace", *_options(run), *flags, str(manifest)]
     data = _hiera(run)
     try:
         facts = {**_facts(run), **(_hiera_facts(data) if data else {})}
-        code = run.call(argv, facts, folder=run.working, passes=lambda line: _report(run, line))
-        return code, _read(log)
+        with run.temporary(f"{run.id}_log.json") as log:  # a file that Puppet makes is readable for all
+            argv += ["--logdest", "console", "--logdest", str(log), "--evaltrace", *_options(run), *flags]
+            code = run.call([*argv, str(manifest)], facts, folder=run.working, passes=lambda line: _report(run, line))
+            return code, _read(log)
     finally:
-        log.unlink()  # its differences may contain secrets
         if data is not None and run.is_dry:
             data.unlink()  # only applied inputs stay on the machine
 

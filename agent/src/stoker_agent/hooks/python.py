@@ -61,14 +61,11 @@ def undo(run: HookRun) -> Result:
 
 def _call(run: HookRun, function: str) -> Result:
     source = run.write("config.py", run.text())
-    inputs = run.write("inputs.json", json.dumps(run.inputs))
     target = run.write("outputs.json", "{}")
-    try:
+    with run.temporary("inputs.json", json.dumps(run.inputs)) as inputs:
         files = (str(source), str(inputs), str(target))
         argv = [sys.executable, "-u", "-c", _CALL, *files, function, str(Path(stoker_agent.__file__).parents[1])]
         code = run.call(argv, {**run.environment(), **run.memory.to_environment()})
-    finally:
-        inputs.unlink()  # it may contain secrets
     if code:
         return Result(code)
     outputs = json.loads(target.read_text())

@@ -41,21 +41,18 @@ def _apply(run: HookRun, arguments: List[str]) -> Result:
     states = run.working / "states"
     text = run.config if isinstance(run.config, str) else json.dumps(run.config or {})
     write_file(states / f"{run.id}.sls", text)
-    target = run.write("salt.json", "")
-    argv = [os.environ.get("HEAT_SALT_CMD", "salt-call"), "--local", "--config-dir", str(_configure(run, states))]
-    argv += ["--out", "json", "--out-file", str(target), "--log-level", "warning", "--retcode-passthrough"]
-    log = run.write("salt.log", "")
-    argv += ["--log-file", str(log), "--log-file-level", "info"]
-    argv += ["--state-output", "changes", "state.sls", run.id, *arguments]
-    try:
-        with GrowingFile(log, _Progress(run).read):
-            code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
+    with run.temporary("salt.log") as log, run.temporary("salt.json") as target:
+        argv = [os.environ.get("HEAT_SALT_CMD", "salt-call"), "--local", "--config-dir", str(_configure(run, states))]
+        argv += ["--out", "json", "--out-file", str(target), "--log-level", "warning", "--retcode-passthrough"]
+        argv += ["--log-file", str(log), "--log-file-level", "info"]
+        argv += ["--state-output", "changes", "state.sls", run.id, *arguments]
+        try:
+            with GrowingFile(log, _Progress(run).read):
+                code = run.call(argv, {"heat_outputs_path": str(run.outputs_path)}, folder=run.working)
+        finally:
+            for name in ("minion", "pillar"):
+                shutil.rmtree(str(run.working / name))  # they contain the inputs
         returned = _read(target)
-    finally:
-        for path in (log, target):
-            path.unlink()  # both contain commands and their output
-        shutil.rmtree(str(run.working / "minion"))  # it contains the inputs
-        shutil.rmtree(str(run.working / "pillar"))
     print(json.dumps(returned, indent=2))
     if not isinstance(returned, dict):
         return Result(code or 1, changed=False, reason="; ".join(map(str, returned or ("salt returned nothing",))))

@@ -20,7 +20,8 @@ from typing import Any, Dict, List
 
 from stoker_agent import files
 from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, as_list, choose_state
-from stoker_agent.steps import Steps, apply_steps, find_account
+from stoker_agent.reversible import find_account
+from stoker_agent.steps import Steps, apply_steps
 
 NEEDS_ROOT = True
 
