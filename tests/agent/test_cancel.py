@@ -12,7 +12,7 @@ import pytest
 
 from agent.conftest import Server
 from stoker.servers.signatures import sign
-from stoker_agent.execute import execute
+from stoker_agent.execute import Execution
 from stoker_agent.termination import CANCELLED, Control, grace, was_stopping
 
 pytestmark = pytest.mark.slow
@@ -128,7 +128,7 @@ def test_a_script_that_ends_by_itself_while_it_is_cancelled_reports_its_own_code
     cancel = threading.Thread(target=lambda: (_await(pid.exists), control.stop(CANCELLED)))
     cancel.start()
     entry = {**Server.entry("c1", script), "options": {"on_cancel": f"touch {tmp_path}/cleaned"}}
-    values = execute(entry, tmp_path, tmp_path / "variables", folder, control, [])
+    values = Execution(entry, tmp_path / "variables", folder, control).execute(tmp_path)
     cancel.join()
     assert values == {"deploy_status_code": code, "deploy_stdout": "", "deploy_stderr": ""}
     assert not tmp_path.joinpath("cleaned").exists()

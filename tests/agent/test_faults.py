@@ -33,7 +33,7 @@ def test_a_run_whose_thread_or_process_cannot_start_is_reported(server, here, mo
     def execute(*_):
         raise fault
 
-    monkeypatch.setattr(active_run, "execute", execute)
+    monkeypatch.setattr(active_run.Execution, "execute", execute)
     server.give(server.entry("c1", "true"), server.entry("c2", "true"))
     here.once()
     for id in ("c1", "c2"):

@@ -13,7 +13,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.delivered_hooks import DeliveredHooks
-from stoker_agent.execute import execute
+from stoker_agent.execute import Execution
 from stoker_agent.failures import failure
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.live import Live
@@ -83,10 +83,11 @@ class ActiveRun:
     def execute(self, env: RunEnv, log_bytes: int) -> Dict[str, Any]:
         """Execute the run and return the values to report. ``log_bytes`` limits the size of each output stream."""
         self._streams = streams = {name: BoundedFile(self.folder / name, log_bytes) for name in ("stdout", "stderr")}
-        bounded, paths = list(streams.values()), env.paths
+        paths = env.paths
+        execution = Execution(self.entry, paths.variables, self.folder, self.control, list(streams.values()))
         try:
             if self.control.why is not None:
-                return execute(self.entry, paths.hooks, paths.variables, self.folder, self.control, bounded)
+                return execution.execute(paths.hooks)
             if self.refusal is not None:
                 return failure(self.refusal, 1)
             name, group = self.entry.get("name"), self.entry.get("group")
@@ -95,7 +96,7 @@ class ActiveRun:
             began = time.monotonic()
             delivered = DeliveredHooks(paths.delivered_hooks, paths.hook_digests, env.config, env.ca_file)
             hooks = delivered.provide(self.entry, self.folder, self.control) or paths.hooks
-            values = execute(self.entry, hooks, paths.variables, self.folder, self.control, bounded)
+            values = execution.execute(hooks)
             values["deploy_run_seconds"] = round(time.monotonic() - began, 3)
         except CannotRun as error:
             return failure(str(error), error.code)

@@ -17,7 +17,7 @@ from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.drain import Drain
-from stoker_agent.execute import interrupted_stop_result
+from stoker_agent.execute import Execution
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.failures import INTERRUPTED, failure
 from stoker_agent.launch import end_remaining_processes
@@ -309,7 +309,7 @@ class Agent:
         try:
             self._finish(
                 with_source(run.entry, run.source),
-                interrupted_stop_result(run.entry, self._paths.variables, run.folder, why),
+                Execution(run.entry, self._paths.variables, run.folder, run.control).complete_stop(why),
             )
         finally:
             self._forget(run)

@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 from stoker_agent import hook_contract
 from stoker_agent.active_run import ActiveRun
 from stoker_agent.config import Paths
-from stoker_agent.execute import execute
+from stoker_agent.execute import Execution
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
@@ -209,7 +209,7 @@ def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control
     shutil.rmtree(str(folder), ignore_errors=True)
     folder.mkdir(mode=0o700, parents=True)
     streams = [BoundedFile(folder / name, _OUTPUT_BYTES) for name in ("stdout", "stderr")]
-    values = execute({**entry, "mode": "check"}, paths.hooks, paths.variables, folder, control, streams)
+    values = Execution({**entry, "mode": "check"}, paths.variables, folder, control, streams).execute(paths.hooks)
     code, is_changed = values.get("deploy_status_code"), values.get("deploy_changed")
     changes = values.get("deploy_changes")
     if str(code) != "0":

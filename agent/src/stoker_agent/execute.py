@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import subprocess
 import threading
 import time
@@ -24,140 +25,133 @@ _LOOK_SECONDS = 0.25
 _log = logging.getLogger("stoker-agent")
 
 
-def execute(
-    entry: Mapping[str, Any],
-    own_hooks: Path,
-    variables: Path,
-    folder: Path,
-    control: Control,
-    streams: Sequence[BoundedFile],
-) -> Dict[str, Any]:
+class Execution:
     """
-    Execute a run and return the values to report.
+    The execution of one run, the document's entry ``entry``.
 
-    The entry's ``mode`` is what the hook does, by default ``apply``. ``own_hooks`` is the directory that is searched
-    first for hooks, ``variables`` the file with the machine's variables for runs, ``folder`` the run's directory.
-    ``control`` ends the run early. ``streams`` are the output files to keep within bounds. Failures of a config or hook
-    are returned as values, never raised.
+    ``variables`` is the file with the machine's variables for runs, ``folder`` the run's directory. ``control`` ends
+    the run early. ``streams`` are the output files to keep within bounds.
     """
-    if control.why is not None:
-        return {**before(control.why), **read_streams(folder)}
-    try:
-        launch = Launch(entry, folder, variables)
-        command = program(entry, own_hooks, launch.folders, str(entry.get("mode") or APPLY))
-        process = launch.start(command)
-    except CannotRun as error:
-        return failure(str(error), error.code)
-    except OSError as error:
-        return failure(f"The hook could not be started: {error}", 126)
-    except Exception as error:  # the agent must survive any content of a document
-        return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
-    streams = [*streams, BoundedFile(folder / ANSWER, 2 * LONGEST_ANSWER)] if command.stdout == ANSWER else streams
-    cut_short = _until_over(launch, entry, process, folder, control, streams)
-    return launch.complete(_gather(launch, command, process.returncode, folder) if cut_short is None else cut_short)
 
+    def __init__(
+        self,
+        entry: Mapping[str, Any],
+        variables: Path,
+        folder: Path,
+        control: Control,
+        streams: Sequence[BoundedFile] = (),
+    ) -> None:
+        self._entry = entry
+        self._variables = variables
+        self._folder = folder
+        self._control = control
+        self._streams = [*streams]
 
-def _until_over(
-    launch: Launch,
-    entry: Mapping[str, Any],
-    process: subprocess.Popen[bytes],
-    folder: Path,
-    control: Control,
-    streams: Sequence[BoundedFile],
-) -> Optional[Dict[str, Any]]:
-    """Wait for the process. Return the values to report if the agent ended the run, or None if it ended by itself."""
-    threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
-    seconds = parse_seconds(inputs(entry).get("deploy_timeout"))
-    until = time.monotonic() + seconds if seconds else None
-    while not control.ended:
-        left = None if until is None else until - time.monotonic()
-        if control.why is not None:
-            return _stop(launch, entry, folder, process, control.why, streams)
-        if left is not None and left <= 0 and end_session(process, GRACE_SECONDS) is not None:
-            _log.warning("run.timed_out: run %s has exceeded its %g s and was stopped", entry["id"], seconds)
-            return failure(f"Timed out after {seconds:g} s", TIMED_OUT, folder)
-        control.wait(_LOOK_SECONDS if left is None else min(left, _LOOK_SECONDS))
-        _trim(streams)
-    return None
+    def execute(self, own_hooks: Path) -> Dict[str, Any]:
+        """
+        Execute the run and return the values to report.
 
+        The entry's ``mode`` is what the hook does, by default ``apply``. ``own_hooks`` is the directory that is
+        searched first for hooks. Failures of a config or hook are returned as values, never raised.
+        """
+        if self._control.why is not None:
+            return {**before(self._control.why), **read_streams(self._folder)}
+        try:
+            launch = Launch(self._entry, self._folder, self._variables)
+            command = program(self._entry, own_hooks, launch.folders, str(self._entry.get("mode") or APPLY))
+            process = launch.start(command)
+        except CannotRun as error:
+            return failure(str(error), error.code)
+        except OSError as error:
+            return failure(f"The hook could not be started: {error}", 126)
+        except Exception as error:  # the agent must survive any content of a document
+            return failure(f"The config cannot be run: {type(error).__name__}: {error}", 1)
+        if command.stdout == ANSWER:
+            self._streams.append(BoundedFile(self._folder / ANSWER, 2 * LONGEST_ANSWER))
+        cut_short = self._wait(launch, process)
+        return launch.complete(
+            _gather(launch, command, process.returncode, self._folder) if cut_short is None else cut_short
+        )
 
-def interrupted_stop_result(entry: Mapping[str, Any], variables: Path, folder: Path, why: str) -> Dict[str, Any]:
-    """
-    Run ``on_cancel`` and return the result of a run that an earlier agent began to stop.
+    def complete_stop(self, why: str) -> Dict[str, Any]:
+        """
+        Run ``on_cancel`` and return the result of a run that an earlier agent began to stop.
 
-    No process of the run remains.
-    """
-    values: Dict[str, Any] = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
-    try:
-        launch = Launch(entry, folder, variables)
-    except CannotRun as error:
-        values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
-        return {**values, **read_streams(folder)}
-    return _run_cleanup(launch, entry, folder, values, [])
+        No process of the run remains.
+        """
+        values: Dict[str, Any] = {"deploy_status_reason": f"{why}: had to be killed", "deploy_status_code": KILLED}
+        try:
+            launch = Launch(self._entry, self._folder, self._variables)
+        except CannotRun as error:
+            values["deploy_status_reason"] += f"; on_cancel could not be run: {error}"
+            return {**values, **read_streams(self._folder)}
+        return self._run_on_cancel(launch, values)
+
+    def _wait(self, launch: Launch, process: subprocess.Popen[bytes]) -> Optional[Dict[str, Any]]:
+        """Wait for the process. Return the values to report if the agent ended it, or None if it ended by itself."""
+        seconds = parse_seconds(inputs(self._entry).get("deploy_timeout")) or math.inf
+        self._watch(process, self._control, seconds)
+        if self._control.ended:
+            return None
+        if self._control.why is not None:
+            return self._stop(launch, process, self._control.why)
+        if end_session(process, GRACE_SECONDS) is None:
+            process.wait()  # the other thread may not have the exit code yet
+            return None
+        _log.warning("run.timed_out: run %s has exceeded its %g s and was stopped", self._entry["id"], seconds)
+        return failure(f"Timed out after {seconds:g} s", TIMED_OUT, self._folder)
+
+    def _watch(self, process: subprocess.Popen[bytes], control: Control, seconds: float) -> None:
+        """Bound the output until the process has ended, has to stop, or so many seconds have passed."""
+        threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
+        until = time.monotonic() + seconds
+        while not control.ended and control.why is None and time.monotonic() < until:
+            control.wait(max(0.0, min(_LOOK_SECONDS, until - time.monotonic())))
+            self._trim()
+
+    def _stop(self, launch: Launch, process: subprocess.Popen[bytes], why: str) -> Optional[Dict[str, Any]]:
+        """Stop the run. Return the values to report, or None if the process ended by itself before it was stopped."""
+        _log.warning("run.stopped: run %s is %s and stopped", self._entry["id"], why.lower())
+        try:
+            write(self._folder / STOPPING, why.encode())
+        except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
+            _log.error("run.not_marked: cannot record that %s is being stopped: %s", self._entry["id"], error)
+        ended = end_session(process, grace(self._entry), self._trim)
+        if ended is None:
+            self._folder.joinpath(STOPPING).unlink(missing_ok=True)
+            process.wait()  # the other thread may not have the exit code yet
+            return None
+        return self._run_on_cancel(launch, ended.values(why))
+
+    def _run_on_cancel(self, launch: Launch, values: Dict[str, Any]) -> Dict[str, Any]:
+        """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
+        problem = None
+        try:
+            command = on_cancel(self._entry, self._folder)
+            if command is not None:
+                process, control = launch.start(command), Control()
+                self._watch(process, control, _ON_CANCEL_SECONDS)
+                if not control.ended:
+                    end_session(process, GRACE_SECONDS)
+                    problem = f"timed out after {_ON_CANCEL_SECONDS:g} s"
+                elif process.returncode:
+                    problem = f"ended with {process.returncode}"
+        except (CannotRun, OSError) as error:
+            problem = f"could not be run: {error}"
+        except Exception as error:  # the agent must survive any content of a document
+            problem = f"cannot be run: {type(error).__name__}: {error}"
+        if problem is not None:
+            values["deploy_status_reason"] += f"; on_cancel {problem}"
+        return {**values, **read_streams(self._folder)}
+
+    def _trim(self) -> None:
+        for stream in self._streams:
+            stream.trim()
 
 
 def _wait_for(process: subprocess.Popen[bytes], control: Control) -> None:
     process.wait()
     control.end()
-
-
-def _stop(
-    launch: Launch,
-    entry: Mapping[str, Any],
-    folder: Path,
-    process: subprocess.Popen[bytes],
-    why: str,
-    streams: Sequence[BoundedFile],
-) -> Optional[Dict[str, Any]]:
-    """Stop the run. Return the values to report, or None if the process ended by itself before it was stopped."""
-    _log.warning("run.stopped: run %s is %s and stopped", entry["id"], why.lower())
-    try:
-        write(folder / STOPPING, why.encode())
-    except OSError as error:  # if the agent is killed now, the next one only reports an interrupted run
-        _log.error("run.not_marked: cannot record that %s is being stopped: %s", entry["id"], error)
-    ended = end_session(process, grace(entry), lambda: _trim(streams))
-    if ended is None:
-        folder.joinpath(STOPPING).unlink(missing_ok=True)
-        process.wait()  # the other thread may not have the exit code yet
-        return None
-    return _run_cleanup(launch, entry, folder, ended.values(why), streams)
-
-
-def _run_cleanup(
-    launch: Launch, entry: Mapping[str, Any], folder: Path, values: Dict[str, Any], streams: Sequence[BoundedFile]
-) -> Dict[str, Any]:
-    """Run the config's ``on_cancel`` script. Return ``values`` with the output and any failure of the script."""
-    problem = None
-    try:
-        command = on_cancel(entry, folder)
-        if command is not None:
-            problem = _cleanup(launch.start(command), streams)
-    except (CannotRun, OSError) as error:
-        problem = f"could not be run: {error}"
-    except Exception as error:  # the agent must survive any content of a document
-        problem = f"cannot be run: {type(error).__name__}: {error}"
-    if problem is not None:
-        values["deploy_status_reason"] += f"; on_cancel {problem}"
-    return {**values, **read_streams(folder)}
-
-
-def _cleanup(process: subprocess.Popen[bytes], streams: Sequence[BoundedFile]) -> Optional[str]:
-    """Wait for the ``on_cancel`` process and describe its failure, or return None."""
-    control = Control()
-    threading.Thread(target=_wait_for, args=(process, control), name="wait", daemon=True).start()
-    until = time.monotonic() + _ON_CANCEL_SECONDS
-    while not control.ended:
-        if time.monotonic() >= until:
-            end_session(process, GRACE_SECONDS)
-            return f"timed out after {_ON_CANCEL_SECONDS:g} s"
-        control.wait(_LOOK_SECONDS)
-        _trim(streams)
-    return f"ended with {process.returncode}" if process.returncode else None
-
-
-def _trim(streams: Sequence[BoundedFile]) -> None:
-    for stream in streams:
-        stream.trim()
 
 
 def _gather(launch: Launch, command: Program, code: int, folder: Path) -> Dict[str, Any]:

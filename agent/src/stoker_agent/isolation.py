@@ -35,6 +35,8 @@ class Isolation:
         self._id: str = entry["id"]
         self._folder = folder
         self._options = options = RunOptions.of(entry)
+        #: Whether ``wrap`` changes nothing.
+        self.is_plain = options.is_plain
         self._limit_text = entry["options"]["memory_max"] if options.memory_max is not None else ""
         self.account = _account(options.user)
         #: Whether the run's user is not the agent's own.
@@ -85,7 +87,7 @@ class Isolation:
 
         The command itself has to run with the agent's own rights and without the environment of the run.
         """
-        if self._options.is_plain:
+        if self.is_plain:
             return list(argv)
         plan = self._folder / _PLAN
         files.write(plan, json.dumps(self._plan(argv, environment)).encode())
@@ -95,14 +97,9 @@ class Isolation:
             return scopes.wrap(command, self._id, self._options, self._folder / _EVENTS)
         return command
 
-    @property
-    def is_plain(self) -> bool:
-        """Whether ``wrap`` changes nothing."""
-        return self._options.is_plain
-
     def problem(self) -> Optional[str]:
         """Return why the last command of ``wrap`` never became its program, or None if it did."""
-        if self._options.is_plain:
+        if self.is_plain:
             return None
         if self._folder.joinpath(_PLAN).exists():
             return "The run could not be started: systemd-run failed"
@@ -119,7 +116,7 @@ class Isolation:
 
     def clean_up(self) -> None:
         """Remove the plan at the end of the run, because it contains the run's environment."""
-        if not self._options.is_plain:
+        if not self.is_plain:
             self._folder.joinpath(_PLAN).unlink(missing_ok=True)
 
     def _list_unenforced(self) -> List[str]:

@@ -123,14 +123,13 @@ class Updater:
         except Stopped:
             _log.info("update.stopped: the agent ends before the update")
             return
-        except (UpdateFailed, OSError, subprocess.SubprocessError) as error:
-            self._record = UpdateRecord(str(offer.get("id")), FAILED, str(offer.get("sha256")))
-            self._finish(FAILED, str(error))
-            self._drain.end()
         except Exception as error:
-            _log.exception("update.failed: the update failed")
+            reason = str(error)
+            if not isinstance(error, (UpdateFailed, OSError, subprocess.SubprocessError)):
+                _log.exception("update.failed: the update failed")
+                reason = f"{type(error).__name__}: {error}"
             self._record = UpdateRecord(str(offer.get("id")), FAILED, str(offer.get("sha256")))
-            self._finish(FAILED, f"{type(error).__name__}: {error}")
+            self._finish(FAILED, reason)
             self._drain.end()
         self._report()
 
