@@ -15,6 +15,10 @@ _MARGIN_SECONDS = 60.0
 _LIFE_SECONDS = 600.0
 
 
+#: The required keys of a login.
+LOGIN = ("auth_url", "user_id", "password", "project_id")
+
+
 class LoginRejected(Unreachable):
     """Keystone rejects the user or the password."""
 
@@ -34,9 +38,7 @@ class Login(NamedTuple):
         Read a login from a section of os-collect-config, or from inputs with the prefix ``deploy_``. Raises KeyError.
         """
         region = inputs.get(f"{prefix}region_name")
-        url, user, password, project = (
-            str(inputs[f"{prefix}{name}"]) for name in ("auth_url", "user_id", "password", "project_id")
-        )
+        url, user, password, project = (str(inputs[f"{prefix}{name}"]) for name in LOGIN)
         return cls(url, user, password, project, str(region) if region else None)
 
 
@@ -72,9 +74,13 @@ class Session:
         limit: Limit = ANSWER,
     ) -> Answer:
         """
-        Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
+                Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
 
-        Raises Unreachable, or its subclass LoginRejected.
+                Raises Unreachable, or its sub#: The required keys of a login.
+        LOGIN = ("auth_url", "user_id", "password", "project_id")
+
+
+        class LoginRejected.
         """
         kept = self._token is not None and time.monotonic() < self._token.until
         if not kept:

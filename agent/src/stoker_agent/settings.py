@@ -18,7 +18,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from stoker_agent.backoff import LONGEST, SHORTEST
 from stoker_agent.config import Unusable
 from stoker_agent.files import write_json
-from stoker_agent.transports import LOCAL, NEEDED, STOKER, missing
+from stoker_agent.transports import LOCAL, SOURCES, STOKER
 
 _log = logging.getLogger("stoker-agent")
 
@@ -84,7 +84,7 @@ def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) 
     position. A document that would remove all sources changes nothing.
     """
     sections = {name: dict(section) for name, section in current.sections.items()}
-    for name in NEEDED:
+    for name in SOURCES:
         raw = collect.get(name)
         if not isinstance(raw, dict) or not raw:
             continue
@@ -92,7 +92,7 @@ def take_over(current: Settings, collect: Mapping[str, Any], *, enrolled: bool) 
         fresh = {key: value for key, value in raw.items() if value is not None}
         if not fresh:
             sections.pop(name, None)
-        elif lacking := missing(name, fresh):
+        elif lacking := SOURCES[name].missing(fresh):
             _log.warning(
                 "source.incomplete: the document's section %s lacks %s and is not used", name, ", ".join(lacking)
             )
@@ -116,18 +116,18 @@ def _initial_settings(options: CliOptions, text: str, digest: str) -> Settings:
     file = _read(text)
     default: Mapping[str, Any] = file.get("DEFAULT", {})
     sections: Sections = {}
-    for name in NEEDED:
-        if file.get(name) and not missing(name, file[name]):
+    for name in SOURCES:
+        if file.get(name) and not SOURCES[name].missing(file[name]):
             sections[name] = {key: value for key, value in file[name].items() if value is not None}
-    unknown = [name for name in options.sources or () if name not in (STOKER, *NEEDED)]
+    unknown = [name for name in options.sources or () if name not in (STOKER, *SOURCES)]
     if unknown:
-        raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *NEEDED))}")
+        raise Unusable(f"no such source: {', '.join(unknown)}; there are {', '.join((STOKER, *SOURCES))}")
     collectors = parse_list(default.get("collectors", [])) or list(sections)
     wanted = [STOKER, *collectors] if options.sources is None else list(options.sources)
     order = tuple(dict.fromkeys(name for name in wanted if name == STOKER or name in sections))
     for name in wanted:
-        if name in NEEDED and name not in sections:
-            lacking = ", ".join(missing(name, file.get(name, {})))
+        if name in SOURCES and name not in sections:
+            lacking = ", ".join(SOURCES[name].missing(file.get(name, {})))
             _log.warning(
                 "source.incomplete: the source %s is not used until a document completes it: it lacks %s", name, lacking
             )
@@ -207,7 +207,7 @@ def _read_saved(path: Path) -> Optional[Settings]:
         data = json.loads(path.read_text())
         return Settings(
             order=tuple(name for name in data["order"] if name == STOKER or name in data["sections"]),
-            sections={name: dict(section) for name, section in data["sections"].items() if name in NEEDED},
+            sections={name: dict(section) for name, section in data["sections"].items() if name in SOURCES},
             polling=_clamp(_number(data.get("polling"), LONGEST)),
             ca_file=data.get("ca_file"),
             started_from=str(data.get("started_from")),

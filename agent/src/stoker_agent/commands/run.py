@@ -17,7 +17,7 @@ from stoker_agent.runs import Runs
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
-from stoker_agent.transports import NEEDED, STOKER
+from stoker_agent.transports import SOURCES, STOKER
 
 _log = logging.getLogger("stoker-agent")
 
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def add_source_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where documents come from."""
     parser.add_argument(
-        "--sources", type=_words, help=f"sources of documents, in order of preference: {', '.join((STOKER, *NEEDED))}"
+        "--sources", type=_words, help=f"sources of documents, in order of preference: {', '.join((STOKER, *SOURCES))}"
     )
     parser.add_argument("--os-collect-config", type=Path, metavar="FILE", help="what to start from: sections by source")
     parser.add_argument(

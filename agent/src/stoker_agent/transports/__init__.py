@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from typing import Any, Callable, List, Mapping, Optional
+from typing import Any, Mapping, Optional, Type
 
 from stoker_agent.channel import Channel
 from stoker_agent.keystone import Login, Session
 from stoker_agent.programs import inputs
-from stoker_agent.transports.base import LOCAL, SIGNED, STOKER, Document, Entries, Making, NoSender, Sender, Source
+from stoker_agent.transports.base import LOCAL, STOKER, Document, Making, NoSender, Polled, Sender, Source
 from stoker_agent.transports.cfn import Cfn
 from stoker_agent.transports.heat import Heat, HeatSignal
 from stoker_agent.transports.stoker import Stoker, StokerSignal
@@ -17,44 +17,10 @@ from stoker_agent.transports.url import Request, UrlSignal
 from stoker_agent.transports.zaqar import QueueOfLogin, QueueSignal, SignedQueue, Zaqar
 from stoker_agent.web import Web
 
-_SOURCES: Mapping[str, Callable[[Mapping[str, Any], Making], Source]] = {
-    "cfn": Cfn,
-    "heat": Heat,
-    "request": Request,
-    "zaqar": Zaqar,
-}
-_LOGIN = ("auth_url", "user_id", "password", "project_id")
-#: The supported sections of os-collect-config, with their required keys.
-NEEDED = {
-    "cfn": ("metadata_url", "access_key_id", "secret_access_key", "stack_name", "path"),
-    "heat": (*_LOGIN, "stack_id", "resource_name"),
-    "request": ("metadata_url",),
-    "zaqar": (*_LOGIN, "queue_id"),
-}
-#: Required keys of a section with a pre-signed URL instead of a login.
-_SIGNED = ("queue_id", *SIGNED)
+__all__ = ["LOCAL", "SOURCES", "STOKER", "Document", "Making", "Sender", "Senders", "Source", "create_source"]
 
-
-__all__ = [
-    "LOCAL",
-    "NEEDED",
-    "SIGNED",
-    "STOKER",
-    "Document",
-    "Entries",
-    "Making",
-    "Sender",
-    "Senders",
-    "Source",
-    "create_source",
-    "missing",
-]
-
-
-def missing(name: str, section: Mapping[str, Any]) -> List[str]:
-    """Return the required keys that the section lacks."""
-    needed = _SIGNED if name == "zaqar" and section.get("url_signature") else NEEDED[name]
-    return [key for key in needed if section.get(key) in (None, "", [])]
+#: The sources with a section in os-collect-config, by name.
+SOURCES: Mapping[str, Type[Polled]] = {source.name: source for source in (Cfn, Heat, Request, Zaqar)}
 
 
 def create_source(name: str, section: Mapping[str, Any], making: Making) -> Source:
@@ -62,7 +28,7 @@ def create_source(name: str, section: Mapping[str, Any], making: Making) -> Sour
     if name == STOKER:
         assert making.config is not None, "settings have it only where this agent is enrolled"
         return Stoker(Channel(making.config), making.hooks)
-    return _SOURCES[name](section, making)
+    return SOURCES[name](section, making)
 
 
 _SESSIONS = 16

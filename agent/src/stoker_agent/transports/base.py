@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Sequence, Tuple
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.config import Config
@@ -14,8 +14,6 @@ from stoker_agent.web import Unreachable, Web
 
 #: The name of Stoker's channel, which has no section.
 STOKER = "stoker"
-#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
-SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 Entries = List[Mapping[str, Any]]
 #: Keys of a section that the machine's owner adds locally. Documents never contain them.
 LOCAL = ("ca_certificate", "ca_file", "timeout")
@@ -104,6 +102,10 @@ class Polled:
     override ``fetch`` and ``reset``. ``section`` has the source's settings in os-collect-config.
     """
 
+    name = ""
+    #: The required keys of the section.
+    needed: Tuple[str, ...] = ()
+
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         self._web = Web(ca_file(section, making.ca_file))
         self._seconds = seconds(section)
@@ -111,6 +113,11 @@ class Polled:
         self._backoff = Backoff(making.polling)
         #: What ``read`` returned for the last document.
         self._last: Any = None
+
+    @classmethod
+    def missing(cls, section: Mapping[str, Any]) -> List[str]:
+        """Return the required keys that the section lacks."""
+        return [key for key in cls.needed if section.get(key) in (None, "", [])]
 
     def fetch(self, wait: float) -> Optional[Document]:
         """Read and return the document, or None if nothing has changed. See ``Source``."""

@@ -17,6 +17,7 @@ class Cfn(Polled):
     """Polls the metadata of one or more resources through the CloudFormation API."""
 
     name = "cfn"
+    needed = ("metadata_url", "access_key_id", "secret_access_key", "stack_name", "path")
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         super().__init__(section, making)

@@ -6,7 +6,7 @@ import json
 import urllib.parse
 from typing import Any, Mapping, Optional
 
-from stoker_agent.keystone import Login, LoginRejected, Session
+from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
 from stoker_agent.limits import REPORT
 from stoker_agent.transports.base import (
     NAME,
@@ -24,6 +24,7 @@ class Heat(Polled):
     """Polls the resource's metadata through Heat's API."""
 
     name = "heat"
+    needed = (*LOGIN, "stack_id", "resource_name")
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         super().__init__(section, making)

@@ -33,6 +33,7 @@ class Request(Polled):
     """Polls an object with conditional requests."""
 
     name = "request"
+    needed = ("metadata_url",)
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         super().__init__(section, making)

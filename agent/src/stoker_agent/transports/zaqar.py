@@ -13,10 +13,9 @@ import urllib.parse
 import uuid
 from typing import Any, List, Mapping, Optional, Protocol, Tuple
 
-from stoker_agent.keystone import Login, LoginRejected, Session
+from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
 from stoker_agent.signatures import Unverified
 from stoker_agent.transports.base import (
-    SIGNED,
     Document,
     Making,
     Polled,
@@ -28,6 +27,8 @@ from stoker_agent.web import SECONDS, Answer, Limit, Unreachable, Web, host_of
 
 _log = logging.getLogger("stoker-agent")
 _JSON = "application/json"
+#: The keys of a pre-signed URL in a section, or in inputs with the prefix ``deploy_``.
+_SIGNED = ("messaging_url", "project_id", "url_paths", "url_methods", "url_expires", "url_signature")
 #: An answer may have several documents.
 _MESSAGES = Limit("the messages", 64 * 1024 * 1024)
 #: Messages per page; Zaqar's limit.
@@ -71,7 +72,7 @@ class SignedQueue:
 
     def __init__(self, web: Web, section: Mapping[str, Any], prefix: str = "", seconds: float = SECONDS) -> None:
         """Read the URL from a section, or from inputs with ``prefix``. Raises KeyError for a missing key."""
-        url, project, paths, methods, expires, signature = (str(section[f"{prefix}{name}"]) for name in SIGNED)
+        url, project, paths, methods, expires, signature = (str(section[f"{prefix}{name}"]) for name in _SIGNED)
         self._web = web
         self._url = url.rstrip("/") + _path(str(section[f"{prefix}queue_id"]))
         self._client = str(uuid.uuid4())
@@ -106,6 +107,7 @@ class Zaqar(Polled):
     """Polls the queue's messages."""
 
     name = "zaqar"
+    needed = (*LOGIN, "queue_id")
 
     def __init__(self, section: Mapping[str, Any], making: Making) -> None:
         super().__init__(section, making)
@@ -114,6 +116,13 @@ class Zaqar(Polled):
         self._marker = ""
         self._polls = 0
         self._last: List[Any] = []
+
+    @classmethod
+    def missing(cls, section: Mapping[str, Any]) -> List[str]:
+        """As in ``Polled``. A pre-signed URL takes the place of a login."""
+        if section.get("url_signature"):
+            return [key for key in ("queue_id", *_SIGNED) if section.get(key) in (None, "", [])]
+        return super().missing(section)
 
     def fetch(self, wait: float) -> Optional[Document]:
         """Read all new messages. Return the newest document, or None if it has not changed. See ``Source``."""
