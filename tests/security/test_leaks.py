@@ -25,7 +25,7 @@ from stoker.http.identity.routes import ROUTES as IDENTITY
 from stoker.http.messaging.routes import ROUTES as MESSAGING
 from stoker.http.objects.routes import ROUTES as OBJECTS
 from stoker.http.signals import ROUTES as SIGNALS
-from stoker.store.postgresql import conninfo
+from stoker.store.postgresql_connection import conninfo
 from support.accounts import Account, create_account
 from support.backends import CLIENT
 from support.server import Served, served_on

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
 
 import psycopg
 import pytest
 
 from stoker.model.errors import Unavailable
-from stoker.store import connection_watchdog, notifications
+from stoker.store import notifications, postgresql_connection
 from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from support import query
@@ -50,8 +49,8 @@ def test_connections_limit_the_time_of_a_lost_network(store):
 
 
 def test_locks_of_a_lost_connection_are_released(store, postgresql, line, monkeypatch):
-    limits = [(version, text.replace(b"20s", b"1s")) for version, text in connection_watchdog._SESSION_LIMITS]
-    monkeypatch.setattr(connection_watchdog, "_SESSION_LIMITS", limits)
+    limits = [(version, text.replace(b"20s", b"1s")) for version, text in postgresql_connection._SESSION_LIMITS]
+    monkeypatch.setattr(postgresql_connection, "_SESSION_LIMITS", limits)
     with psycopg.connect(postgresql.url, autocommit=True) as other:
         other.execute("CREATE TABLE IF NOT EXISTS numbers (n int)")
         other.execute("INSERT INTO numbers VALUES (1)")
@@ -63,12 +62,15 @@ def test_locks_of_a_lost_connection_are_released(store, postgresql, line, monkey
             query.scalar(tx, _SELECT)
 
 
-def test_a_statement_without_an_answer_fails(store, line, monkeypatch):
-    monkeypatch.setattr(connection_watchdog, "ANSWER_SECONDS", 1.0)
-    with store.read() as tx:
-        query.scalar(tx, _SELECT)
-    line.hold()
-    with pytest.raises(Unavailable), store.read() as tx:  # the pool's check of the idle connection waits
+def set_limit(store: Store, seconds: float) -> None:
+    """Limit the time of the statements of the connection that the next transaction uses."""
+    with store.pool.connection() as connection:
+        connection.pipeline.answer_seconds = seconds
+
+
+def test_a_statement_without_an_answer_fails(store, line):
+    set_limit(store, 1.0)
+    with pytest.raises(Unavailable), store.read() as tx:
         query.scalar(tx, _SELECT)
         line.hold()
         query.scalar(tx, _SELECT)
@@ -76,32 +78,15 @@ def test_a_statement_without_an_answer_fails(store, line, monkeypatch):
     assert store.write(lambda tx: query.scalar(tx, _SELECT)) == 1
 
 
-def test_a_connection_that_cannot_be_watched_affects_no_other(postgresql, monkeypatch):
-    ended = threading.Event()
-    unwatchable, stuck = (psycopg.connect(postgresql.url) for _ in range(2))
-
-    def is_stuck(watched):
-        if watched.connection() is unwatchable:
-            raise OSError("the kernel has no such option")
-        ended.set()
-        return True
-
-    monkeypatch.setattr(connection_watchdog, "_TICK", 0.01)
-    monkeypatch.setattr(connection_watchdog._Watched, "is_stuck", is_stuck)
-    watchdog = connection_watchdog.ConnectionWatchdog()
-    with unwatchable, closing(stuck), closing(watchdog):
-        watchdog.watch(unwatchable)
-        watchdog.watch(stuck)
-        assert ended.wait(60)
-        with pytest.raises(psycopg.OperationalError):
-            while True:
-                stuck.execute("SELECT 1")
-        assert unwatchable.execute("SELECT 1").fetchone() == (1,)
+def test_an_idle_connection_without_an_answer_is_replaced(store, line, monkeypatch):
+    monkeypatch.setattr(postgresql_connection, "_IDLE_SECONDS", 0.0)
+    set_limit(store, 1.0)
+    line.hold()
+    assert store.write(lambda tx: query.scalar(tx, _SELECT)) == 1
 
 
-def test_a_long_transaction_with_answers_continues(store, monkeypatch):
-    monkeypatch.setattr(connection_watchdog, "ANSWER_SECONDS", 1.0)
-    monkeypatch.setattr(connection_watchdog, "_TICK", 0.01)
+def test_a_long_transaction_with_answers_continues(store):
+    set_limit(store, 1.0)
     with store.read() as tx:
         for _ in range(3):
             query.scalar(tx, "SELECT pg_sleep(0.5)")
@@ -131,7 +116,7 @@ def test_notifications_continue_after_a_half_open_connection(store, postgresql, 
 
 def test_a_commit_whose_confirmation_is_lost_notifies_when_it_has_ended(store, postgresql, line, monkeypatch):
     """The transaction is stored after its connection was lost, and only then may caches be filled again."""
-    monkeypatch.setattr(connection_watchdog, "_SESSION_LIMITS", ())  # the session outlives its connection
+    monkeypatch.setattr(postgresql_connection, "_SESSION_LIMITS", ())  # the session outlives its connection
     with psycopg.connect(postgresql.url, autocommit=True) as other:
         for statement in _SLOW_COMMIT:
             other.execute(statement)

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from stoker.store import pipeline as pipelines
-from stoker.store import postgresql
+from stoker.store import postgresql_connection
 from stoker.store.pipeline import DEFAULT, PREPARED_AFTER, REPEATABLE_READ, Pipeline
 from support import databases
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 def connection(postgresql_server):
     with (
         databases.postgresql_url(postgresql_server) as url,
-        psycopg.connect(postgresql.conninfo(url)) as connection,
+        psycopg.connect(postgresql_connection.conninfo(url)) as connection,
     ):
         Pipeline(connection).run([(b"CREATE TABLE numbers (n int PRIMARY KEY, text varchar)", ())], commits=True)
         yield connection
@@ -136,7 +136,8 @@ def test_a_rollback_forgets_no_prepared_statement(pipeline, connection):
 
 
 def test_behind_a_pooler_nothing_is_prepared(connection):
-    pipeline = Pipeline(connection, prepares=False)
+    pipeline = Pipeline(connection)
+    pipeline.prepares = False
     for n in range(2 * PREPARED_AFTER):
         pipeline.run([insert(n)])
     assert prepared(connection) == set()
@@ -160,10 +161,32 @@ def test_a_session_that_postgresql_ends_is_lost(pipeline, connection, postgresql
 
 def test_an_interrupted_batch_closes_the_connection(pipeline, connection, monkeypatch):
     class Interrupted:
-        def poll(self):
+        def poll(self, _):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(pipeline, "_readable", Interrupted())
     with pytest.raises(KeyboardInterrupt):
         pipeline.run([insert(1), (b"SELECT pg_sleep(0.2)", ())])
     assert connection.closed
+
+
+def test_a_batch_without_an_answer_in_time_closes_the_connection(pipeline, connection):
+    pipeline.answer_seconds = 0.2
+    with pytest.raises(psycopg.OperationalError, match="has not answered for"):
+        pipeline.run([(b"SELECT pg_sleep(1)", ())])
+    assert connection.closed
+
+
+def test_a_batch_that_commits_returns_the_rows_of_its_last_query(pipeline):
+    assert pipeline.run([insert(1), (b"SELECT count(*) FROM numbers", ())], commits=True) == [(1,)]
+    assert not pipeline.is_in_transaction
+
+
+def test_a_rollback_ends_a_transaction_also_after_an_error(pipeline, connection):
+    pipeline.rollback()
+    pipeline.run([insert(1)])
+    with pytest.raises(psycopg.errors.UniqueViolation):
+        pipeline.run([insert(1)])
+    pipeline.rollback()
+    assert not pipeline.is_in_transaction
+    assert numbers(connection) == []

@@ -34,7 +34,6 @@ INTERNALS: dict[str, tuple[str, ...]] = {
     "psycopg.pq": (
         "PGconn.consume_input",
         "PGconn.enter_pipeline_mode",
-        "PGconn.exec_",
         "PGconn.exit_pipeline_mode",
         "PGconn.flush",
         "PGconn.get_result",

@@ -7,6 +7,9 @@ transaction is on disk. Changes that are committed while one NOTIFY is in flight
 If a process is killed between a commit and its NOTIFY, caches of other processes are outdated. Therefore every sender
 sends a heartbeat, and a listener that misses the heartbeats of a process notifies ``ALL`` once. The heartbeats of the
 listener's own process show that its connection still delivers.
+
+If the confirmation of a commit is lost with its connection, PostgreSQL may have stored the transaction, or may store it
+later. Its notifications are sent at once, and when all transactions of that time have certainly ended.
 """
 
 from __future__ import annotations
@@ -16,21 +19,29 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
-from typing import Any, NamedTuple
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import psycopg
 import structlog
 
 from stoker.background_thread import BackgroundThread
 from stoker.backoff import backoff
 from stoker.metrics import Metrics
-from stoker.store.connection_watchdog import TCP_LIMITS, ConnectionWatchdog, limit_session
 from stoker.store.notifier import ALL, Notifier
+from stoker.store.pipeline import Pipeline
+from stoker.store.postgresql_connection import connect, limit_session
 
 _log = structlog.get_logger("stoker.store")
 
-_LISTEN = "LISTEN stoker"
-_SEND = "SELECT pg_notify('stoker', payload) FROM unnest(%s::text[]) AS payload"
+_LISTEN = b"LISTEN stoker"
+_SEND = b"SELECT pg_notify('stoker', payload) FROM unnest($1::text[]) AS payload"
+#: Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
+_NOT_DURABLE = b"SET synchronous_commit = off"
+#: A new transaction id: those of all transactions that have written before are smaller.
+_BARRIER = b"SELECT txid_current()"
+#: The smallest id of the transactions that have not ended.
+_OLDEST = b"SELECT txid_snapshot_xmin(txid_current_snapshot())"
 #: PostgreSQL rejects payloads of 8000 bytes or more.
 PAYLOAD_BYTES = 7900
 #: The maximum number of topics that wait while the sender is not connected; if there are more, one ``ALL`` replaces
@@ -45,10 +56,12 @@ PAUSE = 0.01
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
+#: Seconds after which an unconfirmed commit counts as ended: other databases of the server may have longer
+#: transactions.
+_PATIENCE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
-#: Seconds that PostgreSQL may take to accept notifications.
-_ANSWER_SECONDS = 5.0
-_CONNECTION: dict[str, Any] = {**TCP_LIMITS, "autocommit": True, "connect_timeout": 5}
+#: Seconds that PostgreSQL may take to accept a connection, and to accept notifications.
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 5.0
 
 
 def encode(sender: str, changes: Mapping[str, int], *, leaves: bool = False) -> Iterator[str]:
@@ -103,9 +116,8 @@ def merge(pending: MutableMapping[str, int], changes: Mapping[str, int]) -> None
 class _Supervised:
     """A thread with its own connection, which connects again after any failure."""
 
-    def __init__(self, conninfo: str, name: str, watchdog: ConnectionWatchdog) -> None:
-        self._conninfo = conninfo
-        self._watchdog = watchdog
+    def __init__(self, url: str, name: str) -> None:
+        self._url = url
         self._name = name
         self._changed = threading.Condition()
         self._stopping = False
@@ -139,11 +151,11 @@ class _Supervised:
         failures = 0
         while True:
             try:
-                connection = psycopg.connect(self._conninfo, application_name=f"stoker {self._name}", **_CONNECTION)
-                with connection:
-                    self._watchdog.watch(connection, _ANSWER_SECONDS)
-                    limit_session(connection)
-                    self._work(connection)
+                name = f"stoker {self._name}"
+                with closing(connect(self._url, application_name=name, connect_timeout=_CONNECT_SECONDS)) as driver:
+                    pipeline = Pipeline(driver, answer_seconds=_ANSWER_SECONDS)
+                    limit_session(pipeline)
+                    self._work(pipeline)
                     return
             except Exception as error:
                 failures = 0 if self._problem is None else failures
@@ -160,19 +172,33 @@ class _Supervised:
         self._problem = None
         self._ready.set()
 
-    def _work(self, connection: psycopg.Connection[Any]) -> None:
+    def _work(self, pipeline: Pipeline) -> None:
         """Work until ``close`` is called. After an exception, the method is called again with a new connection."""
         raise NotImplementedError
+
+
+@dataclass(slots=True)
+class _Unconfirmed:
+    """Changes of commits without a confirmation."""
+
+    changes: Mapping[str, int]
+    #: A transaction id above theirs. None: not read yet.
+    barrier: int | None = None
+    #: When the commits count as ended.
+    until: float = 0.0
 
 
 class NotificationSender(_Supervised):
     """Notifies other processes of the changes that this one commits. Its thread starts with the first change."""
 
-    def __init__(self, conninfo: str, metrics: Metrics, watchdog: ConnectionWatchdog) -> None:
-        super().__init__(conninfo, "sender", watchdog)
+    def __init__(self, url: str, notifier: Notifier, metrics: Metrics) -> None:
+        super().__init__(url, "sender")
         self.id = secrets.token_hex(8)
+        self._notifier = notifier
         self._metrics = metrics
         self._pending: dict[str, int] = {}
+        #: Changes whose commits may not have ended yet, and the transaction id and the time that end the wait for them.
+        self._unconfirmed: list[_Unconfirmed] = []
 
     def start_and_wait(self) -> None:
         """
@@ -196,27 +222,53 @@ class NotificationSender(_Supervised):
         if self._thread is None:
             self.start()
 
-    def _work(self, connection: psycopg.Connection[Any]) -> None:
-        # Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
-        connection.execute("SET synchronous_commit = off")
+    def send_unconfirmed(self, changes: Mapping[str, int]) -> None:
+        """Notify all processes, including this one, now and when the commit of the changes has certainly ended."""
+        if changes:
+            _log.warning("database.commits_unconfirmed", notifications=len(changes))
+            with self._changed:
+                self._unconfirmed.append(_Unconfirmed(changes))
+            self._send_everywhere(changes)
+
+    def _send_everywhere(self, changes: Mapping[str, int]) -> None:
+        self.send(changes)
+        for topic, number in changes.items():
+            self._notifier.notify(topic, number)
+
+    def _work(self, pipeline: Pipeline) -> None:
+        pipeline.run([(_NOT_DURABLE, ())], commits=True)
+        for entry in self._unconfirmed:
+            entry.barrier = None  # after a failover, ids and times begin again
         # The first payload carries what waits. A heartbeat before it would tell the others that nothing is missing,
         # also if every connection is lost before the changes are sent.
-        leaves = self._send_pending(connection)
+        leaves = self._send_pending(pipeline)
         self._on_connected()
         while not leaves:
             next_at = time.monotonic() + PAUSE
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._stopping, HEARTBEAT)
+            self._send_ended(pipeline)
             time.sleep(max(0.0, next_at - time.monotonic()))
-            leaves = self._send_pending(connection)
+            leaves = self._send_pending(pipeline)
 
-    def _send_pending(self, connection: psycopg.Connection[Any]) -> bool:
+    def _send_ended(self, pipeline: Pipeline) -> None:
+        """Send the changes of unconfirmed commits that have certainly ended."""
+        for entry in list(self._unconfirmed):
+            if entry.barrier is None:
+                entry.barrier, entry.until = _query(pipeline, _BARRIER), time.monotonic() + _PATIENCE
+            if time.monotonic() > entry.until or _query(pipeline, _OLDEST) > entry.barrier:
+                self._unconfirmed.remove(entry)
+                self._send_everywhere(entry.changes)
+
+    def _send_pending(self, pipeline: Pipeline) -> bool:
         """Send the changes that wait, or a heartbeat. Return whether this was the last payload."""
         with self._changed:
             batch, self._pending = self._pending, {}
             leaves = self._stopping
+            for entry in self._unconfirmed if leaves else ():
+                merge(batch, entry.changes)
         try:
-            connection.execute(_SEND, [list(encode(self.id, batch, leaves=leaves))])
+            pipeline.run([(_SEND, (list(encode(self.id, batch, leaves=leaves)),))], commits=True)
         except Exception:
             with self._changed:
                 merge(self._pending, batch)
@@ -224,19 +276,22 @@ class NotificationSender(_Supervised):
         return leaves
 
 
+def _query(pipeline: Pipeline, query: bytes) -> int:
+    ((number,),) = pipeline.run([(query, ())], commits=True)
+    return int(number)
+
+
 class NotificationListener(_Supervised):
     """Notifies the subscribers of this process of changes that other processes commit."""
 
-    def __init__(
-        self, conninfo: str, notifier: Notifier, own_id: str, metrics: Metrics, watchdog: ConnectionWatchdog
-    ) -> None:
-        super().__init__(conninfo, "listener", watchdog)
+    def __init__(self, url: str, notifier: Notifier, own_id: str, metrics: Metrics) -> None:
+        super().__init__(url, "listener")
         self._notifier = notifier
         self._own_id = own_id
         self._metrics = metrics
 
-    def _work(self, connection: psycopg.Connection[Any]) -> None:
-        connection.execute(_LISTEN)
+    def _work(self, pipeline: Pipeline) -> None:
+        pipeline.run([(_LISTEN, ())], commits=True)
         self._on_connected()
         # Notifications sent before this connection are lost, so all caches may be outdated.
         self._notify_all()
@@ -245,7 +300,7 @@ class NotificationListener(_Supervised):
         #: first heartbeat reached this connection: because of these, everything counts as outdated once more.
         last = {self._own_id: begun, "": begun}
         while not self._stopping:
-            for notification in connection.notifies(timeout=_TICK):
+            for notification in pipeline.connection.notifies(timeout=_TICK):
                 self._receive(notification.payload, last)
             now = time.monotonic()
             for sender, at in list(last.items()):
@@ -285,14 +340,11 @@ class PostgresqlNotifications:
     A lost notification delays another process by five seconds at most.
     """
 
-    def __init__(self, conninfo: str, notifier: Notifier, metrics: Metrics, watchdog: ConnectionWatchdog) -> None:
-        self.sender = NotificationSender(conninfo, metrics, watchdog)
-        self.listener = NotificationListener(conninfo, notifier, self.sender.id, metrics, watchdog)
+    def __init__(self, url: str, notifier: Notifier, metrics: Metrics) -> None:
+        """``url`` leads to PostgreSQL without a connection pooler."""
+        self.sender = NotificationSender(url, notifier, metrics)
+        self.listener = NotificationListener(url, notifier, self.sender.id, metrics)
         self._is_started = False
-
-    def send(self, changes: Mapping[str, int]) -> None:
-        """Send topics and their numbers to all other processes, after the commit. Does not block."""
-        self.sender.send(changes)
 
     def start(self) -> None:
         """Start both threads. Waits, a few seconds at most, until other processes know of this one."""

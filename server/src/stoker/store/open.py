@@ -11,9 +11,8 @@ from typing import Any, TypeVar
 
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
-from stoker.store import postgresql, sqlite
+from stoker.store import postgresql, postgresql_connection, sqlite
 from stoker.store.clock import Clock
-from stoker.store.connection_watchdog import ConnectionWatchdog
 from stoker.store.encryption import Encryption, KeySource, without_keys
 from stoker.store.faults import UNUSABLE_VALUES, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
@@ -68,7 +67,6 @@ class Store:
         self.callbacks = TxCallbacks()
         #: Sends notifications to other processes and receives theirs. None on SQLite, which one process uses.
         self.notifications: PostgresqlNotifications | None = None
-        self._watchdog = ConnectionWatchdog()
         #: False if the last write failed: the disk is full, for example.
         self.may_write = True
         #: The name of the database: ``sqlite`` or ``postgresql``.
@@ -80,7 +78,7 @@ class Store:
         if self.dialect == "sqlite":
             self._open_sqlite()
         elif self.dialect == "postgresql":
-            self._open_postgresql(connections - postgresql.FIXED_CONNECTIONS)
+            self._open_postgresql(connections - postgresql_connection.FIXED_CONNECTIONS)
         else:
             raise Invalid(f"cannot use a {self.dialect!r} database: give a sqlite:/// or postgresql:// URL")
         #: Checks for health probes whether the database responds, and corrects the clock.
@@ -94,11 +92,9 @@ class Store:
         )
 
     def _open_postgresql(self, pooled: int) -> None:
-        self.pool = postgresql.open_pool(self.url, pooled, self._watchdog, self.clock)
+        self.pool = postgresql_connection.open_pool(self.url, pooled, self.clock)
         self._read = partial(postgresql.read_transaction, self.pool, self.clock, self.encryption)
-        self.notifications = PostgresqlNotifications(
-            postgresql.conninfo(self.direct_url), self.notifier, self.metrics, self._watchdog
-        )
+        self.notifications = PostgresqlNotifications(self.direct_url, self.notifier, self.metrics)
         self._writer = postgresql.Writer(
             self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
         )
@@ -106,7 +102,7 @@ class Store:
     def _open_probe(self) -> Pool[Any]:
         if self.dialect == "sqlite":
             return sqlite.open_pool(self.url)
-        return postgresql.open_pool(self.url, 1, self._watchdog, self.clock)
+        return postgresql_connection.open_pool(self.url, 1, self.clock)
 
     def read(self) -> AbstractContextManager[Tx]:
         """Open a read transaction. Raises Unavailable if the database does not respond, Invalid as ``write`` does."""
@@ -170,14 +166,12 @@ class Store:
         """
         url = self.direct_url
         is_file = self.dialect == "sqlite"
-        with closing(SqliteConnection(find_path(url)).driver if is_file else postgresql.connect(url)) as connection:
+        driver = SqliteConnection(find_path(url)).driver if is_file else postgresql_connection.connect(url)
+        with closing(driver) as connection:
             yield connection
 
     def close(self) -> None:
         """Stop the threads and close all connections."""
         self._writer.close()
-        if self.notifications is not None:
-            self.notifications.close()
         self.probe.close()
         self.pool.close()
-        self._watchdog.close()

@@ -3,6 +3,9 @@ Round trips to PostgreSQL in libpq's pipeline mode: BEGIN travels with the first
 
 psycopg's own pipeline writes to the socket for each statement and waits for it. Here a batch is one write and, mostly,
 one read: the creation of a deployment takes a quarter less CPU.
+
+A batch waits for its answer for a limited time. TCP finds a machine that is gone, but no proxy or database that accepts
+a statement and never answers it.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import psycopg
+import structlog
 from psycopg import pq
 from psycopg.adapt import PyFormat, Transformer
+
+_log = structlog.get_logger("stoker.store")
 
 #: A statement with ``$1``, ``$2``… and the values of its parameters.
 Query = tuple[bytes, Sequence[Any]]
@@ -25,9 +31,12 @@ _Key = tuple[bytes, tuple[int, ...]]
 #: server.
 PREPARED_AFTER = 5
 MOST_PREPARED = 100
+#: Seconds for which a batch waits while nothing is received or sent. Stoker divides long work into short transactions.
+ANSWER_SECONDS = 30.0
 
 #: What begins a transaction, by its isolation level.
 DEFAULT, REPEATABLE_READ = b"BEGIN", b"BEGIN ISOLATION LEVEL REPEATABLE READ"
+_COMMIT, _ROLLBACK = b"COMMIT", b"ROLLBACK"
 
 
 class _Encoded(NamedTuple):
@@ -41,15 +50,18 @@ class _Encoded(NamedTuple):
 class Pipeline:
     """
     The batches of one connection, on which psycopg begins no transactions (``autocommit``). Between batches, psycopg's
-    own methods may be called.
+    own methods may be called; their time is not limited.
 
     A statement that is executed often is prepared. psycopg itself then prepares none: it would deallocate all of them
     after a rollback.
     """
 
-    def __init__(self, connection: psycopg.Connection[Any], *, prepares: bool = True) -> None:
-        """``prepares`` False: each transaction may get another session, as behind a connection pooler."""
+    def __init__(self, connection: psycopg.Connection[Any], *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        """``answer_seconds``: for so long a batch waits while nothing is received or sent."""
         connection.prepare_threshold = None
+        self.answer_seconds = answer_seconds
+        #: False: each transaction may get another session, as behind a connection pooler.
+        self.prepares = True
         #: The connection, which the pipeline shares with psycopg.
         self.connection = connection
         self._pgconn = connection.pgconn
@@ -58,7 +70,6 @@ class Pipeline:
         self._readable.register(connection.fileno(), select.POLLIN)
         self._writable = select.poll()
         self._writable.register(connection.fileno(), select.POLLIN | select.POLLOUT)
-        self._prepares = prepares
         #: The isolation level of the next transaction.
         self.isolation = DEFAULT
         #: How often statements that are not prepared were executed, and the names of the prepared ones, in the order of
@@ -73,27 +84,37 @@ class Pipeline:
         """
         Execute queries in the connection's transaction, and return the rows of the last one.
 
-        A new transaction begins if there is none. ``commits`` ends it after the queries, and returns no rows. A query
-        that fails ends the batch. Raises psycopg.Error; the connection is closed if its state is not known.
+        A new transaction begins if there is none. ``commits`` ends it after the queries. A query that fails ends the
+        batch. Raises psycopg.Error; the connection is closed if its state is not known, as after a batch without an
+        answer.
         """
         if not queries and not self.is_in_transaction:
             return ()
-        encoded = [self._encode(*query) for query in queries]
-        self._pgconn.enter_pipeline_mode()
-        try:
-            result = self._receive(self._send(encoded, commits))
-        except BaseException:
-            if self._pgconn.pipeline_status != pq.PipelineStatus.OFF:
-                self.connection.close()  # unread results would be those of the next batch
-            raise
-        if commits or result is None:
+        results = self._round_trip([self._encode(*query) for query in queries], _COMMIT if commits else None)
+        if not queries:
             return ()
+        result = results[-2 if commits else -1]
         self.rowcount = result.command_tuples or 0
         if not result.nfields:
             return ()
         self._transformer.set_pgresult(result)
         rows: Sequence[tuple[Any, ...]] = self._transformer.load_rows(0, result.ntuples, tuple)
         return rows
+
+    def rollback(self) -> None:
+        """End the transaction, if one has begun, without its changes. Raises psycopg.Error as ``run``."""
+        if self.is_in_transaction:
+            self._round_trip((), _ROLLBACK)
+
+    def _round_trip(self, queries: Sequence[_Encoded], end: bytes | None) -> Sequence[pq.abc.PGresult]:
+        """Return the results of the statements of a batch, ``end`` included."""
+        self._pgconn.enter_pipeline_mode()
+        try:
+            return self._receive(self._send(queries, end))
+        except BaseException:
+            if self._pgconn.pipeline_status != pq.PipelineStatus.OFF:
+                self.connection.close()  # unread results would be those of the next batch
+            raise
 
     @property
     def is_in_transaction(self) -> bool:
@@ -105,7 +126,7 @@ class Pipeline:
         buffers = transformer.dump_sequence(values, [PyFormat.AUTO] * len(values))
         return _Encoded((sql, tuple(transformer.types or ())), buffers, transformer.formats or ())
 
-    def _send(self, queries: Sequence[_Encoded], commits: bool) -> list[tuple[_Key, bytes] | None]:
+    def _send(self, queries: Sequence[_Encoded], end: bytes | None) -> list[tuple[_Key, bytes] | None]:
         """Send a batch. Return what each of its results means: a statement was prepared under a name, or None."""
         pgconn = self._pgconn
         expected: list[tuple[_Key, bytes] | None] = []
@@ -128,15 +149,15 @@ class Pipeline:
                 if key in self._names:
                     self._names.move_to_end(key)
             expected.append(None)
-        if commits:
-            pgconn.send_query_params(b"COMMIT", None)
+        if end is not None:
+            pgconn.send_query_params(end, None)
             expected.append(None)
         pgconn.pipeline_sync()
         self._flush()
         return expected
 
     def _should_prepare(self, key: _Key) -> bool:
-        if not self._prepares:
+        if not self.prepares:
             return False
         uses = self._uses.pop(key, 0)
         if uses >= PREPARED_AFTER:
@@ -161,30 +182,35 @@ class Pipeline:
     def _flush(self) -> None:
         while self._pgconn.flush():
             # PostgreSQL may be unable to read more before its results are read.
-            self._writable.poll()
+            self._wait(self._writable)
             self._pgconn.consume_input()
 
-    def _receive(self, expected: Sequence[tuple[_Key, bytes] | None]) -> pq.abc.PGresult | None:
-        """Read the results of a batch, and return that of its last statement. Raises psycopg.Error for the first."""
-        last: pq.abc.PGresult | None = None
+    def _wait(self, poll: select.poll) -> None:
+        if not poll.poll(1000 * self.answer_seconds):
+            _log.error("database.no_answer", seconds=self.answer_seconds)
+            raise psycopg.OperationalError(f"PostgreSQL has not answered for {self.answer_seconds:g} seconds")
+
+    def _receive(self, expected: Sequence[tuple[_Key, bytes] | None]) -> Sequence[pq.abc.PGresult]:
+        """Read the results of a batch. Raises psycopg.Error for the first that failed."""
+        results: list[pq.abc.PGresult] = []
         failed: pq.abc.PGresult | None = None
         for result, prepared in zip(self._results(), expected, strict=False):
             if result.status == pq.ExecStatus.FATAL_ERROR:
                 failed = failed or result
             elif result.status != pq.ExecStatus.PIPELINE_ABORTED:
-                last = result
+                results.append(result)
                 if prepared is not None:
                     self._names[prepared[0]] = prepared[1]
         if failed is not None:
             raise psycopg.errors.error_from_result(failed)
-        return last
+        return results
 
     def _results(self) -> Iterator[pq.abc.PGresult]:
         """Yield one result for each statement of a batch. Raises psycopg.OperationalError for a lost connection."""
         pgconn = self._pgconn
         while True:
             while pgconn.is_busy():
-                self._readable.poll()
+                self._wait(self._readable)
                 pgconn.consume_input()
             result = pgconn.get_result()
             if pgconn.status == pq.ConnStatus.BAD:

@@ -2,223 +2,32 @@
 
 from __future__ import annotations
 
-import contextlib
 import random
-import re
-import select
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from typing import Any, LiteralString, TypeVar
-
-import psycopg
-import structlog
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
 
 from stoker.backoff import backoff
 from stoker.metrics import Metrics
-from stoker.model.errors import Invalid, Unavailable
-from stoker.store.clock import DATABASE_TIME, Clock
-from stoker.store.connection import Batch, Rows
-from stoker.store.connection_watchdog import ConnectionWatchdog, limit_session, tcp_limits
+from stoker.model.errors import Unavailable
+from stoker.store.clock import Clock
 from stoker.store.encryption import Encryption
-from stoker.store.faults import ConnectionLost, Failure, is_ended, wrap
+from stoker.store.faults import ConnectionLost, Failure
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query
+from stoker.store.pipeline import REPEATABLE_READ
 from stoker.store.pool import Pool
+from stoker.store.postgresql_connection import PostgresqlConnection
 from stoker.store.sql import sql
 from stoker.store.tx import Tx, TxCallbacks, reading, run
-from stoker.store.unconfirmed_commits import UnconfirmedCommits
 
 T = TypeVar("T")
-_log = structlog.get_logger("stoker.store")
 
 #: Deadlock and serialization failure: PostgreSQL's documentation recommends to repeat the transaction.
 _AGAIN = ("40001", "40P01")
 _TRIES = 8
-#: A connection that was idle for so long is checked by a query. A query each time costs a tenth of a transaction.
-_IDLE_SECONDS = 0.5
-
-#: The number of connections that ordinary users may open, the limit of this user (-1: none), and those in use.
-_CAPACITY = (
-    "SELECT CAST(current_setting('max_connections') AS int)"
-    " - CAST(current_setting('superuser_reserved_connections') AS int)"
-    " - CAST(coalesce(current_setting('reserved_connections', true), '0') AS int),"
-    " (SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user),"
-    " (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid())"
-)
-_PROCESS_AND_TIME = f"SELECT pg_backend_pid(), {DATABASE_TIME}".encode()
 _NOT_DURABLE = sql("SET LOCAL synchronous_commit = off")
-#: Connections of a process in addition to those of its transactions: listener and sender of notifications, and health
-#: check.
-FIXED_CONNECTIONS = 3
-
-
-class PostgresqlConnection:
-    """A connection to PostgreSQL. Implements ``connection.Connection`` and ``pool.Pooled``."""
-
-    dialect = "postgresql"
-
-    def __init__(self, url: str, watchdog: ConnectionWatchdog, clock: Clock) -> None:
-        """Open the connection, and correct ``clock``. Raises Failure."""
-        with _wrapped():
-            self.driver = connect(url)
-            watchdog.watch(self.driver)
-            has_session = not is_pooled(self.driver, clock)
-            if has_session:
-                limit_session(self.driver)
-        #: The batches of this connection.
-        self.pipeline = Pipeline(self.driver, prepares=has_session)
-
-    def execute(self, batch: Batch) -> Rows:
-        """Execute a batch in one round trip; see ``connection.Connection``."""
-        return _LoadedRows(self._run(batch), self.pipeline.rowcount)
-
-    def commit(self, batch: Batch) -> None:
-        """Execute a batch and commit in one round trip; see ``connection.Connection``."""
-        self._run(batch, commits=True)
-
-    def _run(self, batch: Batch, *, commits: bool = False) -> Sequence[Any]:
-        queries: list[Query] = []
-        for statement, rows in batch:
-            text, names = statement.postgresql
-            queries += [(text, [row[name] for name in names]) for row in rows]
-        try:
-            return self.pipeline.run(queries, commits=commits)
-        except psycopg.Error as error:
-            if is_ended(error):
-                self.driver.close()
-            if self.driver.closed:
-                raise ConnectionLost(error) from error
-            raise wrap(error) from error
-
-    def reset(self) -> bool:
-        """Roll back; see ``pool.Pooled``."""
-        self.pipeline.isolation = DEFAULT
-        with contextlib.suppress(psycopg.Error):
-            self.driver.rollback()
-        return not self.driver.closed
-
-    def is_alive(self, idle_seconds: float) -> bool:
-        """
-        Return whether PostgreSQL responds. It may have been started again.
-
-        PostgreSQL says goodbye before it closes a connection, so a connection with nothing to read is alive, unless the
-        network was cut meanwhile.
-        """
-        if idle_seconds < _IDLE_SECONDS and not _is_readable(self.driver.fileno()):
-            return True
-        with contextlib.suppress(psycopg.Error):
-            self.driver.execute("SELECT 1")
-            return True
-        return False
-
-    def close(self) -> None:
-        """Close the connection."""
-        self.driver.close()
-
-
-class _LoadedRows:
-    __slots__ = ("_rows", "rowcount")
-
-    def __init__(self, rows: Sequence[Any], rowcount: int) -> None:
-        self._rows = rows
-        self.rowcount = rowcount
-
-    def fetchone(self) -> Any:
-        return self._rows[0] if self._rows else None
-
-    def fetchall(self) -> Sequence[Any]:
-        return self._rows
-
-
-def connect(url: str) -> psycopg.Connection[Any]:
-    """Open a connection with TCP's time limits. It begins transactions only if told to. Raises psycopg.Error."""
-    info = conninfo(url)
-    return psycopg.connect(info, autocommit=True, **tcp_limits(info))
-
-
-@contextmanager
-def _wrapped() -> Iterator[None]:
-    try:
-        yield
-    except psycopg.Error as error:
-        raise wrap(error) from error
-
-
-def open_pool(url: str, size: int, watchdog: ConnectionWatchdog, clock: Clock) -> Pool[PostgresqlConnection]:
-    """Return a pool of at most ``size`` connections, each of which corrects ``clock`` when it opens."""
-    return Pool(lambda: PostgresqlConnection(url, watchdog, clock), size, size)
-
-
-def is_pooled(connection: psycopg.Connection[Any], clock: Clock) -> bool:
-    """
-    Return whether a connection pooler is between: it gives out process ids of its own.
-
-    The same query corrects ``clock``.
-    """
-    asked_at = clock.uptime()
-    answer = connection.pgconn.exec_(_PROCESS_AND_TIME)
-    process, seconds = answer.get_value(0, 0), answer.get_value(0, 1)
-    if process is None or seconds is None:
-        return False  # the connection is lost, which the next statement reports
-    clock.measure(asked_at, float(seconds))
-    return int(process) != connection.info.backend_pid
-
-
-def check_pooler(url: str, direct_url: str) -> bool:
-    """
-    Return whether ``url`` leads through a connection pooler such as pgbouncer.
-
-    ``direct_url`` leads to PostgreSQL itself; empty: it is not set. Equal URLs state that the pooler keeps a session
-    for each of its clients. Raises Invalid if sessions of Stoker's own are impossible.
-    """
-    if not _leads_to_pooler(url):
-        return False
-    if not direct_url:
-        raise Invalid(
-            "the database URL leads to a connection pooler such as pgbouncer, and Stoker also needs sessions of its"
-            " own: name PostgreSQL itself in database_direct_url"
-        )
-    if direct_url != url and _leads_to_pooler(direct_url):
-        raise Invalid("database_direct_url leads to a connection pooler, too: name PostgreSQL itself there")
-    return True
-
-
-def _leads_to_pooler(url: str) -> bool:
-    with closing(connect(url)) as connection:
-        return is_pooled(connection, Clock())
-
-
-def conninfo(url: str) -> str:
-    """Return the URL as libpq expects it; SQLAlchemy's ``postgresql+psycopg://`` is accepted, too."""
-    return re.sub(r"^postgresql\+\w+:", "postgresql:", url)
-
-
-def check_capacity(connection: psycopg.Connection[Any], needed: int) -> None:
-    """
-    Check whether the server permits ``needed`` connections.
-
-    Raises Invalid if the server never permits as many. If other programs have too many of them now, writes a warning.
-    """
-    row = connection.execute(_CAPACITY).fetchone()
-    assert row is not None, "the query returns one row"
-    most, role_limit, used = row
-    if 0 <= role_limit < most:
-        most = role_limit
-    if needed > most:
-        raise Invalid(
-            f"the settings require {needed} connections (workers times database_connections), but the PostgreSQL server"
-            f" permits {most} to this user: decrease the settings, or increase the server's max_connections"
-        )
-    if needed > most - used:
-        _log.warning("database.connections_short", required=needed, permitted=most, used_by_others=used)
-
-
-def _is_readable(file: int) -> bool:
-    poll = select.poll()
-    poll.register(file, select.POLLIN)
-    return bool(poll.poll(0))
 
 
 @contextmanager
@@ -248,7 +57,7 @@ class Writer:
         self,
         pool: Pool[PostgresqlConnection],
         notifier: Notifier,
-        sender: PostgresqlNotifications,
+        notifications: PostgresqlNotifications,
         callbacks: TxCallbacks,
         metrics: Metrics,
         clock: Clock,
@@ -258,10 +67,9 @@ class Writer:
         self._encryption = encryption
         self._clock = clock
         self._notifier = notifier
-        self._sender = sender
+        self._notifications = notifications
         self._callbacks = callbacks
         self._metrics = metrics
-        self._unconfirmed = UnconfirmedCommits(self._query, self._notify_unconfirmed)
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> tuple[T, Tx]:
         """
@@ -284,8 +92,8 @@ class Writer:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Send what waits of unconfirmed commits."""
-        self._unconfirmed.close()
+        """Send the notifications that wait."""
+        self._notifications.close()
 
     def _once(self, do: Callable[[Tx], T], durable: bool) -> tuple[T, Tx]:
         with self._pool.connection() as connection:
@@ -300,21 +108,10 @@ class Writer:
             try:
                 tx.commit()
             except ConnectionLost:
-                self._unconfirmed.add(tx.notifications)
+                self._notifications.sender.send_unconfirmed(tx.notifications)
                 raise
         self._metrics.commit_seconds.observe(time.monotonic() - begun)
         self._metrics.commit_transactions.observe(1)
-        self._sender.send(tx.notifications)
+        self._notifications.sender.send(tx.notifications)
         tx.notify_committed(self._notifier)
         return result, tx
-
-    def _query(self, statement: LiteralString) -> int:
-        with self._pool.connection() as connection:
-            row = connection.driver.execute(statement).fetchone()
-            assert row is not None, "the query returns one row"
-            return int(row[0])
-
-    def _notify_unconfirmed(self, notifications: Mapping[str, int]) -> None:
-        self._sender.send(notifications)
-        for topic, number in notifications.items():
-            self._notifier.notify(topic, number)
