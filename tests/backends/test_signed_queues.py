@@ -168,7 +168,8 @@ def test_a_server_waits_for_its_signed_url_and_reports_it(tmp_path, zaqar):
             waiting = created(stoker, "waiting", queued("one"))
             dropped = created(stoker, "dropped", queued("one"))
             shown = stoker.heat("GET", f"{waiting}/resources/server").body["resource"]
-            assert shown["resource_status"] == "CREATE_IN_PROGRESS"
+            assert shown["resource_status"] == "INIT_COMPLETE"
+            assert status(stoker, waiting) == "CREATE_IN_PROGRESS"
             assert "to sign a URL for the agent" in shown["resource_status_reason"]
             assert stoker.heat("DELETE", dropped).status == 204
             stoker.kill9()

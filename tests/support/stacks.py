@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 from uuid import uuid4
@@ -266,9 +266,10 @@ def world(
     deployment_policy: str = PROJECT,
     objects: Callable[[Work], Objects] | None = None,
     cloud: Any = "local",
+    keystone_users: Any = None,
 ) -> World:
     """
-    Create a world. ``objects`` replaces the embedded object store.
+    Create a world. ``objects`` replaces the embedded object store; ``keystone_users`` creates users at a Keystone.
 
     ``cloud``: "local" (machines, and the simulated cloud if a provider is installed), "none", or another cloud without
     machines.
@@ -288,6 +289,9 @@ def world(
         provided=_provided(cloud),
         find_owned=_find_owned,
     )
+    if keystone_users is not None:
+        platform = replace(services.platform, identity_url="http://keystone.test")
+        services = replace(services, platform=platform, stack_users=keystone_users, agents_wait=True)
     engine = types.create_engine(types.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     type_jobs.register(store, engine)

@@ -40,8 +40,10 @@ class ResourceEnv:
     provided: Mapping[type[Any], Any] = field(default_factory=dict)
     #: Returns the objects with these external ids that belong to resources already.
     find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = no_owners
-    #: None if users are Stoker's own.
+    #: None if users are Stoker's own, or Stoker cannot create users at Keystone.
     stack_users: KeystoneUsers | None = None
+    #: Whether agents may have to wait for a user at Keystone, or for a URL that an external Zaqar signs.
+    agents_wait: bool = False
     #: None unless Stoker acts for the owners of stacks.
     delegations: Delegations | None = None
 

@@ -56,7 +56,6 @@ from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs as type_jobs
-from stoker.types.stack_users import with_stack_users
 from stoker.work import Work
 from stoker.work.retention import Kind, Retention
 
@@ -174,14 +173,10 @@ class _Site:
             provided=provider.offered,
             find_owned=provider.find_owned,
             stack_users=KeystoneUsers(self._work) if self._accounts else None,
+            agents_wait=bool(settings.at_keystone or self._external.queues),
             delegations=provider.delegations,
         )
-        kinds = types.load()
-        if settings.at_keystone or self._external.queues:
-            kinds = with_stack_users(
-                kinds, site_transports, platform.queues, env.stack_users, users=settings.at_keystone
-            )
-        return types.create_engine(kinds, env, _limits(settings))
+        return types.create_engine(types.load(), env, _limits(settings))
 
     def _start_backends(self) -> ResultPoller | None:
         users = None

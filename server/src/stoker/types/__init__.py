@@ -17,17 +17,17 @@ from types import ModuleType
 from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
+from stoker.resources import agent_access
 from stoker.resources.base import Properties, ResourceType, specialize
 from stoker.resources.env import ResourceEnv
 from stoker.stacks.engine import Engine, Limits
-from stoker.transports import Transports
 from stoker.types.nested_base import TemplateType
 from stoker.types.server_base import UPSTREAM_AGENT, describe_unsigned
 
 
 def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
     """Return an engine with these types, which check the transports of this site."""
-    return Engine(_with_transports(types, env.transports), env, TemplateType(), limits or Limits())
+    return Engine(_with_transports(types, env), env, TemplateType(), limits or Limits())
 
 
 def load() -> Mapping[str, ResourceType]:
@@ -52,9 +52,10 @@ def types_of(package: ModuleType) -> Iterator[ResourceType]:
 _SIGNAL, _METADATA = "signal_transport", "software_config_transport"
 
 
-def _with_transports(types: Mapping[str, ResourceType], transports: Transports) -> Mapping[str, ResourceType]:
+def _with_transports(types: Mapping[str, ResourceType], env: ResourceEnv) -> Mapping[str, ResourceType]:
     """
-    Return types whose ``validate`` refuses templates that name a transport which this site does not offer.
+    Return types whose ``validate`` refuses templates that name a transport which this site does not offer, or which
+    needs users that this site cannot create.
 
     On a site that requires signed documents, the types also refuse transports whose documents the upstream agent
     cannot verify. If the template does not name the agent, the creation of the server makes this check.
@@ -62,10 +63,9 @@ def _with_transports(types: Mapping[str, ResourceType], transports: Transports) 
 
     def specialized(kind: ResourceType) -> ResourceType:
         for property in (_SIGNAL, _METADATA):
-            # A property with fixed values, such as that of a wait condition handle, checks itself.
-            if kind.properties and property in kind.properties and not kind.properties[property].allowed:
-                offered = transports.signal_names if property == _SIGNAL else transports.metadata_names
-                return specialize(kind, _ChecksTransport, property=property, offered=offered, transports=transports)
+            if kind.properties and property in kind.properties:
+                offered = env.transports.signal_names if property == _SIGNAL else env.transports.metadata_names
+                return specialize(kind, _ChecksTransport, property=property, offered=offered, env=env)
         return kind
 
     return {name: specialized(kind) for name, kind in types.items()}
@@ -76,11 +76,16 @@ class _ChecksTransport(ResourceType):
     property: str
     #: Names of the transports that the site offers for it.
     offered: Sequence[str]
-    transports: Transports
+    env: ResourceEnv
 
     def validate(self, properties: Properties) -> None:
         super().validate(properties)
-        name, transports = properties[self.property], self.transports
+        if self.env.agents_wait:
+            agent_access.validate(self.env, self, properties)
+        assert self.properties is not None
+        if self.properties[self.property].allowed:
+            return  # a property with fixed values, such as that of a wait condition handle, checks itself
+        name, transports = properties[self.property], self.env.transports
         if name not in (UNKNOWN, None, *self.offered):
             allowed = ", ".join(self.offered)
             raise StackValidationFailed(f"{self.property}: {clip(repr(name))} is not an allowed value [{allowed}]")

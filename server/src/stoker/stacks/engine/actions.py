@@ -1,13 +1,13 @@
-"""Start, end and failure of an action on one resource, and the breakpoints of the environment before and after it.
+"""Start, end and failure of an action on one resource, and the gates before and after it.
 
-A paused resource has the name of the hook, and its step stays in progress. A signal that clears the hook continues
-both.
+A gate is a breakpoint of the environment, or what the resource's agent needs and lacks: a user or a signed URL. The
+step pauses there and begins again behind the gate. At a breakpoint, the resource has the name of the hook, which a
+signal clears; what the agent needs wakes the resource.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -15,7 +15,8 @@ from stoker.hot import Definition
 from stoker.model.errors import StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
-from stoker.resources.base import NestedFailure, Outcome, ResourceFailure
+from stoker.resources import agent_access
+from stoker.resources.base import USER, NestedFailure, Outcome, ResourceFailure, ResourceType
 from stoker.stacks.engine import operation
 from stoker.stacks.engine.session import StackSession
 
@@ -44,21 +45,24 @@ def pauses_before(session: StackSession, definition: Definition, resource: Resou
     if hook not in definition.hooks or session.stack.action not in _DURING[action]:
         return False
     if resource is None:
-        resource = Resource(
-            id=str(uuid4()),
-            stack_id=session.stack.id,
-            name=definition.name,
-            type=definition.type,
-            action=Action.INIT,
-            status=Status.COMPLETE,
-            definition={"mapped_from": definition.mapped_from} if definition.mapped_from else {},
-            requires=session.resources.requirements(definition),
-            created_at=session.tx.now,
-        )
-        session.resources.add(resource)
+        resource = session.add_unstarted(definition, session.resources.requirements(definition))
     _pause(session, resource, hook, action)
     session.plan.pause(definition.name)
     return True
+
+
+def pause_for_access(session: StackSession, resource: Resource, key: str, reason: str) -> None:
+    """Pause the step of a resource until its agent has access."""
+    waiting = replace(resource, reason=reason)
+    session.events.record(session.stack, waiting)
+    if resource.action is Action.INIT:
+        session.resources.change(waiting)
+    session.plan.pause(key)
+
+
+def needs_access(session: StackSession, kind: ResourceType) -> bool:
+    """Return whether agents of the type may have to wait for access at this site."""
+    return kind.agents_transport is not None and session.engine.env.agents_wait
 
 
 def _pause(session: StackSession, resource: Resource, hook: str, action: Action) -> None:
@@ -73,34 +77,20 @@ CHANGED = "state changed"
 
 def begin(session: StackSession, resource: Resource | None, definition: Definition, action: Action) -> Resource:
     """Start an action that brings a resource to ``definition``. ``resource`` is None if there is none of this name."""
-    stored_definition = definition.to_json()
     requires = session.resources.requirements(definition)
     if resource is None:
-        began = Resource(
-            id=str(uuid4()),
-            stack_id=session.stack.id,
-            name=definition.name,
-            type=definition.type,
-            action=action,
-            status=Status.IN_PROGRESS,
-            reason=CHANGED,
-            definition=stored_definition,
-            requires=requires,
-            created_at=session.tx.now,
-        )
-        session.resources.add(began)
-    else:
-        began = replace(
-            resource,
-            type=definition.type,
-            action=action,
-            status=Status.IN_PROGRESS,
-            reason=CHANGED,
-            definition=stored_definition,
-            requires=requires,
-            updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
-            hook=None,
-        )
+        resource = session.add_unstarted(definition, requires)
+    began = replace(
+        resource,
+        type=definition.type,
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=CHANGED,
+        definition=definition.to_json(),
+        requires=requires,
+        updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
+        hook=None,
+    )
     session.events.record(session.stack, began)
     return began
 
@@ -141,6 +131,8 @@ def finish(session: StackSession, done: Resource) -> None:
 
     As in Heat, a CHECK follows the ADOPT of an existing object (``external_id``): the ADOPT has read the object.
     """
+    if done.action in (Action.DELETE, Action.SUSPEND) and needs_access(session, session.type_of(done)):
+        (agent_access.delete if done.action is Action.DELETE else agent_access.disable)(session.context, done)
     if done.action is Action.DELETE:
         session.resources.drop(done)
     elif done.action is Action.ADOPT and done.definition.get("external_id"):
@@ -226,7 +218,10 @@ def phase_of(resource: Resource) -> Phase:
 
 
 def _with(resource: Resource, outcome: Outcome) -> Resource:
+    """Return the resource with the physical id and the data of an outcome. Its user does not belong to its type."""
     data = resource.data if outcome.data is None else outcome.data
+    if USER in resource.data:
+        data = {**data, USER: resource.data[USER]}
     return replace(resource, physical_id=outcome.physical_id or resource.physical_id, data=data)
 
 

@@ -23,7 +23,7 @@ from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
-from stoker.resources.base import ResourceType, TakesBack
+from stoker.resources.base import USER, ResourceType, TakesBack
 from stoker.resources.properties import PropertyError
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.scope import LiveScope
@@ -272,5 +272,8 @@ def take_adopted(resource: Resource, kind: ResourceType) -> Resource:
     if TAKES not in resource.data:
         return resource
     takes = resource.data[TAKES]
+    data = {name: value for name, value in takes["data"].items() if name != USER}  # that of the former stack
+    if USER in resource.data:
+        data[USER] = resource.data[USER]
     metadata = resource.metadata if kind.has_live_metadata else {**takes["metadata"], **resource.metadata}
-    return replace(resource, physical_id=takes["physical_id"], data=takes["data"], metadata=metadata)
+    return replace(resource, physical_id=takes["physical_id"], data=data, metadata=metadata)

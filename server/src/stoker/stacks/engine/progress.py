@@ -20,10 +20,10 @@ from stoker.model.status import Action, Status
 from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
 from stoker.resources.base import ResourceFailure
 from stoker.stacks.engine import ADVANCE, REFRESH, Engine, operation
-from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of
+from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, key_of, needs_access
 from stoker.stacks.engine.operation import end_snapshot
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.engine.steps import action_step, apply_step, cleanup_step
+from stoker.stacks.engine.steps import action_step, apply_step, cleanup_step, fail_unstarted
 from stoker.store import resources, selectors, stacks
 from stoker.store.tx import Tx, Wake
 
@@ -110,6 +110,23 @@ def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
         if step(session, key, past_hook=True):
             end_step(session, key)
     advance(session)
+
+
+def _enter_again(session: StackSession, resource: Resource, failure: str | None) -> bool:
+    """Begin the step again that waits for the resource's agent to have access. Return False if no step waits for it."""
+    if resource.hook or not resource.current or not needs_access(session, session.type_of(resource)):
+        return False
+    key = next((key for key in (resource.name, resource.id) if session.plan.is_paused(key)), None)
+    if key is None:
+        return False
+    if failure is not None:
+        fail_unstarted(session, key, resource, ResourceFailure(failure))
+    else:
+        step = partial(apply_step, past_hook=True) if key == resource.name else _STEPS[session.stack.phase]
+        if step(session, key):
+            end_step(session, key)
+    advance(session)
+    return True
 
 
 def _is_waited_for(session: StackSession, resource: Resource) -> bool:
@@ -218,4 +235,5 @@ def _apply(session: StackSession, resource: Resource, cause: Cause) -> None:
         case RunEnded():
             wake(session, resource, changed=cause.deployment)
         case Settled():
-            wake(session, resource, cause.failure)
+            if not _enter_again(session, resource, cause.failure):
+                wake(session, resource, cause.failure)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -320,19 +320,26 @@ class StackSession:
         """
         if not isinstance(self.plan, NewPlan):
             return  # resources of a stored plan were added when it was stored
-        for name, definition in self.plan.definitions().items():
+        for name, planned in self.plan.definitions().items():
             if self.resources.find(name) is None:
-                mapped_from = definition.get("mapped_from")
-                self.resources.add(
-                    Resource(
-                        id=str(uuid4()),
-                        stack_id=self.stack.id,
-                        name=name,
-                        type=definition["type"],
-                        action=Action.INIT,
-                        status=Status.COMPLETE,
-                        definition={"mapped_from": mapped_from} if mapped_from else {},
-                        requires=dict.fromkeys(sorted(hot.Definition.from_json(definition).requires)),
-                        created_at=self.tx.now,
-                    )
-                )
+                definition = hot.Definition.from_json(planned)
+                self.add_unstarted(definition, dict.fromkeys(sorted(definition.requires)))
+
+    def add_unstarted(
+        self, definition: hot.Definition, requires: Mapping[str, str | None], data: Mapping[str, Any] | None = None
+    ) -> Resource:
+        """Add a resource whose first action has not started. Its definition is that of its step until then."""
+        resource = Resource(
+            id=str(uuid4()),
+            stack_id=self.stack.id,
+            name=definition.name,
+            type=definition.type,
+            action=Action.INIT,
+            status=Status.COMPLETE,
+            definition={"mapped_from": definition.mapped_from} if definition.mapped_from else {},
+            requires=requires,
+            data=data or {},
+            created_at=self.tx.now,
+        )
+        self.resources.add(resource)
+        return resource

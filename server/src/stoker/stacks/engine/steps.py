@@ -18,6 +18,8 @@ from stoker.model.errors import (
 )
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
+from stoker.resources import agent_access
+from stoker.resources.agent_access import AccessMissing
 from stoker.resources.base import Context, Outcome, Replace, ResourceFailure, ResourceType, TakesBack, is_created
 from stoker.stacks.engine import actions, decisions, operation
 from stoker.stacks.engine.actions import (
@@ -62,6 +64,8 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
             session.type_of(resource).stop_referring(session.context, resource)
         elif resource.action is not Action.INIT:
             operation.retain(session, resource)
+        elif actions.needs_access(session, session.type_of(resource)):
+            agent_access.delete(session.context, resource)
         session.resources.drop(resource)
         return True
     if not past_hook and actions.pauses(session, resource, "pre", Action.DELETE):
@@ -90,7 +94,9 @@ def action_step(session: StackSession, id: str) -> bool:
     if resource.status is Status.IN_PROGRESS:
         session.wait_for(resource, id)
         return False
-    is_repeated = action in session.type_of(resource).actions and resource.action in _REPEATED.get(action, ())
+    kind = session.type_of(resource)
+    has_effect = action in kind.actions or kind.agents_transport is not None
+    is_repeated = has_effect and resource.action in _REPEATED.get(action, ())
     if resource.status is Status.FAILED and not is_repeated:
         problem = f"State {resource.action}_{resource.status} invalid for {action.lower()}"
         session.set(failure=session.stack.failure or describe_failure(resource, ResourceFailure(problem), action))
@@ -130,7 +136,15 @@ def prior_step(session: StackSession, id: str) -> bool:
 
 def _run_action(session: StackSession, resource: Resource, action: Action, acted: Resource) -> bool:
     """Run the action of the type. ``acted``: the resource with the properties that the type uses."""
-    kind, began = session.type_of(resource), begin_action(session, resource, action)
+    kind = session.type_of(resource)
+    if action is Action.RESUME and actions.needs_access(session, kind):
+        try:
+            data = {**resource.data, **agent_access.enable(session.context, resource)}
+        except AccessMissing as missing:
+            actions.pause_for_access(session, resource, resource.id, str(missing))
+            return False
+        resource = replace(resource, data=data)
+    began = begin_action(session, resource, action)
     if action not in kind.actions:
         reason = f"CHECK not supported for {resource.type}" if action is Action.CHECK else ""
         return finish_action(session, began, Outcome(reason=reason))
@@ -172,7 +186,10 @@ def _bring(session: StackSession, definition: Definition, *, past_hook: bool) ->
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
         return _take_external(session, kind, definition, resource, properties)
-    resource, change = decisions.choose_resource(session, kind, definition, resource, properties)
+    if past_hook and resource is not None and resource.action is Action.INIT:
+        change = ResourceChange.CREATE  # what the step had chosen when it paused
+    else:
+        resource, change = decisions.choose_resource(session, kind, definition, resource, properties)
     if resource is not None and _has_prior(kind, resource, change):
         wait_for(session, name, (resource.id,))
         return False
@@ -186,6 +203,15 @@ def _fail_undecided(session: StackSession, definition: Definition, resource: Res
     action = Action.UPDATE if resource is not None and is_created(resource) else Action.CREATE
     fail(session, begin(session, resource, definition, action), error)
     return False
+
+
+def fail_unstarted(session: StackSession, key: str, resource: Resource, error: Exception) -> None:
+    """Fail a resource whose step has paused before its action."""
+    planned = session.plan.definition(key)
+    if planned is None:
+        fail(session, begin_action(session, resource, Action.RESUME), error)
+    else:
+        _fail_undecided(session, Definition.from_json(planned), resource, error)
 
 
 def _apply(
@@ -294,6 +320,30 @@ def _choose_action(
     return Action.UPDATE, kind.update if change is ResourceChange.UPDATE else kind.retry
 
 
+def _obtain_access(
+    session: StackSession,
+    kind: ResourceType,
+    definition: Definition,
+    resource: Resource | None,
+    properties: dict[str, Any],
+    data: Mapping[str, Any],
+) -> tuple[Resource, Mapping[str, Any]]:
+    """
+    Return the resource whose agent has access, and the data of its next action.
+
+    Raises ResourceFailure, and AccessMissing if the step has paused.
+    """
+    if resource is None:
+        resource = session.add_unstarted(definition, session.resources.requirements(definition), data)
+    future = decisions.take_adopted(resource, kind)
+    try:
+        return resource, {**data, **agent_access.obtain(session.context, kind, future, properties)}
+    except AccessMissing as missing:
+        waiting = replace(resource, type=definition.type) if resource.action is Action.INIT else resource
+        actions.pause_for_access(session, waiting, definition.name, str(missing))
+        raise
+
+
 def _act(
     session: StackSession,
     kind: ResourceType,
@@ -307,16 +357,20 @@ def _act(
     if change is ResourceChange.REPLACE and resource is not None:
         data = decisions.replace_current(session, kind, resource)
         resource = None
+    before = resource
     try:
         if resource is None or resource.action is Action.INIT:
             outgoing = decisions.find_predecessors(session, kind, definition, properties)
             if outgoing:
                 wait_for(session, definition.name, outgoing)
                 return False
+        if actions.needs_access(session, kind):
+            resource, data = _obtain_access(session, kind, definition, resource, properties, data)
         action, do = _choose_action(session, kind, change, resource, properties)
+    except AccessMissing:
+        return False
     except (ResourceFailure, StokerError) as error:
         return _fail_undecided(session, definition, resource, error)
-    before = resource
     began = replace(begin(session, resource, definition, action), metadata=metadata)
     began = replace(began, data={**began.data, **data})
     acted = began

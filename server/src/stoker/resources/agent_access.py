@@ -1,0 +1,125 @@
+"""
+What the agent of a resource needs before an action: a user at Keystone, or a URL that an external Zaqar signs.
+
+The engine asks for it before it calls the type. As long as it is missing, the step waits as at a breakpoint; what
+provides it wakes the resource, and the step begins again. With Stoker's agent, a signed URL replaces the user. The user
+is disabled while the resource is suspended, and deleted with the resource.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.resources.base import (
+    USER,
+    Context,
+    KnowsAgent,
+    Properties,
+    ResourceFailure,
+    ResourceType,
+    physical_name,
+    target_of,
+)
+from stoker.resources.env import ResourceEnv
+from stoker.transports.base import has_presigned_queue
+
+
+class AccessMissing(Exception):
+    """The agent has no access yet. It is requested, and the resource is woken once it exists."""
+
+
+def validate(env: ResourceEnv, kind: ResourceType, properties: Properties) -> None:
+    """Raise StackValidationFailed if the agent certainly needs a user, and this site cannot create users."""
+    if kind.agents_transport is None or env.platform.keeps_users or env.stack_users is not None:
+        return
+    name = properties.get(kind.agents_transport) or _default(env, kind)
+    # the agent is known only when the server exists
+    is_signed = isinstance(kind, KnowsAgent) and has_presigned_queue(_transport(env, name))
+    if name is not UNKNOWN and _logs_in(env, name) and not is_signed:
+        raise StackValidationFailed(_describe_refusal(kind, name))
+
+
+def obtain(context: Context, kind: ResourceType, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+    """
+    Return the entries for the resource's data with which its agent has access to the transport that it uses.
+
+    Raises AccessMissing, and ResourceFailure if the agent needs a user and Stoker cannot create users.
+    """
+    env, tx = context.env, context.tx
+    if isinstance(kind, KnowsAgent):
+        name, is_own = kind.reached_by(context, resource, properties)
+    else:
+        name, is_own = properties.get(str(kind.agents_transport)) or _default(env, kind), False
+    if not _logs_in(env, name):
+        return {}
+    transport = _transport(env, name)
+    if is_own and has_presigned_queue(transport):
+        target, queues = target_of(context, resource), env.platform.queues
+        if not queues.sign(tx, target, transport.signed_method):
+            raise AccessMissing("Waiting for the messaging service to sign a URL for the agent")
+        if queues.signed(tx, target, transport.signed_method) is not None:
+            return {}
+    if env.platform.keeps_users or USER in resource.data:
+        return {}
+    if env.stack_users is None:
+        raise ResourceFailure(_describe_refusal(kind, name))
+    return {USER: _find_user(context, resource)}
+
+
+def enable(context: Context, resource: Resource) -> Mapping[str, Any]:
+    """
+    Return the entries for the data of a suspended resource whose user, which its agent needs to report, is enabled.
+
+    The user may be a new one. Raises AccessMissing.
+    """
+    if USER not in resource.data or context.env.stack_users is None:
+        return {}
+    return {USER: _find_user(context, resource)}
+
+
+def _find_user(context: Context, resource: Resource) -> Mapping[str, str]:
+    """Return the ids of the resource's user. If it is not enabled, requests that, and raises AccessMissing."""
+    users = context.env.stack_users
+    assert users is not None
+    user = users.find(context.tx, resource.id)
+    if user is None:
+        users.ensure(context.tx, resource.id, context.stack_id, physical_name(context, resource))
+        raise AccessMissing("Waiting for a user of the agent at Keystone")
+    return user
+
+
+def disable(context: Context, resource: Resource) -> None:
+    """Disable the user of a resource that is suspended."""
+    if context.env.stack_users is not None:
+        context.env.stack_users.disable(context.tx, resource.id)
+
+
+def delete(context: Context, resource: Resource) -> None:
+    """Delete the user of a resource that goes, and a queue that exists only for a signed URL."""
+    context.env.platform.queues.close(context.tx, target_of(context, resource))
+    if context.env.stack_users is not None:
+        context.env.stack_users.drop(context.tx, resource.id)
+
+
+def _transport(env: ResourceEnv, name: str) -> object:
+    return env.transports.signal_transports.get(name) or env.transports.metadata_transports.get(name)
+
+
+def _logs_in(env: ResourceEnv, name: str) -> bool:
+    return bool(getattr(_transport(env, name), "logs_in", False))
+
+
+def _default(env: ResourceEnv, kind: ResourceType) -> str:
+    is_signal = kind.agents_transport == "signal_transport"
+    return env.transports.default_signal if is_signal else env.transports.default_metadata
+
+
+def _describe_refusal(kind: ResourceType, transport: str) -> str:
+    return (
+        f"{kind.agents_transport} {transport} needs users at Keystone, which this site makes none of: "
+        "set stack_domain_cloud, or take another"
+    )

@@ -1,0 +1,118 @@
+"""Steps whose agent needs a user wait for it as at a breakpoint, and begin again when it exists."""
+
+from __future__ import annotations
+
+import pytest
+
+from stoker.model.status import Action
+from stoker.model.wake import Owner, Settled
+from stoker.stacks import signals
+from support.stacks import World, world
+from support.templates import template
+
+
+class Users:
+    """Users that exist as soon as the test calls ``settle``."""
+
+    def __init__(self) -> None:
+        self.requested: list[str] = []
+        self.enabled: dict[str, bool] = {}
+
+    def ensure(self, tx, resource_id, stack_id, name):
+        self.requested.append(resource_id)
+
+    def find(self, tx, resource_id):
+        ids = {"user_id": resource_id, "project_id": "users", "domain_id": "d"}
+        return ids if self.enabled.get(resource_id) else None
+
+    def disable(self, tx, resource_id):
+        self.enabled[resource_id] = False
+
+    def drop(self, tx, resource_id):
+        self.enabled.pop(resource_id, None)
+        self.requested = [id for id in self.requested if id != resource_id]
+
+    def drop_stack(self, tx, stack):
+        pass
+
+    def settle(self, heat: World, failure: str | None = None) -> None:
+        requested, self.requested = self.requested, []
+        for id in requested:
+            self.enabled[id] = failure is None
+            heat.store.write(lambda tx, id=id: tx.wake(Owner.resource(id), Settled(failure)))
+
+
+@pytest.fixture
+def users():
+    return Users()
+
+
+@pytest.fixture
+def heat(store, users):
+    return world(store, keystone_users=users)
+
+
+HANDLE = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+ONE = template({"a": HANDLE})
+
+
+def test_a_creation_waits_for_the_user_behind_its_breakpoint(heat, users):
+    stack = heat.create(ONE, environment={"resource_registry": {"resources": {"a": {"hooks": "pre-create"}}}})
+    assert users.requested == []
+    heat.store.write(lambda tx: signals.unset_hook(tx, heat.engine, stack, "a", "pre-create"))
+    assert heat.states(stack) == {"a": "INIT_COMPLETE"}
+    assert "a user of the agent" in heat.resources(stack)["a"].reason
+    users.settle(heat)
+    assert heat.states(stack) == {"a": "CREATE_COMPLETE"}
+    assert heat.settled(stack.id).status == "COMPLETE"
+
+
+def test_a_refused_user_fails_the_resource(heat, users):
+    stack = heat.create(ONE)
+    users.settle(heat, "no rights")
+    assert heat.states(stack) == {"a": "CREATE_FAILED"}
+    assert "no rights" in heat.settled(stack.id).reason
+
+
+def test_a_deletion_drops_the_user_that_nobody_waits_for_any_more(heat, users):
+    stack = heat.create(ONE)
+    assert len(users.requested) == 1
+    heat.delete(stack)
+    assert users.requested == []
+    assert heat.settled(stack.id).deleted_at is not None
+
+
+def test_a_resume_waits_until_the_user_is_enabled(heat, users):
+    stack = heat.create(ONE)
+    users.settle(heat)
+    heat.visit(stack, Action.SUSPEND)
+    assert list(users.enabled.values()) == [False]
+    heat.visit(stack, Action.RESUME)
+    assert heat.states(stack) == {"a": "SUSPEND_COMPLETE"}
+    users.settle(heat)
+    assert heat.states(stack) == {"a": "RESUME_COMPLETE"}
+
+
+def test_the_replacement_of_a_server_waits_for_its_own_user_once(heat, users):
+    """The type finds out only in its update that it has to replace the server."""
+
+    def server(script):
+        properties = {
+            "software_config_transport": "POLL_SERVER_HEAT",
+            "agent": "os-collect-config",
+            "user_data": script,
+        }
+        return template({"a": {"type": "OS::Nova::Server", "properties": properties}})
+
+    stack = heat.create(server("one"))
+    users.settle(heat)
+    heat.started(stack)
+    before = heat.resources(stack)["a"].id
+    heat.update(stack, server("two"))
+    heat.settled(stack.id)
+    assert [before] != users.requested == [heat.resources(stack)["a"].id]
+    users.settle(heat)
+    assert users.requested == []
+    heat.started(stack)
+    assert heat.resources(stack)["a"].id != before
+    assert heat.settled(stack.id).status == "COMPLETE"
