@@ -13,6 +13,7 @@ from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
 from stoker.types.planned_runs import Planner
+from support.stacks import find_run
 from support.templates import chain, config, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
@@ -158,7 +159,7 @@ def test_a_new_update_supersedes_a_running_one(heat):
     server_id = heat.resources(stack)["server"].physical_id
 
     with pytest.raises(EntityNotFound):
-        heat.store.write(lambda tx: signals.deliver(tx, heat.engine, signals.find_run(tx, server_id, stale), {}))
+        heat.store.write(lambda tx: signals.deliver(tx, heat.engine, find_run(tx, server_id, stale), {}))
     ((_, body),) = heat.to_run(server_id)
     assert json.loads(body)["config"] == "three"
     assert heat.signal(stack, "d").status == "COMPLETE"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.store import rows
-from stoker.store.fragments import FRAGMENTS
-from stoker.store.sql import delete, insert, sql, update
+from stoker.store.sql import FRAGMENTS, delete, insert, sql, update
 
 
 def test_parameters_are_numbered_for_postgresql_and_named_for_sqlite():

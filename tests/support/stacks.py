@@ -22,6 +22,7 @@ from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model import wake
 from stoker.model.deployment import Deployment
+from stoker.model.errors import EntityNotFound
 from stoker.model.server import Owner
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
@@ -50,6 +51,14 @@ def signal_named(tx: Tx, engine: Engine, stack: Stack, name: str, said: Mapping[
     target = signals.find_target(tx, stack, name)
     assert target is not None, name
     signals.deliver(tx, engine, target, said)
+
+
+def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
+    """Return the deployment of a run. Raises EntityNotFound if the server has no such run, or the run was withdrawn."""
+    deployment = deployments.of_run(tx, server_id, config_id)
+    if deployment is None:
+        raise EntityNotFound.of("Run", config_id)
+    return deployment
 
 
 def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> LocalPlatform:
@@ -170,7 +179,7 @@ class World:
         details = {"deploy_stdout": "", "deploy_stderr": "", "deploy_status_code": 0, **values}
         self.store.write(
             lambda tx: signals.deliver(
-                tx, self.engine, signals.find_run(tx, deployment.server_id, deployment.config_id), details
+                tx, self.engine, find_run(tx, deployment.server_id, deployment.config_id), details
             )
         )
         self.work.run(ADVANCE)

@@ -20,7 +20,7 @@ from stoker.store.open import Store
 from stoker.triggers.lifecycle import GO_ON
 from support.fleet import Fleet
 from support.search import examples
-from support.stacks import world
+from support.stacks import find_run, world
 
 pytestmark = pytest.mark.slow
 
@@ -149,9 +149,7 @@ class Agents:
         said = {"deploy_status_code": 1 if choose.random() < 0.2 else 0}
         engine = fleet.world.engine
         with contextlib.suppress(EntityNotFound):  # withdrawn meanwhile
-            fleet.world.store.write(
-                lambda tx: signals.deliver(tx, engine, signals.find_run(tx, server_id, config_id), said)
-            )
+            fleet.world.store.write(lambda tx: signals.deliver(tx, engine, find_run(tx, server_id, config_id), said))
         fleet.world.work.run(GO_ON)
 
 

@@ -14,7 +14,7 @@ from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.deployments.signals import RUN
 from stoker.json_body import decode
 from stoker.model.deployment import Deployment
-from stoker.model.errors import EntityNotFound, Invalid, NotSupported
+from stoker.model.errors import Invalid, NotSupported
 from stoker.model.ids import is_id, split_remote_name
 from stoker.model.messaging import Message
 from stoker.model.stack import RUN_COUNT, Resource, Stack
@@ -61,14 +61,6 @@ def deliver(
         return deployments.get(tx, deployment.id).status
     values = {name: value for name, value in payload.items() if name != RUN}
     return service.signal(tx, engine.env, deployment, values, engine.limits.log_bytes).status
-
-
-def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
-    """Return the deployment of a run. Raises EntityNotFound if the server has no such run, or the run was withdrawn."""
-    deployment = deployments.of_run(tx, server_id, config_id)
-    if deployment is None:
-        raise EntityNotFound.of("Run", config_id)
-    return deployment
 
 
 def is_current(target: Resource | Deployment, number: str | None) -> bool:

@@ -13,11 +13,11 @@ from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import postgresql, postgresql_connection, sqlite
 from stoker.store.clock import Clock
+from stoker.store.connection import Pool
 from stoker.store.encryption import Encryption, KeySource, without_keys
 from stoker.store.faults import UNUSABLE_VALUES, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.pool import Pool
 from stoker.store.probe import Probe
 from stoker.store.sqlite import SqliteConnection, find_path
 from stoker.store.tx import Tx, TxCallbacks

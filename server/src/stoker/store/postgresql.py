@@ -12,12 +12,12 @@ from stoker.backoff import backoff
 from stoker.metrics import Metrics
 from stoker.model.errors import Unavailable
 from stoker.store.clock import Clock
+from stoker.store.connection import Pool
 from stoker.store.encryption import Encryption
 from stoker.store.faults import ConnectionLost, Failure
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
 from stoker.store.pipeline import REPEATABLE_READ
-from stoker.store.pool import Pool
 from stoker.store.postgresql_connection import PostgresqlConnection
 from stoker.store.sql import sql
 from stoker.store.tx import Tx, TxCallbacks, reading, run

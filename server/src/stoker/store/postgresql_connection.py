@@ -20,10 +20,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from stoker.model.errors import Invalid
 from stoker.store.clock import DATABASE_TIME, Clock
-from stoker.store.connection import Batch, Rows
+from stoker.store.connection import Batch, Pool, Rows
 from stoker.store.faults import ConnectionLost, is_ended, wrap
 from stoker.store.pipeline import DEFAULT, Pipeline, Query
-from stoker.store.pool import Pool
 
 _log = structlog.get_logger("stoker.store")
 
@@ -66,7 +65,7 @@ FIXED_CONNECTIONS = 3
 
 
 class PostgresqlConnection:
-    """A connection to PostgreSQL. Implements ``connection.Connection`` and ``pool.Pooled``."""
+    """A connection to PostgreSQL. Implements ``connection.Connection`` and ``connection.Pooled``."""
 
     dialect = "postgresql"
 
@@ -105,7 +104,7 @@ class PostgresqlConnection:
             raise wrap(error) from error
 
     def reset(self) -> bool:
-        """Roll back; see ``pool.Pooled``."""
+        """Roll back; see ``connection.Pooled``."""
         self.pipeline.isolation = DEFAULT
         with contextlib.suppress(psycopg.Error):
             self.pipeline.rollback()

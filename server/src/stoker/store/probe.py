@@ -12,8 +12,8 @@ from typing import Any
 
 from stoker.model.errors import Unavailable
 from stoker.store.clock import DATABASE_TIME, Clock
+from stoker.store.connection import Pool
 from stoker.store.faults import DatabaseError, describe
-from stoker.store.pool import Pool
 from stoker.store.sql import sql
 
 _SELECT = sql("SELECT 1 FROM schema_version", postgresql=f"SELECT {DATABASE_TIME} FROM schema_version")

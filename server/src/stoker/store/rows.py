@@ -7,7 +7,7 @@ Times are integers: microseconds since 1970 in UTC. Structures are JSON texts.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,8 +17,6 @@ import msgspec
 UNLIMITED = 2**62
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-#: SQLite accepts 32,766 values in a statement, PostgreSQL 65,535.
-_PORTION = 30_000
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
@@ -36,13 +34,6 @@ def load(text: str | bytes) -> Any:
 def to_micros(moment: datetime) -> int:
     """Convert a time to microseconds since 1970."""
     return (moment - EPOCH) // MICROSECOND
-
-
-def portions(ids: Iterable[str]) -> Iterator[list[str]]:
-    """Yield the ids in lists that are short enough for the parameters of one statement."""
-    rest = list(ids)
-    for start in range(0, len(rest), _PORTION):
-        yield rest[start : start + _PORTION]
 
 
 def to_micros_optional(moment: datetime | None) -> int | None:

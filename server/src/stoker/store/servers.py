@@ -21,7 +21,6 @@ from stoker.store.tx import Tx
 
 SERVERS = Repository(Server, "servers")
 _SEVERAL = SERVERS.select("id @in(ids)")
-_ID_PLACE = SERVERS.codec.written.index("id")
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED = SERVERS.select("project_id = :project_id AND name = :name")
 _OF_KIND = SERVERS.select("kind = :kind")

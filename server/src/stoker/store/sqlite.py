@@ -22,11 +22,10 @@ from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import faults
 from stoker.store.clock import Clock
-from stoker.store.connection import Batch, Rows
+from stoker.store.connection import Batch, Pool, Rows
 from stoker.store.encryption import Encryption
 from stoker.store.faults import DatabaseError
 from stoker.store.notifier import Notifier
-from stoker.store.pool import Pool
 from stoker.store.tx import Tx, TxCallbacks, reading, run
 
 T = TypeVar("T")
@@ -41,7 +40,7 @@ _READERS, _KEPT_READERS = 64, 8
 
 
 class SqliteConnection:
-    """A connection to a database file. Implements ``connection.Connection`` and ``pool.Pooled``."""
+    """A connection to a database file. Implements ``connection.Connection`` and ``connection.Pooled``."""
 
     dialect = "sqlite"
 
@@ -68,7 +67,7 @@ class SqliteConnection:
         raise NotImplementedError("one transaction of SQLite has the work of several callers")
 
     def reset(self) -> bool:
-        """Roll back; see ``pool.Pooled``."""
+        """Roll back; see ``connection.Pooled``."""
         try:
             if self.driver.in_transaction:
                 self.driver.execute("ROLLBACK")

@@ -13,9 +13,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.store import audit, events, logs, runs, stacks
-from stoker.store.free_space import reclaim
 from stoker.store.open import Store
-from stoker.store.purge import in_batches
+from stoker.store.purge import in_batches, reclaim
 from stoker.store.tx import Tx
 from stoker.work.queue import Work
 

@@ -61,10 +61,6 @@ class Engine:
         tx.notes[_BUDGET] = budget = Budget(self.limits.budget)
         return budget
 
-    def find_type(self, name: str) -> ResourceType | None:
-        """Return the resource type called ``name``, or None. The name of a template file is a type too."""
-        return self.types.get(name) or (self.template if is_template_name(name) else None)
-
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""
         resource_type = self.types.get(name, self.template)
