@@ -74,7 +74,7 @@ def test_a_refused_user_fails_the_resource(heat, users):
     assert "no rights" in heat.settled(stack.id).reason
 
 
-def test_a_deletion_drops_the_user_that_nobody_waits_for_any_more(heat, users):
+def test_the_deletion_of_a_waiting_resource_drops_the_requested_user(heat, users):
     stack = heat.create(ONE)
     assert len(users.requested) == 1
     heat.delete(stack)

@@ -13,7 +13,7 @@ from stoker.store.sql import Statement
 #: Statements for one database.
 ONLY = {
     "postgresql": ("tx._SHARED_LOCK", "tx._ADVISORY_LOCK", "postgresql._NOT_DURABLE"),
-    "sqlite": ("free_space._PAGES", "free_space._FREE"),
+    "sqlite": ("purge._PAGES", "purge._FREE"),
 }
 
 
