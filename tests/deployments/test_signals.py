@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker.deployments.signals import resolve_signal
-from stoker.model.deployment import Deployment, Signal
+from stoker.model.deployment import Deployment
 
 OUTPUTS = ({"name": "result"}, {"name": "oops", "error_output": True})
 WAITING = Deployment(
@@ -26,7 +26,7 @@ WAITING = Deployment(
 )
 
 names = st.sampled_from(["result", "oops", "deploy_status_code", "other", "deploy_stdout"])
-signals = st.dictionaries(names, st.none() | st.text(max_size=3) | st.integers(-1, 2)).map(Signal)
+signals = st.dictionaries(names, st.none() | st.text(max_size=3) | st.integers(-1, 2))
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ signals = st.dictionaries(names, st.none() | st.text(max_size=3) | st.integers(-
     ],
 )
 def test_a_signal_decides_the_status_and_its_reason(said, status, reason):
-    settled = resolve_signal(WAITING, OUTPUTS, Signal(said))
+    settled = resolve_signal(WAITING, OUTPUTS, said)
     assert (settled.status, settled.status_reason) == (status, reason)
 
 
 def test_the_number_of_changed_items_fits_into_the_database():
     omitted = [{"item": "999999999 more", "outcome": "omitted"}] * 101
-    ended = resolve_signal(WAITING, OUTPUTS, Signal({"deploy_changed": True, "deploy_changes": omitted}))
+    ended = resolve_signal(WAITING, OUTPUTS, {"deploy_changed": True, "deploy_changes": omitted})
     assert ended.changed_items == 2**31 - 1
 
 
@@ -72,5 +72,5 @@ def test_the_first_signal_wins(first, second):
 def test_only_declared_outputs_are_stored(signal):
     kept = resolve_signal(WAITING, OUTPUTS, signal).output_values
     assert "other" not in kept
-    assert kept.get("result") == signal.values.get("result")
+    assert kept.get("result") == signal.get("result")
     assert {"deploy_stdout", "deploy_stderr", "deploy_status_code"} <= set(kept)

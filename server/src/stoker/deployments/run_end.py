@@ -14,8 +14,8 @@ from msgspec.structs import replace
 
 from stoker.deployments import log_storage, runs
 from stoker.deployments.deadlines import cancel_deadline
-from stoker.deployments.signals import ALWAYS, CHANGES, read_changes, read_code, resolve_signal
-from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState, Signal
+from stoker.deployments.signals import ALWAYS, CHANGES, read_code, resolve_signal
+from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
 from stoker.model.status import Status
 from stoker.store import configs, deployments
 from stoker.store.notifier import deployment_topic
@@ -60,16 +60,15 @@ def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str
     reported = log_storage.store_report(tx, deployment, values, log_bytes)
     if is_over:
         return record_stopped(tx, reported, values)
-    resolved = resolve_signal(reported, outputs, Signal(values))
-    # Redacted before texts are cut: the first half of a secret would no longer be found.
-    _, changes = read_changes({**values, CHANGES: tx.secrets.redact(values.get(CHANGES))})
+    if CHANGES in values:
+        # Redacted before texts are cut: the first half of a secret would no longer be found.
+        values = {**values, CHANGES: tx.secrets.redact(values[CHANGES])}
+    resolved = resolve_signal(reported, outputs, values)
     ended = replace(
         resolved,
         cancelling=False,
         updated_at=tx.now,
-        status_code=read_code(values),
         started_at=resolved.started_at or _began(tx, resolved, values.get(_DURATION)),
-        changes=tuple(changes),
     )
     return finish_run(tx, work, ended)
 

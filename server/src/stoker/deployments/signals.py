@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.model.deployment import PREVIEW, Deployment, Signal
+from stoker.model.deployment import PREVIEW, Deployment
 from stoker.model.status import Status
 
 #: Value of a result: id of the derived config that was run.
@@ -31,9 +31,11 @@ _MOST_ITEMS = 2**31 - 1
 _OMITTED = re.compile(r"(\d{1,9}) more")
 
 
-def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]], signal: Signal) -> Deployment:
+def resolve_signal(
+    deployment: Deployment, outputs: Iterable[Mapping[str, Any]], values: Mapping[str, Any]
+) -> Deployment:
     """
-    Return the deployment after ``signal``.
+    Return the deployment after a report of ``values`` by its agent.
 
     A deployment that has ended is returned unchanged: late and repeated signals are normal. ``outputs`` are those that
     the config declares. Values that are neither declared nor ``deploy_*`` are dropped. A non-zero exit code or a value
@@ -41,7 +43,6 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
     """
     if deployment.status != Status.IN_PROGRESS:
         return deployment
-    values = signal.values
     kept = {name: values.get(name) for name in ALWAYS}
     reasons = [str(values[REASON])] if values.get(REASON) else []
     code = values.get(CODE)
@@ -73,6 +74,8 @@ def resolve_signal(deployment: Deployment, outputs: Iterable[Mapping[str, Any]],
         output_values=kept,
         changed=changed,
         changed_items=_count_changed(changes) if changed else 0,
+        changes=tuple(changes),
+        status_code=read_code(values),
     )
 
 

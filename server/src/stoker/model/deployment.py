@@ -1,5 +1,5 @@
 """
-Deployments, their runs and the signals that report results.
+Deployments and their runs.
 
 A deployment joins a config with a server; a signal returns the result.
 """
@@ -134,15 +134,6 @@ class Deployment(Struct, frozen=True, kw_only=True):
             return f"nothing {verb}"
         items = f" {self.changed_items} item{'' if self.changed_items == 1 else 's'}" if self.changed_items else ""
         return verb + items
-
-
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """
-    The report of an agent after one run: ``deploy_stdout``, ``deploy_stderr``, ``deploy_status_code`` and the outputs.
-    """
-
-    values: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
