@@ -9,7 +9,6 @@ import pytest
 from stoker.deployments import runs, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
@@ -104,8 +103,16 @@ def test_a_run_of_a_rest_client_has_no_deadline_after_its_end(heat, how):
 
     def begin(tx):
         content = content_of(configs.get(tx, config_id, "p"))
-        wanted = RunRequest(content=content, action="RUN", name="n", signal_transport="AUTO", timeout=60)
-        return service.start_run(tx, services, Client(), wanted, project_id="p", server_id=machine.id)
+        wanted = RunRequest(
+            content=content,
+            action="RUN",
+            name="n",
+            project_id="p",
+            server_id=machine.id,
+            signal_transport="AUTO",
+            timeout=60,
+        )
+        return service.start_run(tx, services, wanted)
 
     made = heat.store.write(begin)
     assert heat.work.kinds() == [RUN_DEADLINE]

@@ -15,7 +15,6 @@ from stoker.deployments import drift, service
 from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.documents import Documents
 from stoker.deployments.drift import CheckReport
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.check import Check, CheckState
 from stoker.model.deployment import Deployment
@@ -390,16 +389,20 @@ def test_drift_of_a_clients_deployment_goes_to_the_sinks_of_its_config(heat, clo
     create(heat)
     options = {"check_interval": 60, "event_sinks": [SINK]}
     content = Content(name="motd", group="script", config="true", options=options, facts={})
-    request = RunRequest(content=content, action="CREATE", name="motd", signal_transport="STOKER_SIGNAL")
-    env = heat.engine.env
-    run = heat.store.write(
-        lambda tx: service.start_run(tx, env, Client(), request, project_id="p", server_id=SERVER, deployment_id="d")
+    request = RunRequest(
+        content=content,
+        action="CREATE",
+        name="motd",
+        project_id="p",
+        server_id=SERVER,
+        signal_transport="STOKER_SIGNAL",
     )
+    run = heat.store.write(lambda tx: service.start_run(tx, heat.engine.env, request, deployment_id="d"))
     heat.report(run)
     for state in ("IN_SYNC", "DRIFTED", "DRIFTED", "IN_SYNC"):
         changes = CHANGES if state == "DRIFTED" else ()
         report = CheckReport(deployment_id="d", config_id=run.config_id, changes=changes, state=CheckState(state))
-        heat.store.write(lambda tx, report=report: drift.apply_report(tx, env, SERVER, report))
+        heat.store.write(lambda tx, report=report: drift.apply_report(tx, heat.engine.env, SERVER, report))
     began, ended = list_messages(heat, "drift")
     named = {"deployment_id": "d", "name": "motd", "server_id": SERVER, "server_name": "web1", "stack_id": None}
     assert began == {"type": "stoker.drift", **named, "state": "DRIFTED", "reason": "drift began: /etc/motd"}

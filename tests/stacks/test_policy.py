@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from stoker.deployments import run_end, server_runs, service
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.deployment import Deployment
@@ -90,21 +89,23 @@ def begin(
     project: str = "p",
     group: str = "script",
     action: str = "CREATE",
+    server_id: str = ID,
     authorizer: DeploymentAuthorizer | None = None,
-    **more: Any,
 ):
     """As a REST client: of no stack."""
     request = RunRequest(
         content=Content(name=None, group=group, config="#!/bin/sh", options={}, facts={}),
         action=action,
         name="n",
+        project_id=project,
+        server_id=server_id,
         signal_transport="STOKER_SIGNAL",
         requested_by="anna",
     )
-    said = {"server_id": ID, "deployment_id": f"d-{project}-{group}", **more}
+    id = f"d-{project}-{group}"
     own = heat.engine.env
     env = Env(own.work, own.transports, own.platform, own.signal_tokens, authorizer or own.authorizer)
-    return heat.store.write(lambda tx: service.start_run(tx, env, Client(), request, project_id=project, **said))
+    return heat.store.write(lambda tx: service.start_run(tx, env, request, deployment_id=id))
 
 
 def literal(id: str, **properties: Any) -> dict[str, Any]:

@@ -9,7 +9,6 @@ import pytest
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.undo import REMEDY
 from stoker.model.deployment import UNDO
@@ -195,13 +194,15 @@ def own(heat, machines):
     """A client's own deployment, which has run."""
     content = Content(name="job", group="script", config="make", options={"undo": SCRIPT}, facts={})
     request = RunRequest(
-        content=content, action="CREATE", name="job", input_values={"word": "x"}, signal_transport="STOKER_SIGNAL"
+        content=content,
+        action="CREATE",
+        name="job",
+        project_id=heat.project,
+        server_id=machines[0].id,
+        input_values={"word": "x"},
+        signal_transport="STOKER_SIGNAL",
     )
-    started = heat.store.write(
-        lambda tx: service.start_run(
-            tx, heat.engine.env, Client(), request, project_id=heat.project, server_id=machines[0].id
-        )
-    )
+    started = heat.store.write(lambda tx: service.start_run(tx, heat.engine.env, request))
     heat.report(started)
     return started
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from stoker import transports
 from stoker.deployments import service
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.model.deployment import Deployment
@@ -46,11 +45,9 @@ def begin(
         ),
         action="CREATE",
         name=name,
+        project_id="p",
+        server_id=server,
         input_values={entry["name"]: entry["value"] for entry in inputs},
         signal_transport="STOKER_SIGNAL" if awaits else "NO_SIGNAL",
     )
-    return store.write(
-        lambda tx: service.start_run(
-            tx, Env(), Client(), request, project_id="p", server_id=server, deployment_id=f"{server}-{name}"
-        )
-    )
+    return store.write(lambda tx: service.start_run(tx, Env(), request, deployment_id=f"{server}-{name}"))

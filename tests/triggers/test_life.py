@@ -368,9 +368,9 @@ def test_an_unexpected_error_at_one_target_does_not_affect_the_others(fleet, mon
     first, broken, last = fleet.servers(3)
     real = service.start_run
 
-    def start(tx, *args, server_id, **more):
-        started = real(tx, *args, server_id=server_id, **more)
-        if server_id == broken.id:
+    def start(tx, env, request):
+        started = real(tx, env, request)
+        if request.server_id == broken.id:
             if is_sent:
                 assert deployments.get(tx, started.id) is not None
             raise TypeError("a bug")

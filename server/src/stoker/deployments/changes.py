@@ -65,16 +65,9 @@ def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deplo
 
 def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
     if wanted.config_id != before.config_id:
-        if _is_pending(wanted) and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
-            return service.run_copy(tx, env, before, wanted, requested_by)
         config = configs.get(tx, wanted.config_id, wanted.project_id)
-        admitted = service.authorize(tx, env, wanted, config, requested_by)
         # The new config itself determines how results return.
-        service.close_transport(tx, env, before)
-        queued = service.queue_run(
-            tx, admitted, requested_by, number=before.run_number + 1, signal_transport=None, cancelling=False
-        )
-        return service.supersede_run(tx, env.work, before, _with_code(queued))
+        return service.run_config(tx, env, replace(wanted, signal_transport=None), config, requested_by, before)
     if before.status is None:
         config = configs.get(tx, wanted.config_id, wanted.project_id)
         return _start_unstarted(tx, service.authorize(tx, env, wanted, config, requested_by), requested_by)
@@ -87,11 +80,6 @@ def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, r
 def _start_unstarted(tx: Tx, wanted: Deployment, requested_by: str) -> Deployment:
     """Start the first run of a deployment that was stored without a status."""
     runs.forget(tx, wanted.id)
-    queued = _with_code(service.queue_run(tx, wanted, requested_by, number=1))
+    queued = service.queue_config(tx, wanted, requested_by, number=1)
     deployments.save(tx, queued)
     return run_end.save(tx, queued)
-
-
-def _with_code(queued: Deployment) -> Deployment:
-    """Return a deployment whose run a client may have ended already."""
-    return replace(queued, status_code=read_code(queued.output_values)) if queued.has_ended else queued

@@ -1,14 +1,14 @@
 """
 Owners of deployments: a stack's resource, a trigger, or the client that created the deployment.
 
-An owner determines how results of a run return. A deployment without a resource uses its own id where others use the id
-of their resource: in names of queues and objects, for its stack user and in its signal URL.
+The owner determines how results of a run return: a resource names its transport and has a target of its own. A
+deployment without a resource uses its own id where others use the id of their resource: in names of queues and objects,
+for its stack user and in its signal URL.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from stoker.deployments.derive import DEPLOY_PREFIX
@@ -65,100 +65,57 @@ _SIGNAL_INPUTS = tuple(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """A REST client."""
+def client_target(deployment_id: str, project_id: str, name: str | None = None, run: int = 0) -> TransportTarget:
+    """
+    Return the remote end for the result of a deployment without a resource.
 
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The columns of a deployment that name its owner."""
-        return {}
-
-    def target(self, deployment_id: str, project_id: str, name: str | None = None, run: int = 0) -> TransportTarget:
-        """Return the remote end of the transport. ``run`` is the number of the run; 0 if not known."""
-        return TransportTarget(
-            resource_id=deployment_id,
-            resource_name=deployment_id,
-            name=name or deployment_id,
-            stack_id=deployment_id,
-            stack_name="deployment",
-            project_id=project_id,
-            run=str(run) if run else "",
-        )
-
-    def transport(self, tx: Tx, env: DeploymentEnv, name: str | None, server_id: str) -> SignalTransport:
-        """
-        Return the signal transport called ``name``, or for None and AUTO the one that suits the server.
-
-        Raises Invalid if there is no such transport, or if the transport requires a resource.
-        """
-        transports = env.transports
-        if name not in (None, *transports.signal_names):
-            raise Invalid(f"signal_transport {name!r:.100} is none of {', '.join(transports.signal_names)}")
-        if name is None or name == AUTO:
-            # an upstream agent can post to a URL in any case
-            server = servers.find(tx, server_id)
-            name = "STOKER_SIGNAL" if server is not None and server.has_channel else "CFN_SIGNAL"
-        transport = transports.signal_transports[name]
-        if getattr(transport, "logs_in", False) and name not in _BY_URL and not env.platform.keeps_users:
-            raise Invalid(f"{name} needs a user at Keystone, which only resources of stacks get: use CFN_SIGNAL")
-        return transport
-
-    def signal_inputs(
-        self, tx: Tx, env: DeploymentEnv, transport: SignalTransport, target: TransportTarget
-    ) -> Mapping[str, Any]:
-        """Return the ``deploy_*`` inputs that tell the agent where to send its result."""
-        if transport.signal_name not in _BY_URL:
-            return transport.signal_inputs(tx, env.platform, target)
-        url = signal_url(env, target.project_id, target.resource_id, int(target.run))
-        return {f"{DEPLOY_PREFIX}signal_id": url, f"{DEPLOY_PREFIX}signal_verb": "POST"}
-
-    def possible_inputs(self, transport: SignalTransport) -> Mapping[str, Any]:
-        """Return the names that ``signal_inputs`` may return, with empty values."""
-        has_inputs = transport.signal_name in _BY_URL or needs_provisioning(transport)
-        return dict.fromkeys(_SIGNAL_INPUTS if has_inputs else (), "")
+    ``name`` is that of the config, ``run`` the number of the run; 0 if not known.
+    """
+    return TransportTarget(
+        resource_id=deployment_id,
+        resource_name=deployment_id,
+        name=name or deployment_id,
+        stack_id=deployment_id,
+        stack_name="deployment",
+        project_id=project_id,
+        run=str(run) if run else "",
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trigger(Client):
-    """A trigger, whose deployments run as those of a client."""
+def client_transport(tx: Tx, env: DeploymentEnv, name: str | None, server_id: str) -> SignalTransport:
+    """
+    Return the signal transport called ``name`` for a deployment without a resource; None and AUTO: one that suits the
+    server.
 
-    id: str
+    Raises Invalid if there is no such transport, or if the transport requires a resource.
+    """
+    transports = env.transports
+    if name is None or name == AUTO:
+        # an upstream agent can post to a URL in any case
+        server = servers.find(tx, server_id)
+        name = "STOKER_SIGNAL" if server is not None and server.has_channel else "CFN_SIGNAL"
+    transport = transports.signal_transports.get(name)
+    if transport is None or not transports.offers(transport):
+        raise Invalid(f"signal_transport {name!r:.100} is none of {', '.join(transports.signal_names)}")
+    if getattr(transport, "logs_in", False) and name not in _BY_URL and not env.platform.keeps_users:
+        raise Invalid(f"{name} needs a user at Keystone, which only resources of stacks get: use CFN_SIGNAL")
+    return transport
 
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The columns of a deployment that name its owner."""
-        return {"trigger_id": self.id}
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StackResource:
-    """A resource of a stack, which names its transport."""
-
-    #: The resource, with the number of the run.
-    resource: TransportTarget
-
-    @property
-    def columns(self) -> Mapping[str, str]:
-        """The columns of a deployment that name its owner."""
-        return {"stack_id": self.resource.stack_id, "resource_id": self.resource.resource_id}
-
-    def target(self, _deployment_id: str, _project_id: str, _name: str | None = None, _run: int = 0) -> TransportTarget:
-        """Return the resource."""
-        return self.resource
-
-    def transport(self, _tx: Tx, env: DeploymentEnv, name: str | None, _server_id: str) -> SignalTransport:
-        """Return the signal transport called ``name``, even if new deployments may not use it."""
-        return env.transports.signal_transports[name or ""]
-
-    def signal_inputs(
-        self, tx: Tx, env: DeploymentEnv, transport: SignalTransport, target: TransportTarget
-    ) -> Mapping[str, Any]:
-        """Return the ``deploy_*`` inputs that tell the agent where to send its result."""
+def client_signal_inputs(
+    tx: Tx, env: DeploymentEnv, transport: SignalTransport, target: TransportTarget
+) -> Mapping[str, Any]:
+    """Return the ``deploy_*`` inputs that tell the agent where to send the result of a run without a resource."""
+    if transport.signal_name not in _BY_URL:
         return transport.signal_inputs(tx, env.platform, target)
+    url = signal_url(env, target.project_id, target.resource_id, int(target.run))
+    return {f"{DEPLOY_PREFIX}signal_id": url, f"{DEPLOY_PREFIX}signal_verb": "POST"}
 
 
-Owner = StackResource | Trigger | Client
+def possible_inputs(transport: SignalTransport) -> Mapping[str, Any]:
+    """Return the names that ``client_signal_inputs`` may return, with empty values."""
+    has_inputs = transport.signal_name in _BY_URL or needs_provisioning(transport)
+    return dict.fromkeys(_SIGNAL_INPUTS if has_inputs else (), "")
 
 
 def signal_url(env: DeploymentEnv, project_id: str, deployment_id: str, run: int) -> str:

@@ -13,7 +13,13 @@ from msgspec.structs import replace
 from stoker.deployments import deadlines, runs
 from stoker.deployments.configs import depends_on
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
-from stoker.deployments.owners import Client, DeploymentEnv
+from stoker.deployments.owners import (
+    DeploymentEnv,
+    client_signal_inputs,
+    client_target,
+    client_transport,
+    possible_inputs,
+)
 from stoker.deployments.undo import Undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
@@ -97,12 +103,18 @@ _TRANSPORT, _SERVER, _ACTION = (f"{DEPLOY_PREFIX}{name}" for name in ("signal_tr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """A run to start on one server."""
+    """A run to start: of what, on which server, for whom, and how its result returns."""
 
     content: Content
     action: str
     name: str | None
+    project_id: str
+    server_id: str
+    #: The resource that the run belongs to, with the number of the run; None: the run of a client or a trigger.
+    resource: TransportTarget | None = None
+    trigger_id: str | None = None
     input_values: Mapping[str, Any] = field(default_factory=dict)
+    #: The name of the transport of the result. A run without a resource may leave the choice open (None, AUTO).
     signal_transport: str | None
     #: The limit of the run in seconds.
     timeout: float | None = None
@@ -141,26 +153,25 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
         return self.transport is None or self.transport.awaits_signal
 
 
-def plan_run(
-    tx: Tx,
-    request: RunRequest,
-    transport: SignalTransport,
-    signal_inputs: Mapping[str, Any],
-    *,
-    project_id: str,
-    server_id: str,
-) -> PlannedRun:
+def plan_run(tx: Tx, env: DeploymentEnv, request: RunRequest, deployment_id: str) -> PlannedRun:
     """
-    Plan the run of a request.
+    Plan the run of a request: the first one of the deployment, unless the deployment belongs to a resource.
 
-    ``signal_inputs`` are the ``deploy_*`` inputs of the transport. Raises Invalid, UserParameterMissing.
+    Raises Invalid, UserParameterMissing.
     """
-    content = request.content
-    derived = derived_inputs(content.inputs, request.input_values, _facts(request, transport, server_id, signal_inputs))
+    content, target = request.content, request.resource
+    if target is not None:  # the transport of a resource stays, even if new deployments may not use it
+        transport = env.transports.signal_transports[request.signal_transport or ""]
+        signal_inputs = transport.signal_inputs(tx, env.platform, target)
+    else:
+        transport = client_transport(tx, env, request.signal_transport, request.server_id)
+        target = client_target(deployment_id, request.project_id, request.name, 1)
+        signal_inputs = client_signal_inputs(tx, env, transport, target)
+    derived = derived_inputs(content.inputs, request.input_values, _facts(request, transport, signal_inputs))
     inputs = mark_secrets(derived, tx.secrets.contain, request.secret)
     config = Config(
         id=str(uuid4()),
-        project_id=project_id,
+        project_id=request.project_id,
         name=request.name,
         group=content.group or UNGROUPED,
         config=_render(content, inputs),
@@ -180,6 +191,7 @@ def plan_run(
         requested_by=request.requested_by,
         mode=request.mode,
         checks=request.checks.over(CheckSettings.of(content.options)),
+        target=target,
     )
 
 
@@ -227,33 +239,30 @@ def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
 
 def _next_target(deployment: Deployment, config: Config) -> TransportTarget:
     """Return the remote end for the result of the next run of a deployment without a resource."""
-    return Client().target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
+    return client_target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
 
 
 def _with_new_signal(
     tx: Tx, env: DeploymentEnv, target: TransportTarget, config: Config, transport: SignalTransport
 ) -> tuple[Mapping[str, Any], ...]:
     """Return the config's inputs, with those for the signal to ``target``."""
-    signal_inputs = Client().signal_inputs(tx, env, transport, target)
+    signal_inputs = client_signal_inputs(tx, env, transport, target)
     return tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in config.inputs)
 
 
-def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest, server_id: str) -> None:
+def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest) -> None:
     """
     Check the request of a client or trigger, without opening anything. Raises Invalid, UserParameterMissing.
     """
-    owner = Client()
-    transport = owner.transport(tx, env, request.signal_transport, server_id)
-    facts = _facts(request, transport, server_id, owner.possible_inputs(transport))
+    transport = client_transport(tx, env, request.signal_transport, request.server_id)
+    facts = _facts(request, transport, possible_inputs(transport))
     _render(request.content, derived_inputs(request.content.inputs, request.input_values, facts))
 
 
-def _facts(
-    request: RunRequest, transport: SignalTransport, server_id: str, signal_inputs: Mapping[str, Any]
-) -> Mapping[str, Any]:
+def _facts(request: RunRequest, transport: SignalTransport, signal_inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the ``deploy_*`` inputs of a run."""
     facts = {
-        _SERVER: server_id,
+        _SERVER: request.server_id,
         _ACTION: request.action,
         **request.content.facts,
         _TRANSPORT: transport.signal_name,

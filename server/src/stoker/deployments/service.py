@@ -10,13 +10,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import uuid4
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from stoker.deployments import checks, deadlines, owners, run_end
 from stoker.deployments.deadlines import cancel_deadline, postpone_deadline, set_deadline
 from stoker.deployments.derive import without_secrets
-from stoker.deployments.owners import Client, DeploymentEnv, Owner
+from stoker.deployments.owners import DeploymentEnv, client_target
 from stoker.deployments.run_plan import WAITING, PlannedRun, RunRequest, list_pending, plan_rerun, plan_run, plan_undo
+from stoker.deployments.signals import read_code
 from stoker.deployments.undo import find_undo
 from stoker.model import wake
 from stoker.model.check import CheckSettings
@@ -30,7 +31,7 @@ from stoker.store import audit, configs, deployments
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
-from stoker.transports.base import needs_provisioning
+from stoker.transports.base import TransportTarget, needs_provisioning
 from stoker.work import Work
 
 NOT_WAITING = "Not waiting for outputs signal"
@@ -41,11 +42,8 @@ _NO_OUTPUT: Mapping[str, Any] = {"stdout_bytes": 0, "stderr_bytes": 0, "stdout_h
 def start_run(
     tx: Tx,
     env: DeploymentEnv,
-    owner: Owner,
     request: RunRequest,
     *,
-    project_id: str,
-    server_id: str,
     deployment_id: str | None = None,
     before: Deployment | None = None,
 ) -> Deployment:
@@ -56,41 +54,48 @@ def start_run(
     DeploymentRefused.
     """
     id = deployment_id or str(uuid4())
-    transport = owner.transport(tx, env, request.signal_transport, server_id)
-    target = owner.target(id, project_id, request.name, 1)
-    inputs = owner.signal_inputs(tx, env, transport, target)
-    planned = plan_run(tx, request, transport, inputs, project_id=project_id, server_id=server_id)
-    run = replace(planned, target=target)
+    run = plan_run(tx, env, request, id)
     if before is not None:
         return _start(tx, env, run, before)
-    return _start(tx, env, run, _new_deployment(tx, run, owner, id, server_id), is_first=True)
-
-
-def run_copy(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
-    """Start a run of a copy of the client's config that ``wanted`` names. Raises DeploymentRefused, EntityNotFound."""
-    run = plan_rerun(tx, env, replace(wanted, signal_transport=None), requested_by)
-    close_transport(tx, env, before)
-    return _start(tx, env, run, before, output_values=wanted.output_values)
+    return _start(tx, env, run, _new_deployment(tx, run, request, id), is_first=True)
 
 
 def restart_run(
     tx: Tx, env: DeploymentEnv, before: Deployment, requested_by: str | None, wanted: Deployment | None = None
 ) -> Deployment:
-    """Start another run of the same config, with the inputs of ``wanted`` or the same. Raises DeploymentRefused."""
+    """
+    Start another run of the same config, or of what ``wanted`` names: a config, and inputs.
+
+    Raises DeploymentRefused, EntityNotFound.
+    """
     run = plan_rerun(tx, env, wanted or before, requested_by)
     return _start(tx, env, run, before, output_values=(wanted or before).output_values)
 
 
-def create(tx: Tx, env: DeploymentEnv, new: Deployment, config: Config, requested_by: str) -> Deployment:
+def run_config(
+    tx: Tx,
+    env: DeploymentEnv,
+    wanted: Deployment,
+    config: Config,
+    requested_by: str,
+    before: Deployment | None = None,
+) -> Deployment:
     """
-    Create a deployment that runs ``config``, a client's, unchanged, as in Heat. Return it. Raises DeploymentRefused.
+    Run a client's config unchanged, as in Heat: as the first run of the new deployment ``wanted``, or as the next one
+    of ``before``, the deployment as it is stored. Return the deployment. Raises DeploymentRefused.
 
-    If the server may have run the config for any deployment, this one runs a copy: agents run each config once.
+    If the server may have run the config for any deployment, the run is one of a copy: agents run each config once.
     """
-    if new.status == Status.IN_PROGRESS and deployments.has_run_config(tx, new.server_id, new.config_id):
-        return _start(tx, env, plan_rerun(tx, env, new, requested_by), new, is_first=True)
-    admitted = authorize(tx, env, new, config, requested_by)
-    return _store_first(tx, queue_run(tx, admitted, requested_by, number=1))
+    if wanted.status == Status.IN_PROGRESS and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
+        if before is not None:
+            return restart_run(tx, env, before, requested_by, wanted)
+        return _start(tx, env, plan_rerun(tx, env, wanted, requested_by), wanted, is_first=True)
+    number = 1 if before is None else before.run_number + 1
+    queued = queue_config(tx, authorize(tx, env, wanted, config, requested_by), requested_by, number=number)
+    if before is None:
+        return _store_first(tx, queued)
+    close_transport(tx, env, before)
+    return supersede_run(tx, env.work, before, queued)
 
 
 def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, requested_by: str) -> Deployment:
@@ -99,11 +104,18 @@ def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config
 
     Returns the deployment as admitted, not stored yet. Raises DeploymentRefused.
     """
-    admission = env.authorizer.authorize(tx, _authorization(deployment, deployment.action, requested_by, config))
+    request = _authorization(tx, deployment, config, action=deployment.action, actor=requested_by)
+    admission = env.authorizer.authorize(tx, request)
     is_changed = (admission.admitted, admission.held_by) != (deployment.admitted, deployment.held_by)
     has_reason = is_changed and admission.reason is not None and deployment.status == Status.IN_PROGRESS
     reason = admission.reason if has_reason else deployment.status_reason
     return replace(deployment, admitted=admission.admitted, held_by=admission.held_by, status_reason=reason)
+
+
+def queue_config(tx: Tx, admitted: Deployment, requested_by: str, *, number: int) -> Deployment:
+    """Return the deployment with a run of a client's config, which the client may have ended already."""
+    queued = _queue_run(tx, admitted, requested_by, number=number, cancelling=False)
+    return replace(queued, status_code=read_code(queued.output_values)) if queued.has_ended else queued
 
 
 def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
@@ -217,21 +229,22 @@ def close_transport(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
     """Close the object or queue for the result of the current run of a deployment without a resource."""
     transport = env.transports.signal_transports.get(deployment.signal_transport or "")
     if needs_provisioning(transport):
-        target = Client().target(deployment.id, deployment.project_id, run=deployment.run_number)
+        target = client_target(deployment.id, deployment.project_id, run=deployment.run_number)
         transport.close(tx, env.platform, target)
 
 
-def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun) -> None:
+def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment) -> None:
     """Open the object or queue for the result of a run, and close that of the previous run."""
-    if run.target is None or not needs_provisioning(run.transport):
-        return
-    run.transport.open(tx, env.platform, run.target)
-    previous = int(run.target.run) - 1
-    if previous:
-        run.transport.close(tx, env.platform, replace(run.target, run=str(previous)))
+    if run.target is not None and needs_provisioning(run.transport):
+        run.transport.open(tx, env.platform, run.target)
+        previous = int(run.target.run) - 1
+        if before.resource_id is not None and previous:
+            run.transport.close(tx, env.platform, replace(run.target, run=str(previous)))
+    if before.resource_id is None:
+        close_transport(tx, env, before)
 
 
-def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
+def _queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
     """
     Return the deployment with a run that begins now, or has ended already. Every run begins here.
 
@@ -296,17 +309,25 @@ def _start(
     ``before`` is the deployment as it is stored; ``changes`` are its fields that the run changes besides. Outputs of
     the previous run stay readable until the new run reports its own.
     """
-    request = _authorization_of_run(tx, run, before)
+    request = _authorization(
+        tx,
+        before,
+        run.config,
+        action=run.action,
+        actor=run.requested_by,
+        is_preview=run.mode == PREVIEW,
+        target=run.target,
+    )
     if run.action == Action.DELETE and before.resource_id is not None and not is_first:
         admission = env.authorizer.authorize_cleanup(tx, request, admitted=before.admitted)
     else:
         admission = env.authorizer.authorize(tx, request)
     dependencies = list_pending(tx, run.config, before.server_id, before.id) if run.mode is None else ()
     configs.add(tx, run.config, related_secrets=_present_secrets(tx, run, before, is_first=is_first))
-    _open_transport(tx, env, run)
+    _open_transport(tx, env, run, before)
     inputs, awaits_signal = run.config.inputs, run.awaits_signal
     waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
-    started = queue_run(
+    started = _queue_run(
         tx,
         before,
         run.requested_by,
@@ -348,12 +369,13 @@ def _present_secrets(tx: Tx, run: PlannedRun, before: Deployment, *, is_first: b
     return configs.secrets_on(tx, before.server_id)
 
 
-def _new_deployment(tx: Tx, run: PlannedRun, owner: Owner, id: str, server_id: str) -> Deployment:
+def _new_deployment(tx: Tx, run: PlannedRun, request: RunRequest, id: str) -> Deployment:
     """Return a deployment that has not started."""
+    resource = request.resource
     return Deployment(
         id=id,
-        project_id=run.config.project_id,
-        server_id=server_id,
+        project_id=request.project_id,
+        server_id=request.server_id,
         config_id=run.config.id,
         action=run.action,
         status=None,
@@ -361,15 +383,26 @@ def _new_deployment(tx: Tx, run: PlannedRun, owner: Owner, id: str, server_id: s
         input_values={},
         output_values={},
         created_at=tx.now,
-        stack_id=owner.columns.get("stack_id"),
-        resource_id=owner.columns.get("resource_id"),
-        trigger_id=owner.columns.get("trigger_id"),
+        stack_id=resource.stack_id if resource else None,
+        resource_id=resource.resource_id if resource else None,
+        trigger_id=request.trigger_id,
     )
 
 
 def _authorization(
-    deployment: Deployment, action: str | None, actor: str | None, config: Config, **more: Any
+    tx: Tx,
+    deployment: Deployment,
+    config: Config,
+    *,
+    action: str | None,
+    actor: str | None,
+    is_preview: bool = False,
+    target: TransportTarget | None = None,
 ) -> AuthorizationRequest:
+    """Return the request for a run of ``config``. ``target``: the remote end for its result, unless it is as before."""
+    names: Mapping[str, str | None] = {}
+    if deployment.resource_id is not None:
+        names = audit.names_of(tx, deployment.id) if target is None else asdict(target)
     return AuthorizationRequest(
         project_id=deployment.project_id,
         server_id=deployment.server_id,
@@ -380,25 +413,11 @@ def _authorization(
         config_name=config.name,
         stack_id=deployment.stack_id,
         trigger_id=deployment.trigger_id,
+        is_preview=is_preview,
         actor=actor,
-        **more,
+        stack_name=names.get("stack_name"),
+        resource_name=names.get("resource_name"),
     )
-
-
-def _authorization_of_run(tx: Tx, run: PlannedRun, before: Deployment) -> AuthorizationRequest:
-    stack_name, resource_name = _stack_and_resource(tx, run, before)
-    more = {"is_preview": run.mode == PREVIEW, "stack_name": stack_name, "resource_name": resource_name}
-    return _authorization(before, run.action, run.requested_by, run.config, **more)
-
-
-def _stack_and_resource(tx: Tx, run: PlannedRun, before: Deployment) -> tuple[str | None, str | None]:
-    """Return the names of the stack and the resource for the audit log. A rerun has no target, which has the names."""
-    if before.resource_id is None:
-        return None, None
-    if run.target is not None:
-        return run.target.stack_name, run.target.resource_name
-    names = audit.names_of(tx, before.id)
-    return names.get("stack_name"), names.get("resource_name")
 
 
 def _tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:

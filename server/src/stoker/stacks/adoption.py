@@ -193,7 +193,7 @@ def _add_deployment(
         created_at=tx.now,
         signal_transport=transports[0] if transports and transports[0] in env.transports.signal_transports else None,
     )
-    service.create(tx, env, replace(new, updated_at=tx.now), config, requested_by)
+    service.run_config(tx, env, replace(new, updated_at=tx.now), config, requested_by)
 
 
 def read_adoption_data(data: Any) -> Mapping[str, Any]:

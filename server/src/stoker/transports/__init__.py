@@ -81,9 +81,12 @@ class Transports(Struct, frozen=True):
         is_published = isinstance(self.metadata_transports.get(metadata_name), PublishingTransport)
         return self.requires_signatures and is_published and not own_agent
 
+    def offers(self, transport: object) -> bool:
+        """Return whether the site has the service that the transport needs, if it needs one."""
+        return getattr(transport, "needs", None) not in self.missing_services
+
     def _offered(self, transports: Mapping[str, object]) -> list[str]:
-        missing = self.missing_services
-        return sorted(name for name, item in transports.items() if getattr(item, "needs", None) not in missing)
+        return sorted(name for name, transport in transports.items() if self.offers(transport))
 
 
 @cache

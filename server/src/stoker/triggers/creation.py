@@ -151,11 +151,13 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
             content=content,
             action=resolved.action,
             name=own.name,
+            project_id=server.project_id,
+            server_id=server.id,
             input_values={**own.input_values, **resolved.input_values},
             signal_transport=request.signal_transport,
             timeout=request.timeout or resolved.source.timeout,
         )
-        check_request(tx, engine.env, run_request, server.id)
+        check_request(tx, engine.env, run_request)
         if content.input_key is None:
             break  # all servers get the same content
 

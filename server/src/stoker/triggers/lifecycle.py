@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from stoker.deployments import run_end, service
 from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.owners import DeploymentEnv
-from stoker.deployments.owners import Trigger as TriggerOwner
 from stoker.deployments.run_plan import RunRequest
 from stoker.model import canary
 from stoker.model.deployment import PREVIEW, Deployment
@@ -315,6 +314,9 @@ def _run(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target:
         content=content,
         action=trigger.action,
         name=target.name,
+        project_id=trigger.project_id,
+        server_id=server.id,
+        trigger_id=trigger.id,
         input_values={**target.input_values, **trigger.input_values},
         # The agent reports a preview over its own channel, whatever the config's own transport is.
         signal_transport=None if is_preview else trigger.options.signal_transport,
@@ -323,8 +325,7 @@ def _run(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target:
         mode=PREVIEW if is_preview else None,
         secret=trigger.options.secret,
     )
-    owner = TriggerOwner(id=trigger.id)
-    return service.start_run(tx, env, owner, request, project_id=trigger.project_id, server_id=server.id)
+    return service.start_run(tx, env, request)
 
 
 def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:

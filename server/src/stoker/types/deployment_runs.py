@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from stoker.deployments import checks, service
 from stoker.deployments.configs import content_of, source_inputs
-from stoker.deployments.owners import StackResource
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.undo import Undo, find_undo, requests_undo
 from stoker.model.check import CheckSettings
@@ -235,11 +234,13 @@ def start(
     transport = _reporting(context, properties, chosen) if action is Action.DELETE else chosen
     number = int(resource.data.get(RUN_COUNT) or 0) + 1
     own_agent = has_presigned_queue(transport) and _has_own_agent(context, properties)
-    owner = StackResource(resource=replace(target_of(context, resource), run=str(number), own_agent=own_agent))
     request = RunRequest(
         content=replace(content, facts=_facts(context, resource, properties)),
         action=action.value,
         name=properties["name"] or content.name or physical_name(context, resource),
+        project_id=context.project_id,
+        server_id=server_id_of(context, properties),
+        resource=replace(target_of(context, resource), run=str(number), own_agent=own_agent),
         input_values=properties["input_values"] or {},
         signal_transport=transport.signal_name,
         timeout=properties["timeout"],
@@ -250,14 +251,7 @@ def start(
     before = find_deployment(context, resource)
     try:
         deployment = service.start_run(
-            context.tx,
-            context.env,
-            owner,
-            request,
-            project_id=context.project_id,
-            server_id=server_id_of(context, properties),
-            deployment_id=resource.physical_id,
-            before=before,
+            context.tx, context.env, request, deployment_id=resource.physical_id, before=before
         )
     except UserParameterMissing as error:
         raise ResourceFailure(error.message) from None

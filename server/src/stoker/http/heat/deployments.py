@@ -13,7 +13,6 @@ from stoker.deployments import changes as deployment_changes
 from stoker.deployments import representation, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.hook_check import refuse_missing_hook
-from stoker.deployments.owners import Client
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.schema import check_values, refuse_missing
 from stoker.http import audit_trail, pages
@@ -184,7 +183,7 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
     if body.signal_transport is not None:
         return enclose(tx, _create_derived(tx, request, body, config))
     deployment = _create_from_config(tx, request, body)
-    return enclose(tx, service.create(tx, request.app.engine.env, deployment, config, request.user.user_name))
+    return enclose(tx, service.run_config(tx, request.app.engine.env, deployment, config, request.user.user_name))
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
@@ -269,13 +268,14 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source
         content=content,
         action=action,
         name=body.name or source.name,
+        project_id=request.project,
+        server_id=body.server_id,
         input_values=values,
         signal_transport=body.signal_transport or "",
         timeout=body.timeout,
         requested_by=request.user.user_name,
     )
-    env = request.app.engine.env
-    return service.start_run(tx, env, Client(), run, project_id=request.project, server_id=body.server_id)
+    return service.start_run(tx, request.app.engine.env, run)
 
 
 def enclose(tx: Tx, deployment: Deployment) -> dict[str, Any]:
