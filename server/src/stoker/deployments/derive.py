@@ -19,22 +19,25 @@ DEPLOY_PREFIX = "deploy_"
 #: Name of the input with the run's timeout in seconds.
 TIMEOUT = "deploy_timeout"
 #: Descriptions of added inputs. Inputs that Heat has too keep Heat's wording.
-_DESCRIPTIONS = {
-    "deploy_server_id": "ID of the server being deployed to",
-    "deploy_action": "Name of the current action being deployed",
-    "deploy_stack_id": "ID of the stack this deployment belongs to",
-    "deploy_resource_name": "Name of this deployment resource in the stack",
-    "deploy_signal_transport": "How the server should signal to heat with the deployment output values.",
-    "deploy_signal_id": "ID of signal to use for signaling output values",
-    "deploy_signal_verb": "HTTP verb to use for signaling output values",
-    "deploy_auth_url": "URL for API authentication",
-    "deploy_username": "Username for API authentication",
-    "deploy_user_id": "User ID for API authentication",
-    "deploy_password": "Password for API authentication",
-    "deploy_project_id": "ID of project for API authentication",
-    "deploy_region_name": "Region name for API authentication",
-    "deploy_queue_id": "ID of queue to use for signaling output values",
-    TIMEOUT: "Seconds after which the run is ended",
+_DESCRIPTIONS: Mapping[str, Mapping[str, str]] = {
+    name: {"description": text}
+    for name, text in {
+        "deploy_server_id": "ID of the server being deployed to",
+        "deploy_action": "Name of the current action being deployed",
+        "deploy_stack_id": "ID of the stack this deployment belongs to",
+        "deploy_resource_name": "Name of this deployment resource in the stack",
+        "deploy_signal_transport": "How the server should signal to heat with the deployment output values.",
+        "deploy_signal_id": "ID of signal to use for signaling output values",
+        "deploy_signal_verb": "HTTP verb to use for signaling output values",
+        "deploy_auth_url": "URL for API authentication",
+        "deploy_username": "Username for API authentication",
+        "deploy_user_id": "User ID for API authentication",
+        "deploy_password": "Password for API authentication",
+        "deploy_project_id": "ID of project for API authentication",
+        "deploy_region_name": "Region name for API authentication",
+        "deploy_queue_id": "ID of queue to use for signaling output values",
+        TIMEOUT: "Seconds after which the run is ended",
+    }.items()
 }
 
 
@@ -47,18 +50,13 @@ def derived_inputs(
     The declared inputs come first, then values without a declared input, then ``facts``: the ``deploy_*`` inputs. A
     declared input has its value in ``values``, else its default, else null.
     """
-    declared_inputs = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
-    names = {entry["name"] for entry in declared_inputs}
-    extra = [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in names]
-    added = [_fact(name, value) for name, value in facts.items()]
-    return (*declared_inputs, *extra, *added)
-
-
-def _fact(name: str, value: Any) -> dict[str, Any]:
-    description = _DESCRIPTIONS.get(name)
-    if description is None:
-        return {"name": name, "type": "String", "value": value}
-    return {"name": name, "description": description, "type": "String", "value": value}
+    inputs = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
+    names = {entry["name"] for entry in inputs}
+    inputs += [{"name": name, "type": "String", "value": value} for name, value in values.items() if name not in names]
+    inputs += [
+        {"name": name, **_DESCRIPTIONS.get(name, {}), "type": "String", "value": value} for name, value in facts.items()
+    ]
+    return tuple(inputs)
 
 
 def mark_secrets(
@@ -70,12 +68,13 @@ def mark_secrets(
     An entry is secret if its name is one of ``names`` or ``is_secret(value)`` is true. Inputs that Stoker adds itself
     (``deploy_*``) are never marked.
     """
-    return tuple(
+    marked = [
         {**entry, "secret": True}
         if not entry["name"].startswith(DEPLOY_PREFIX) and (entry["name"] in names or is_secret(entry.get("value")))
         else entry
         for entry in inputs
-    )
+    ]
+    return tuple(marked)
 
 
 def redact_config(tx: Tx, config: Mapping[str, Any]) -> dict[str, Any]:

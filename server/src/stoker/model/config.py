@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import itemgetter, methodcaller
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,6 +17,7 @@ COMPONENT = "component"
 _DERIVED = "deploy_server_id"
 #: Inputs that Stoker adds itself. A client that knows their values can report a result.
 CREDENTIALS = frozenset(("deploy_password", "deploy_signal_id", "deploy_url_signature"))
+_NAME, _SECRET = itemgetter("name"), methodcaller("get", "secret")
 
 
 class Config(Struct, frozen=True, kw_only=True):
@@ -39,4 +41,9 @@ class Config(Struct, frozen=True, kw_only=True):
     @property
     def is_derived(self) -> bool:
         """Whether the config is the copy that one run executes, with the deployment's input values."""
-        return any(entry["name"] == _DERIVED for entry in self.inputs)
+        return _DERIVED in map(_NAME, self.inputs)
+
+    @property
+    def has_secrets(self) -> bool:
+        """Whether an input is marked as secret."""
+        return any(map(_SECRET, self.inputs))

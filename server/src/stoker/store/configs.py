@@ -85,9 +85,7 @@ def add(tx: Tx, new: Config, *, related_secrets: Collection[str] = ()) -> str:
             "is_derived": new.is_derived,
             "created_at": rows.to_micros(new.created_at),
             "is_owned": new.is_owned,
-            "body": tx.secrets.encrypt(
-                body, always=any(entry.get("secret") for entry in new.inputs), related=related_secrets
-            ),
+            "body": tx.secrets.encrypt(body, always=new.has_secrets, related=related_secrets),
         },
     )
     return body
