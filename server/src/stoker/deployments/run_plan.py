@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker.deployments import deadlines, runs
-from stoker.deployments.configs import depends_on
+from stoker.deployments.configs import content_of, depends_on
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
 from stoker.deployments.owners import (
     DeploymentEnv,
@@ -69,9 +69,9 @@ def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> 
 
     Raises Invalid if these runs also wait for the new one.
     """
-    new = _Run.of(config.name, config.options, config.inputs)
-    if not new.depends_on:
+    if not depends_on(config.options):
         return ()
+    new = _Run.of(config.name, config.options, config.inputs)
     if new.waits_for(new):
         raise Invalid(f"The option depends_on of {config.name!r} names this deployment itself.")
     # only runs that apply a config are in an order
@@ -101,12 +101,11 @@ def _find_path(start: _Run, target: _Run, pending: list[_Run], visited: list[_Ru
 _TRANSPORT, _SERVER, _ACTION = (f"{DEPLOY_PREFIX}{name}" for name in ("signal_transport", "server_id", "action"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
+class RunRequest(Struct, frozen=True, kw_only=True):
     """A run to start: of what, on which server, for whom, and how its result returns."""
 
     content: Content
-    action: str
+    action: str | None
     name: str | None
     project_id: str
     server_id: str
@@ -124,8 +123,8 @@ class RunRequest:
     requested_by: str | None = None
     #: PREVIEW or UNDO; None: the run applies the config.
     mode: str | None = None
-    #: How the deployment is checked, in place of the config's options.
-    checks: CheckSettings = CheckSettings()
+    #: How the deployment is checked, in place of the config's options; None: as before.
+    checks: CheckSettings | None = CheckSettings()
     #: Names of secret inputs, in addition to those that their declaration marks as secret.
     secret: tuple[str, ...] = ()
 
@@ -133,19 +132,12 @@ class RunRequest:
 class PlannedRun(Struct, frozen=True, kw_only=True):
     """A run that can start: its derived config, and how its result returns."""
 
+    request: RunRequest
     config: Config
-    action: str | None
-    input_values: Mapping[str, Any]
     #: None: a client has created the config and decides how the result returns.
     transport: SignalTransport | None
-    timeout: float | None = None
-    limits_queue: bool = False
-    requested_by: str | None = None
-    mode: str | None = None
-    #: How the deployment is checked; None: as before.
-    checks: CheckSettings | None = None
     #: The remote end for the run's result; None: that of the previous run.
-    target: TransportTarget | None = None
+    target: TransportTarget | None
 
     @property
     def awaits_signal(self) -> bool:
@@ -181,18 +173,7 @@ def plan_run(tx: Tx, env: DeploymentEnv, request: RunRequest, deployment_id: str
         created_at=tx.now,
         is_owned=True,
     )
-    return PlannedRun(
-        config=config,
-        action=request.action,
-        input_values=request.input_values,
-        transport=transport,
-        timeout=request.timeout,
-        limits_queue=request.limits_queue,
-        requested_by=request.requested_by,
-        mode=request.mode,
-        checks=request.checks.over(CheckSettings.of(content.options)),
-        target=target,
-    )
+    return PlannedRun(request=request, config=config, transport=transport, target=target)
 
 
 def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> PlannedRun:
@@ -210,16 +191,21 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
             target = _next_target(deployment, config)
             inputs = _with_new_signal(tx, env, target, config, transport)
         timeout = deadlines.seconds_of(inputs)
-    return PlannedRun(
-        config=replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True),
+    request = RunRequest(
+        content=content_of(config),
         action=deployment.action,
+        name=config.name,
+        project_id=deployment.project_id,
+        server_id=deployment.server_id,
         input_values=deployment.input_values,
-        transport=transport,
+        signal_transport=deployment.signal_transport,
         timeout=timeout,
         requested_by=requested_by,
         mode=deployment.mode,
-        target=target,
+        checks=None,
     )
+    again = replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True)
+    return PlannedRun(request=request, config=again, transport=transport, target=target)
 
 
 def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None, undo: Undo) -> PlannedRun:
@@ -234,7 +220,8 @@ def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
         inputs=(*inputs, *derived_inputs((), {}, facts)),
     )
     action = Action.DELETE.value
-    return replace(again, config=config, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
+    request = replace(again.request, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
+    return replace(again, request=request, config=config)
 
 
 def _next_target(deployment: Deployment, config: Config) -> TransportTarget:

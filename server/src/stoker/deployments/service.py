@@ -57,7 +57,7 @@ def start_run(
     run = plan_run(tx, env, request, id)
     if before is not None:
         return _start(tx, env, run, before)
-    return _start(tx, env, run, _new_deployment(tx, run, request, id), is_first=True)
+    return _start(tx, env, run, _new_deployment(tx, run, id), is_first=True)
 
 
 def restart_run(
@@ -309,40 +309,41 @@ def _start(
     ``before`` is the deployment as it is stored; ``changes`` are its fields that the run changes besides. Outputs of
     the previous run stay readable until the new run reports its own.
     """
-    request = _authorization(
+    request, config, awaits_signal = run.request, run.config, run.awaits_signal
+    authorization = _authorization(
         tx,
         before,
-        run.config,
-        action=run.action,
-        actor=run.requested_by,
-        is_preview=run.mode == PREVIEW,
+        config,
+        action=request.action,
+        actor=request.requested_by,
+        is_preview=request.mode == PREVIEW,
         target=run.target,
     )
-    if run.action == Action.DELETE and before.resource_id is not None and not is_first:
-        admission = env.authorizer.authorize_cleanup(tx, request, admitted=before.admitted)
+    if request.action == Action.DELETE and before.resource_id is not None and not is_first:
+        admission = env.authorizer.authorize_cleanup(tx, authorization, admitted=before.admitted)
     else:
-        admission = env.authorizer.authorize(tx, request)
-    dependencies = list_pending(tx, run.config, before.server_id, before.id) if run.mode is None else ()
-    configs.add(tx, run.config, related_secrets=_present_secrets(tx, run, before, is_first=is_first))
+        admission = env.authorizer.authorize(tx, authorization)
+    dependencies = list_pending(tx, config, before.server_id, before.id) if request.mode is None else ()
+    configs.add(tx, config, related_secrets=_present_secrets(tx, run, before, is_first=is_first))
     _open_transport(tx, env, run, before)
-    inputs, awaits_signal = run.config.inputs, run.awaits_signal
     waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
+    values = request.input_values
     started = _queue_run(
         tx,
         before,
-        run.requested_by,
+        request.requested_by,
         number=1 if is_first else before.run_number + 1,
-        config_id=run.config.id,
-        action=run.action,
+        config_id=config.id,
+        action=request.action,
         status=Status.IN_PROGRESS if awaits_signal else Status.COMPLETE,
         # Without a signal, the reason never changes again, so it must not mention a maintenance window.
         status_reason=(admission.reason or waiting) if awaits_signal else NOT_WAITING,
         # A client's config has the client's own values.
-        input_values=without_secrets(run.input_values, inputs) if run.transport else run.input_values,
+        input_values=without_secrets(values, config.inputs) if run.transport else values,
         signal_transport=run.transport.signal_name if run.transport else None,
         held_by=admission.held_by,
         cancelling=False,
-        mode=run.mode,
+        mode=request.mode,
         admitted=admission.admitted,
         updated_at=None if is_first else tx.now,
         **changes,
@@ -351,10 +352,12 @@ def _start(
         _store_first(tx, started)
     else:
         supersede_run(tx, env.work, before, started)
-    if run.checks is not None and (run.checks != CheckSettings() or not is_first):
-        checks.configure(tx, env.work, started, run.checks)
-    if run.timeout is not None and awaits_signal:
-        set_deadline(tx, env.work, started, run.timeout, limits_queue=run.limits_queue)
+    if request.checks is not None:
+        settings = request.checks.over(CheckSettings.of(config.options))
+        if settings != CheckSettings() or not is_first:
+            checks.configure(tx, env.work, started, settings)
+    if request.timeout is not None and awaits_signal:
+        set_deadline(tx, env.work, started, request.timeout, limits_queue=request.limits_queue)
     return started
 
 
@@ -364,20 +367,20 @@ def _present_secrets(tx: Tx, run: PlannedRun, before: Deployment, *, is_first: b
 
     A new deployment that applies a config without secrets replaces nothing that contained one.
     """
-    if is_first and run.mode is None and not any(entry.get("secret") for entry in run.config.inputs):
+    if is_first and run.request.mode is None and not run.config.has_secrets:
         return ()
     return configs.secrets_on(tx, before.server_id)
 
 
-def _new_deployment(tx: Tx, run: PlannedRun, request: RunRequest, id: str) -> Deployment:
+def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:
     """Return a deployment that has not started."""
-    resource = request.resource
+    request, resource = run.request, run.request.resource
     return Deployment(
         id=id,
         project_id=request.project_id,
         server_id=request.server_id,
         config_id=run.config.id,
-        action=run.action,
+        action=request.action,
         status=None,
         status_reason=None,
         input_values={},
