@@ -84,7 +84,14 @@ def _paged(columns: str) -> tuple[Statement, Statement]:
 
 _LISTS = _paged(f"{_DEPLOYMENTS.columns_sql()}, deployments.seq")
 _SIZES = _paged("length(input_values) + length(output_values) + length(changes)")
-_BODIES = "SELECT configs.body, configs.name{} FROM deployments JOIN configs ON configs.id = deployments.config_id"
+_BODIES = (
+    "SELECT configs.body, coalesce(configs.name, ''){} FROM deployments"
+    " JOIN configs ON configs.id = deployments.config_id"
+)
+_NAME = itemgetter(1)
+#: The order of runs on a server: by name, then by age. Sorted here: for an ORDER BY, SQLite would choose an index with
+#: the deployments that have ended.
+_NAME_AND_AGE = itemgetter(1, -1)
 #: Runs that any agent may see. Other agents than Stoker's apply every config, whatever its mode.
 _APPLIES = "deployments.held_by IS NULL AND deployments.mode IS NULL"
 _BODIES_OF_SEVERAL = sql(
@@ -361,7 +368,7 @@ def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
         result = [row for row in cached if row[3] == project_id]
     else:
         result = list(tx.fetch_all(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}))
-    return [tx.secrets.decrypt(row[0]) for row in _by_name(result)]
+    return [tx.secrets.decrypt(row[0]) for row in sorted(result, key=_NAME)]
 
 
 def prime_bodies(tx: Tx, server_ids: Collection[str]) -> None:
@@ -392,7 +399,7 @@ class ToRun(NamedTuple):
     is_cancelling: bool
     #: PREVIEW or UNDO; None: the run applies the config.
     mode: str | None
-    #: The time of the request; None: not recorded.
+    #: The time of the request of a run that was never sent, if it is recorded.
     queued_at: datetime | None
     #: The trigger that started the run, if any.
     trigger_id: str | None
@@ -410,9 +417,7 @@ def to_run(tx: Tx, server_id: str) -> list[ToRun]:
 def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
     """Return the runs of ``to_run`` of several servers, by server."""
     result: dict[str, list[ToRun]] = {}
-    # Sorted here: for an ORDER BY, SQLite would choose an index with the deployments that have ended.
-    by_age = sorted(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))}), key=itemgetter(-1))
-    for row in _by_name(by_age):
+    for row in sorted(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))}), key=_NAME_AND_AGE):
         body, _, server_id, id, config_id, cancelling, mode, queued_at, trigger_id, awaited, unsent, queued, _ = row
         run = ToRun(
             tx.secrets.decrypt(body),
@@ -420,7 +425,7 @@ def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
             config_id,
             bool(cancelling),
             mode,
-            None if queued_at is None else rows.from_micros(queued_at),
+            rows.from_micros(queued_at) if unsent and queued_at is not None else None,
             trigger_id,
             is_unsent=bool(awaited and unsent),
             is_unreceived=bool(awaited and (unsent or queued)),
@@ -488,8 +493,3 @@ def save_streams(tx: Tx, changed: Deployment) -> None:
 def _last_line(data: bytes | None) -> str | None:
     lines = bytes(data).decode(errors="replace").split("\n") if data else ()
     return next((line for line in reversed(lines) if line.strip()), None)
-
-
-def _by_name(bodies: Sequence[Any]) -> list[Any]:
-    """Sort rows that begin with the body and the name of a config by the name."""
-    return sorted(bodies, key=lambda row: row[1] or "")
