@@ -13,7 +13,7 @@ from stoker.deployments.signals import read_code
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict
 from stoker.model.status import Status
-from stoker.model.wake import Owner, RunEnded, RunRestarted
+from stoker.model.wake import Owner, RunRestarted
 from stoker.store import configs, deployments, runs
 from stoker.store.tx import Tx
 
@@ -44,9 +44,7 @@ def change(
         changed = _start(tx, env, before, wanted, requested_by)
         if reopens:
             tx.wake(Owner.of(changed), RunRestarted(changed))
-    if _is_pending(before) and changed.has_ended:
-        tx.wake(Owner.of(changed), RunEnded(changed, before.cancelling))
-    return changed
+    return service.tell_end(tx, env, before, changed)
 
 
 def _is_pending(deployment: Deployment) -> bool:

@@ -120,7 +120,7 @@ def queue_config(tx: Tx, admitted: Deployment, requested_by: str, *, number: int
 
 def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """Apply a signal to a locked deployment and tell its owner. Late and repeated signals change nothing."""
-    return _tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
+    return tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
 
 
 def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
@@ -136,7 +136,7 @@ def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     reason = args.get("reason")
     if reason is not None or not postpone_deadline(tx, env.work, deployment, args):
         reason = reason or f"Timed out: {deployment.status_reason}"
-        _tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))
+        tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))
 
 
 def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str, *, force: bool = False) -> Deployment:
@@ -151,7 +151,7 @@ def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str
             f"The deployment ({before.id}) is {before.status or 'not under way'}: there is nothing to cancel."
         )
     stop = run_end.force_fail if force else run_end.cancel
-    return _tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
+    return tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
 
 
 def lock_failed(tx: Tx, deployment: Deployment) -> Deployment:
@@ -423,8 +423,8 @@ def _authorization(
     )
 
 
-def _tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
-    """Tell the owner if the run has ended. Return the deployment."""
+def tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
+    """Tell the owner if the run has ended, and remove a deployment that the run has undone. Return the deployment."""
     if after.has_ended and not before.has_ended:
         tx.wake(wake.Owner.of(after), wake.RunEnded(after, before.cancelling))
         if after.removing and after.status == Status.COMPLETE:

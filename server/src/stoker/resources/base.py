@@ -130,8 +130,6 @@ class Signalled:
 
     words: str
     resource: Resource | None = None
-    #: The changed deployment of the resource, if any.
-    deployment: Deployment | None = None
 
 
 Properties = Mapping[str, Any]

@@ -98,7 +98,7 @@ def _signal_resource(
     for id in resource_type.waiters(session.context, resource):
         waiting = session.resources.find_by_id(id)
         if waiting is not None:
-            wake(session, waiting, changed=signalled.deployment)
+            wake(session, waiting)
     commit(session)
 
 

@@ -287,13 +287,16 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
             return Signalled(f"deployment {deployment.id}: late, of an earlier run")
         values = {name: value for name, value in details.items() if name != RUN}
         engine: Engine = context.engine
-        changed = run_end.apply_signal(context.tx, context.env.work, deployment, values, engine.limits.log_bytes)
+        changed = service.signal(context.tx, context.env, deployment, values, engine.limits.log_bytes)
         if runs.is_progress(values):
-            return Signalled(f"deployment {changed.id} goes on", deployment=changed)
+            return Signalled(f"deployment {changed.id} goes on")
         if changed.status != Status.FAILED:
-            return Signalled(f"deployment {changed.id} succeeded", deployment=changed)
+            return Signalled(f"deployment {changed.id} succeeded")
         code = changed.output_values.get("deploy_status_code")
-        return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""), deployment=changed)
+        return Signalled(f"deployment {changed.id} failed" + (f" ({code})" if code else ""))
+
+    def waiters(self, context: Context, resource: Resource) -> Iterable[str]:
+        return ()  # the end of its run wakes the resource
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """
