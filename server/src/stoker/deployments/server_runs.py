@@ -26,7 +26,7 @@ from stoker.store import configs, deployments, rows, server_policies, servers
 from stoker.store.deployments import POLLING
 from stoker.store.notifier import deployment_topic
 from stoker.store.open import Store
-from stoker.store.server_policies import Changed
+from stoker.store.server_policies import Changed, UnderWay
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -70,20 +70,13 @@ def _start_deadline(tx: Tx, work: Work, released: Changed) -> None:
 
 
 def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:
-    """
-    Fail all runs of a server that is about to be removed.
-
-    A job fails each run that belongs to a stack or trigger: the lock order requires locking stack and trigger before
-    the deployment, and the end of a run may start or withdraw another.
-    """
+    """Fail all runs of a server that is about to be removed: by a job, if they belong to a stack or trigger."""
     # a run that starts concurrently is visible after this lock, or finds no server
     servers.find(tx, server_id, for_update=True)
     reason = f"Server {name} was removed"
     for run in server_policies.under_way(tx, server_id):
         if run.belongs:
-            work.cancel(tx, DEADLINE, run.config_id)
-            args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
-            work.defer(tx, DEADLINE, run.config_id, args)
+            _fail_later(tx, work, run, reason)
             continue
         deployment = deployments.find(tx, run.id, for_update=True)
         if deployment is not None:
@@ -99,8 +92,7 @@ def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
     """
     Fail the runs that the server's earlier machine may have begun. The other runs wait for the new machine.
 
-    The runs leave the document at once. A job fails each run that belongs to a stack or trigger, as in
-    ``release_server``.
+    The runs leave the document at once. A job fails each run that belongs to a stack or trigger.
     """
     reason = f"Interrupted: server {server.name} was enrolled again while this config was running"
     for run in server_policies.list_received(tx, server.id):
@@ -112,10 +104,20 @@ def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
             run_end.fail(tx, work, interrupted, reason)
             continue
         deployments.save(tx, interrupted)
-        work.cancel(tx, DEADLINE, run.config_id)
-        args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
-        work.defer(tx, DEADLINE, run.config_id, args)
+        _fail_later(tx, work, run, reason)
     tx.bump_document(server.id)
+
+
+def _fail_later(tx: Tx, work: Work, run: UnderWay, reason: str) -> None:
+    """
+    Defer the failure of a run that belongs to a stack or trigger to a job.
+
+    The lock order requires locking stack and trigger before the deployment, and the end of a run may start or withdraw
+    another.
+    """
+    work.cancel(tx, DEADLINE, run.config_id)
+    args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
+    work.defer(tx, DEADLINE, run.config_id, args)
 
 
 def rerun_later(tx: Tx, work: Work, server: Server, requested_by: str | None) -> None:

@@ -86,11 +86,14 @@ class DeploymentAuthorizer:
         """
         server = server_policies.server(tx, request.server_id, staying=True)
         is_own = server is not None and server.project_id == request.project_id
-        if server is None or (server.policy is None and self.site.allow == PROJECT and request.hook is None):
+        if server is None or self._is_free(server, request.hook):
             _record_free(tx, request, server.name if server is not None and is_own else None)
             return _FREE if is_own else _without_server(request)
         policy = load_policy(server.policy)
-        stack = self._decide_and_record(tx, server, policy, request)
+        decision, stack = self._decide(tx, server, policy, request)
+        record(tx, decision)
+        if decision.outcome is Outcome.REFUSED:
+            raise DeploymentRefused(decision.reason, decision)
         admitted = rules.admits(policy, _target(request.server_id, server), project_id=request.project_id, stack=stack)
         if not is_own and not admitted:
             return _without_server(request)
@@ -128,7 +131,7 @@ class DeploymentAuthorizer:
         stack may get a resource that represents the server.
         """
         server = server_policies.server(tx, server_id)
-        if server is None or (server.policy is None and self.site.allow == PROJECT and hook is None):
+        if server is None or self._is_free(server, hook):
             return
         policy, target = load_policy(server.policy), _target(server_id, server, tx)
         if standing and not target.owned and project_id == server.project_id:
@@ -157,24 +160,19 @@ class DeploymentAuthorizer:
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
         server = server_policies.server(tx, request.server_id)
-        if server is None or (server.policy is None and self.site.allow == PROJECT and request.hook is None):
+        if server is None or self._is_free(server, request.hook):
             return None
-        decision, _ = self._decision(tx, server, load_policy(server.policy), request)
+        decision, _ = self._decide(tx, server, load_policy(server.policy), request)
         return None if decision.outcome is Outcome.ALLOWED else DeploymentRefused(decision.reason, decision)
 
-    def _decide_and_record(
-        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
-    ) -> Tree | None:
-        """Record the decision. Return the root of the requesting stack, if there is one. Raises DeploymentRefused."""
-        decision, stack = self._decision(tx, server, policy, request)
-        record(tx, decision)
-        if decision.outcome is Outcome.REFUSED:
-            raise DeploymentRefused(decision.reason, decision)
-        return stack
+    def _is_free(self, server: Governed, hook: DeliveredHook | None) -> bool:
+        """Return whether no policy concerns a run on the server: neither its own nor the site's."""
+        return server.policy is None and self.site.allow == PROJECT and hook is None
 
-    def _decision(
+    def _decide(
         self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
     ) -> tuple[Decision, Tree | None]:
+        """Return the decision, and the root of the requesting stack, if there is one."""
         stack, actor = _requester(tx, request)
         target = _target(request.server_id, server, tx)
         reason = rules.decide(
