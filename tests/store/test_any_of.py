@@ -20,7 +20,6 @@ from stoker.store import (
 QUERIES = {
     "agent_upgrades.find_of_servers": agent_upgrades._ALL_OF_SERVERS,
     "servers.summarize_facts": servers._SUMMARIES_OF_SEVERAL,
-    "agent_upgrades.of_servers": agent_upgrades._OF_SERVERS,
     "configs.prime": configs._SEVERAL,
     "deployments.prime": deployments._SEVERAL.for_update,
     "deployments.find_owners": deployments._OWNERS,

@@ -20,9 +20,10 @@ from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
 from stoker.deployments.derive import redact_config
 from stoker.lru_cache import LruCache
 from stoker.model.deployment import OWN_CHANNEL
-from stoker.store import agent_upgrades, checks, deployments, documents, rows, servers
+from stoker.store import checks, deployments, documents, rows
 from stoker.store.checks import ToCheck
 from stoker.store.deployments import ToRun
+from stoker.store.documents import AgentHead
 from stoker.store.notifier import ALL, SERVERS
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -32,6 +33,7 @@ HEARTBEAT = 30
 #: Default of the bytes kept of each stream of a run. Each document contains the setting; agents send no more.
 LOG_BYTES = 8 * 1024 * 1024
 _AGENT = "agent"
+_NO_HEAD = AgentHead()
 #: Estimated bytes of an entry of the cache, without its texts.
 _ENTRY_BYTES = 500
 _RESOURCES = 100_000
@@ -53,17 +55,6 @@ class Document:
     unreceived: RunKeys = ()
     #: What the agent's own document contains besides its revision, for comparison within this process.
     content: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class _AgentContent:
-    """What the document of a server's own agent contains."""
-
-    revision: int
-    entries: Sequence[ToRun]
-    to_check: Sequence[ToCheck]
-    concurrency: int
-    program: Mapping[str, Any] | None
 
 
 def _size(server_id: str, form: str, document: Document) -> int:
@@ -127,32 +118,38 @@ class Documents:
     def load_agents(self, wanted: Sequence[tuple[str, bool]]) -> list[Document]:
         """Do what ``load_agent`` does for several servers: pairs of server id and ``with_modes``."""
         epoch = self._epoch
-        contents: list[_AgentContent] = []
         with self._store.read() as tx:
             ids = {server_id for server_id, _ in wanted}
             heads, to_run = documents.agent_heads(tx, ids), deployments.to_run_on(tx, ids)
-            upgraded = agent_upgrades.of_servers(tx, ids)
-            for server_id, with_modes in wanted:
-                revision, has_checks = heads.get(server_id, (0, False))
-                entries = [run for run in to_run.get(server_id, ()) if with_modes or run.mode is None]
-                contents.append(
-                    _AgentContent(
-                        revision=revision,
-                        entries=entries,
-                        to_check=checks.to_check(tx, server_id) if has_checks and with_modes else (),
-                        concurrency=servers.concurrency(tx, server_id) if len(entries) > 1 else 1,
-                        program=self._offer_program(tx, server_id) if server_id in upgraded else None,
-                    )
-                )
+            loaded = [
+                self._render_agent(tx, server_id, with_modes, heads.get(server_id, _NO_HEAD), to_run.get(server_id, ()))
+                for server_id, with_modes in wanted
+            ]
         return [
-            self._keep(
-                server_id,
-                _agent_form(with_modes),
-                _render_agent(server_id, content, self._heartbeat, self._log_bytes),
-                epoch,
-            )
-            for (server_id, with_modes), content in zip(wanted, contents, strict=True)
+            self._keep(server_id, _agent_form(with_modes), document, epoch)
+            for (server_id, with_modes), document in zip(wanted, loaded, strict=True)
         ]
+
+    def _render_agent(
+        self, tx: Tx, server_id: str, with_modes: bool, head: AgentHead, runs: Sequence[ToRun]
+    ) -> Document:
+        entries = [run for run in runs if with_modes or run.mode is None]
+        to_check = checks.to_check(tx, server_id) if head.has_checks and with_modes else ()
+        program = self._offer_program(tx, server_id) if head.has_upgrade else None
+        offer = "" if program is None else f'"agent":{rows.dump(program)},'
+        start = f'{{"server_id":"{server_id}","revision":{head.revision},'
+        rest = (
+            f'"poll_wait":{self._heartbeat},"concurrency":{head.concurrency},"max_log_bytes":{self._log_bytes},'
+            f'{offer}"deployments":[{",".join(map(_render, entries))}]{_render_checks(to_check)}}}'
+        )
+        return Document(
+            head.revision,
+            (start + rest).encode(),
+            unsent=[(run.deployment_id, run.config_id) for run in entries if run.is_unsent],
+            requested_at=[run.queued_at for run in entries if run.is_unsent and run.queued_at is not None],
+            unreceived=[(run.deployment_id, run.config_id) for run in entries if run.is_unreceived],
+            content=hash(rest),
+        )
 
     def heat(self, server_id: str, project_id: str, *, redacted: bool = False) -> Document | None:
         """Return the cached document in Heat's form, or None. ``redacted``: as shown to people, without secrets."""
@@ -248,24 +245,6 @@ class Documents:
 
 def _agent_form(with_modes: bool) -> str:
     return _AGENT if with_modes else f"{_AGENT}/apply"
-
-
-def _render_agent(server_id: str, content: _AgentContent, heartbeat: int, log_bytes: int) -> Document:
-    listed = ",".join(map(_render, content.entries))
-    offer = "" if content.program is None else f'"agent":{rows.dump(content.program)},'
-    head = f'{{"server_id":"{server_id}","revision":{content.revision},'
-    rest = (
-        f'"poll_wait":{heartbeat},"concurrency":{content.concurrency},"max_log_bytes":{log_bytes},'
-        f'{offer}"deployments":[{listed}]{_render_checks(content.to_check)}}}'
-    )
-    return Document(
-        content.revision,
-        (head + rest).encode(),
-        unsent=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unsent],
-        requested_at=[run.queued_at for run in content.entries if run.is_unsent and run.queued_at is not None],
-        unreceived=[(run.deployment_id, run.config_id) for run in content.entries if run.is_unreceived],
-        content=hash(rest),
-    )
 
 
 def _render(run: ToRun) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 
 from stoker.model.agent_upgrade import AgentUpgrade
-from stoker.store import rows
 from stoker.store.repository import Repository
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _UPGRADES = Repository(AgentUpgrade, "agent_upgrades", key=("server_id",))
-_OF_SERVERS = sql("SELECT server_id FROM agent_upgrades WHERE server_id @in(ids)")
 _ALL_OF_SERVERS = _UPGRADES.select("server_id @in(ids)")
 _PAGE = _UPGRADES.select("project_id = :project_id AND server_id > :after ORDER BY server_id LIMIT :limit")
 _WITH_STATUS = _UPGRADES.select("rollout_id = :rollout_id AND status = :status ORDER BY server_id")
@@ -33,11 +30,6 @@ def save(tx: Tx, changed: AgentUpgrade) -> None:
 def find(tx: Tx, server_id: str, *, for_update: bool = False) -> AgentUpgrade | None:
     """Return the server's last upgrade, or None."""
     return _UPGRADES.find(tx, server_id, for_update=for_update)
-
-
-def of_servers(tx: Tx, server_ids: Collection[str]) -> set[str]:
-    """Return those of the servers that have an upgrade, in any state."""
-    return {row[0] for row in tx.fetch_all(_OF_SERVERS, {"ids": rows.dump(list(server_ids))})}
 
 
 def page(tx: Tx, project_id: str, limit: int, after: str = "") -> list[AgentUpgrade]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from stoker.store import rows
 from stoker.store.notifier import server_topic
@@ -12,10 +13,12 @@ from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
 _REVISION = sql("SELECT revision FROM documents WHERE server_id = :server_id")
-#: In one statement, because most servers have no checks.
+#: In one statement, because most servers have neither checks nor an upgrade.
 _AGENT_HEADS = sql(
-    "SELECT server_id, revision, EXISTS (SELECT 1 FROM checks WHERE checks.server_id = documents.server_id)"
-    " FROM documents WHERE server_id @in(ids)"
+    "SELECT documents.server_id, revision, servers.policy,"
+    " EXISTS (SELECT 1 FROM checks WHERE checks.server_id = documents.server_id),"
+    " EXISTS (SELECT 1 FROM agent_upgrades WHERE agent_upgrades.server_id = documents.server_id)"
+    " FROM documents LEFT JOIN servers ON servers.id = documents.server_id WHERE documents.server_id @in(ids)"
 )
 _CHANNEL = sql("SELECT channel FROM documents WHERE server_id = :server_id")
 _PUBLISHED = sql("SELECT published, signed_revision FROM documents WHERE server_id = :server_id")
@@ -40,14 +43,33 @@ def revision(tx: Tx, server_id: str) -> int:
     return tx.scalar(_REVISION, {"server_id": server_id}) or 0
 
 
-def agent_heads(tx: Tx, server_ids: Collection[str]) -> dict[str, tuple[int, bool]]:
-    """
-    Return the revision of each server's document, and whether deployments of the server have checks.
+class AgentHead(NamedTuple):
+    """What the document of a server's own agent contains besides its runs."""
 
-    Servers that never had a deployment are missing.
-    """
-    result = tx.fetch_all(_AGENT_HEADS, {"ids": rows.dump(list(server_ids))})
-    return {server_id: (revision, bool(has_checks)) for server_id, revision, has_checks in result}
+    #: 0 if the server never had a deployment.
+    revision: int = 0
+    #: The number of runs that the server may run at a time: the policy's value, else 1.
+    concurrency: int = 1
+    #: Whether deployments of the server have checks.
+    has_checks: bool = False
+    #: Whether the agent has an upgrade, in any state.
+    has_upgrade: bool = False
+
+
+def agent_heads(tx: Tx, server_ids: Collection[str]) -> dict[str, AgentHead]:
+    """Return the heads of the documents of several servers. Servers that never had a deployment are missing."""
+    return {
+        server_id: AgentHead(revision, _concurrency(policy), bool(has_checks), bool(has_upgrade))
+        for server_id, revision, policy, has_checks, has_upgrade in tx.fetch_all(
+            _AGENT_HEADS, {"ids": rows.dump(list(server_ids))}
+        )
+    }
+
+
+def _concurrency(policy: str | None) -> int:
+    rules = rows.load(policy) if policy else None
+    most = rules.get("max_concurrent_runs") if isinstance(rules, dict) else None
+    return most if isinstance(most, int) and most >= 1 else 1
 
 
 def carry(tx: Tx, server_id: str, resource_id: str | None) -> None:

@@ -24,7 +24,6 @@ _SEVERAL = SERVERS.select("id @in(ids)")
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAMED = SERVERS.select("project_id = :project_id AND name = :name")
 _OF_KIND = SERVERS.select("kind = :kind")
-_POLICY_OF = sql("SELECT policy FROM servers WHERE id = :id")
 _SET_SEEN = update("servers", "last_seen", "agent_version", "hooks", "modes")
 _SET_SEEN_AGAIN = sql("UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)")
 _DISOWN = sql(
@@ -48,14 +47,6 @@ _SUMMARIES_OF_SEVERAL = _SUMMARIES.select("server_id @in(ids)")
 def lock_names(tx: Tx, project_id: str) -> None:
     """Lock the names of servers in the project until the transaction ends, so that no other server is enrolled."""
     tx.advisory_lock(f"servers of {project_id}")
-
-
-def concurrency(tx: Tx, id: str) -> int:
-    """Return the number of runs that the server may run at a time: the policy's value, else 1."""
-    stored = tx.scalar(_POLICY_OF, {"id": id})
-    policy = rows.load(stored) if stored else {}
-    most = policy.get("max_concurrent_runs") if isinstance(policy, dict) else None
-    return most if isinstance(most, int) and most >= 1 else 1
 
 
 def add(tx: Tx, new: Server) -> None:

@@ -148,7 +148,7 @@ def _read_line(request: RequestContext, keys: Mapping[str, str]) -> Changes:
     refused = {id for id, result in zip(unknown, results, strict=True) if isinstance(result, StokerError)}
     with request.read() as tx:
         heads = documents.agent_heads(tx, keys.keys() - refused)
-    revisions = {id: heads.get(id, (0, False))[0] for id in keys if id not in refused}
+    revisions = {id: heads[id].revision if id in heads else 0 for id in keys if id not in refused}
     return Changes(revisions=revisions, refused=sorted(refused))
 
 
