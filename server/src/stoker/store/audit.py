@@ -49,8 +49,11 @@ _NAMES = ("actor", "action", "server_name", "stack_name", "resource_name", "conf
 def add(tx: Tx, decision: Decision) -> None:
     """Append a decision to the audit log, with the next other statement of the transaction (``Tx.put``)."""
     # Users' names and machines' host names are parts of longer phrases, which a column of names may not hold.
-    names = {name: getattr(decision, name) for name in _NAMES}
-    cut = {name: f"{text[: _NAME_LENGTH - 1]}…" for name, text in names.items() if text and len(text) > _NAME_LENGTH}
+    cut = {
+        name: f"{text[: _NAME_LENGTH - 1]}…"
+        for name in _NAMES
+        if (text := getattr(decision, name)) and len(text) > _NAME_LENGTH
+    }
     _DECISIONS.put(tx, decision, at=rows.to_micros(tx.now), **cut)
 
 

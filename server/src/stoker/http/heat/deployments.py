@@ -182,8 +182,8 @@ def create(request: RequestContext, tx: Tx, body: NewDeployment) -> dict[str, An
         refuse_missing_hook(tx, config, body.server_id, body.action)
     if body.signal_transport is not None:
         return enclose(tx, _create_derived(tx, request, body, config))
-    deployment = _create_from_config(tx, request, body)
-    return enclose(tx, service.run_config(tx, request.app.engine.env, deployment, config, request.user.user_name))
+    new = _new_deployment(tx, project_id, body)
+    return enclose(tx, service.run_config(tx, request.app.engine.env, new, config, request.user.user_name))
 
 
 @operation(200, {"software_deployment": SoftwareDeployment})
@@ -239,11 +239,11 @@ def _find_config(tx: Tx, project_id: str, id: str, values: Mapping[str, Any]) ->
     return config
 
 
-def _create_from_config(tx: Tx, request: RequestContext, body: NewDeployment) -> Deployment:
+def _new_deployment(tx: Tx, project_id: str, body: NewDeployment) -> Deployment:
     """Return a deployment that runs the config unchanged, as in Heat. Heat's clients derive the config themselves."""
     return Deployment(
         id=str(uuid4()),
-        project_id=request.project,
+        project_id=project_id,
         server_id=body.server_id,
         config_id=body.config_id,
         action=body.action,
@@ -268,7 +268,7 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source
         content=content,
         action=action,
         name=body.name or source.name,
-        project_id=request.project,
+        project_id=source.project_id,
         server_id=body.server_id,
         input_values=values,
         signal_transport=body.signal_transport or "",
