@@ -120,8 +120,7 @@ def describe_progress(progress: Progress) -> str:
 
 def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:
     """Return the locked deployment of a run. Raises EntityNotFound if the server has no such run."""
-    unlocked = deployments.of_run(tx, server_id, config_id)
-    deployment = deployments.find(tx, unlocked.id, for_update=True) if unlocked else None
-    if deployment is None or deployment.config_id != config_id:
+    deployment = deployments.of_run(tx, server_id, config_id, for_update=True)
+    if deployment is None:
         raise EntityNotFound.of("Run", config_id)
     return deployment

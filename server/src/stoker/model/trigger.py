@@ -113,8 +113,8 @@ class Trigger(Struct, frozen=True, kw_only=True):
     schedule_id: str | None = None
     status: str = TriggerStatus.IN_PROGRESS
     status_reason: str = ""
-    total: int
-    queued: int
+    total: int = 0
+    queued: int = 0
     running: int = 0
     complete: int = 0
     failed: int = 0

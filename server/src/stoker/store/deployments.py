@@ -201,9 +201,14 @@ def of_stack_on_server(tx: Tx, stack_id: str, server_id: str) -> list[Deployment
     return _DEPLOYMENTS.all(tx, _OF_STACK_ON_SERVER, {"server_id": server_id, "stack_id": stack_id})
 
 
-def of_run(tx: Tx, server_id: str, config_id: str) -> Deployment | None:
-    """Return the deployment that runs this derived config on this server; one that is in progress has precedence."""
-    return _DEPLOYMENTS.first(tx, _OF_RUN, {"server_id": server_id, "config_id": config_id})
+def of_run(tx: Tx, server_id: str, config_id: str, *, for_update: bool = False) -> Deployment | None:
+    """
+    Return the deployment that runs this derived config on this server; one that is in progress has precedence.
+
+    ``for_update`` locks its row. Then None also if the deployment has another run since.
+    """
+    run = {"server_id": server_id, "config_id": config_id}
+    return _DEPLOYMENTS.first(tx, _OF_RUN, run, for_update=for_update)
 
 
 class RunOwner(NamedTuple):

@@ -74,8 +74,6 @@ def create(
         ),
         requested_by=requested_by,
         schedule_id=schedule_id,
-        total=len(targets),
-        queued=len(targets),
         created_at=tx.now,
     )
     return _start(tx, engine, trigger, source.content, targets)
@@ -119,8 +117,6 @@ def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> T
         schedule_id=schedule.id,
         status=TriggerStatus.FAILED,
         status_reason=reason,
-        total=0,
-        queued=0,
         created_at=tx.now,
         ended_at=tx.now,
     )
@@ -252,8 +248,6 @@ def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, reques
         input_values=trigger.input_values,
         options=replace(trigger.options, stopped=None, stopped_by=None, forced=False),
         requested_by=requested_by,
-        total=len(new_targets),
-        queued=len(new_targets),
         created_at=tx.now,
     )
     return _start(tx, engine, new, stored.content(tx, trigger.id), new_targets)
@@ -271,5 +265,5 @@ def secret_of(source: Source) -> tuple[str, ...]:
 
 def _start(tx: Tx, engine: Engine, trigger: Trigger, content: Content, targets: Sequence[Target]) -> Trigger:
     limit, project_id = engine.limits.deployments_per_project, trigger.project_id
-    check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id), new=trigger.total)
+    check_limit(tx, "deployments", project_id, limit, lambda: deployments.count(tx, project_id), new=len(targets))
     return lifecycle.start(tx, engine.env, trigger, content, targets)

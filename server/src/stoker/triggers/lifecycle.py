@@ -65,7 +65,7 @@ def start(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, on: Se
         next_position=None if len(first_positions) == len(on) else 0,
         canary_targets=first_positions[canaries] if canaries else 0,
     )
-    trigger = replace(trigger, options=options)
+    trigger = replace(trigger, options=options, total=len(on), queued=len(on))
     triggers.add(tx, trigger, content, on)
     return go_on(tx, env, trigger)
 

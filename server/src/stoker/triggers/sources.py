@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from stoker.deployments.configs import content_of, source_inputs
 from stoker.hot.graph import sort
 from stoker.hot.words import list_few
-from stoker.model.config import UNGROUPED
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.ids import is_id
@@ -31,7 +30,7 @@ from stoker.stacks.operations import no_resource
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
 from stoker.triggers.request import TriggerRequest
-from stoker.types.deployment_runs import applied_properties, as_structured
+from stoker.types.deployment_runs import applied_properties, content_of_properties, stack_facts
 
 
 def list_in_order(root: Stack, nested: Iterable[Stack], present: Iterable[Resource]) -> Iterator[tuple[str, Resource]]:
@@ -188,13 +187,10 @@ def _of_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) -> So
         present = resource.properties
         defaults = {**present, **(members[0].applied if members else {})}
     _refuse_difference(resource, members, present.get("config"))
-    content = _content(tx, stack.project_id, members[0].applied if members else present)
-    facts = {"deploy_stack_id": f"{stack.name}/{stack.id}", "deploy_resource_name": resource.name}
-    if interrupted := resource.properties.get("on_interrupt"):
-        facts["deploy_on_interrupt"] = interrupted
+    content = content_of_properties(tx, stack.project_id, members[0].applied if members else present)
     outdated = [member.path for member in members if member.is_outdated][:_SHOWN]
     source = Source(
-        content=replace(content, facts=facts),
+        content=replace(content, facts=stack_facts(stack.name, stack.id, resource.name, resource.properties)),
         own=[_own(tx, engine, member, content) for member in members],
         name=defaults.get("name") or content.name or resource.name,
         input_values=defaults.get("input_values") or {},
@@ -261,14 +257,6 @@ def _refuse_difference(resource: Resource, members: Sequence[_Member], present: 
         f"Some deployments of {resource.name} have not applied its present config yet: {list_few(others, _FEW)}."
         " Complete the update of the stack first, or trigger the deployments one by one."
     )
-
-
-def _content(tx: Tx, project_id: str, properties: Mapping[str, Any]) -> Content:
-    """Return the content that a deployment with these properties runs."""
-    id = properties.get("config")
-    if not id:
-        return as_structured(Content(name=None, group=UNGROUPED, config=None, options={}, facts={}), properties)
-    return as_structured(content_of(configs.get(tx, id, project_id)), properties)
 
 
 def _is_there(resource: Resource) -> bool:

@@ -14,12 +14,13 @@ from stoker.deployments.undo import Undo, find_undo, requests_undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment
-from stoker.model.errors import UserParameterMissing
+from stoker.model.errors import EntityNotFound, UserParameterMissing
 from stoker.model.stack import RUN_COUNT, Resource
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
 from stoker.store import configs, deployments, servers
+from stoker.store.tx import Tx
 from stoker.transports import selection
 from stoker.transports.base import SignalTransport, has_presigned_queue, needs_provisioning
 from stoker.transports.selection import AUTO
@@ -34,13 +35,20 @@ EMPTY = Content(name=None, group=UNGROUPED, config="", options={}, facts={})
 
 def content_for(context: Context, properties: Properties) -> Content:
     """Return the content that the deployment runs. Raises ResourceFailure if the project has no such config."""
-    id = properties["config"]
-    if not id:
-        return as_structured(EMPTY, properties)
-    config = configs.find(context.tx, id)
-    if config is None or config.project_id != context.project_id:
-        raise ResourceFailure(f"The Software config ({id}) could not be found.")
-    content = content_of(config)
+    try:
+        return content_of_properties(context.tx, context.project_id, properties)
+    except EntityNotFound as error:
+        raise ResourceFailure(error.message) from None
+
+
+def content_of_properties(tx: Tx, project_id: str, properties: Properties) -> Content:
+    """
+    Return the content that a deployment with these properties runs.
+
+    Raises EntityNotFound if the project has no such config.
+    """
+    id = properties.get("config")
+    content = content_of(configs.get(tx, id, project_id)) if id else EMPTY
     return as_structured(replace(content, config="") if content.config is None else content, properties)
 
 
@@ -235,7 +243,7 @@ def start(
     number = int(resource.data.get(RUN_COUNT) or 0) + 1
     own_agent = has_presigned_queue(transport) and _has_own_agent(context, properties)
     request = RunRequest(
-        content=replace(content, facts=_facts(context, resource, properties)),
+        content=replace(content, facts=stack_facts(context.stack_name, context.stack_id, resource.name, properties)),
         action=action.value,
         name=properties["name"] or content.name or physical_name(context, resource),
         project_id=context.project_id,
@@ -261,9 +269,10 @@ def start(
     return Outcome(done=not transport.awaits_signal, physical_id=deployment.id, data=data)
 
 
-def _facts(context: Context, resource: Resource, properties: Properties) -> dict[str, str]:
-    facts = {"deploy_stack_id": f"{context.stack_name}/{context.stack_id}", "deploy_resource_name": resource.name}
-    if properties["on_interrupt"] is not None:
+def stack_facts(stack_name: str, stack_id: str, resource_name: str, properties: Properties) -> dict[str, str]:
+    """Return the ``deploy_*`` inputs of a run that tell its place in a stack, and what an interruption means."""
+    facts = {"deploy_stack_id": f"{stack_name}/{stack_id}", "deploy_resource_name": resource_name}
+    if properties.get("on_interrupt") is not None:
         facts["deploy_on_interrupt"] = properties["on_interrupt"]
     return facts
 
