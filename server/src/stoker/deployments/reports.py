@@ -56,7 +56,7 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
 def _lock(tx: Tx, owners: Sequence[RunOwner]) -> None:
     """Lock stacks, triggers and deployments, in this order, and read what the reports need."""
     for root_id in sorted({owner.root_id for owner in owners if owner.root_id is not None}):
-        stacks.find(tx, root_id, for_update=True)
+        stacks.lock(tx, root_id)
     triggers.share_locks(tx, {owner.trigger_id for owner in owners if owner.trigger_id is not None})
     deployments.prime(tx, [owner.id for owner in owners], for_update=True)
     configs.prime(tx, [owner.config_id for owner in owners])

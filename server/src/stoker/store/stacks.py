@@ -28,6 +28,7 @@ _ROOT = "(SELECT root_id FROM stacks WHERE id = :id)"
 #: Transactions lock the root of the tree, so that those of parent and child never wait for each other.
 _LOCKED = STACKS.select(f"id = {_ROOT} @for_update")
 _BY_ID = STACKS.select("id = :id")
+_ID = STACKS.codec.fields.index("id")
 _CHILDREN = STACKS.select("parent_id = :parent_id AND deleted_at IS NULL")
 _OF_RESOURCE = STACKS.select(
     "parent_id = :parent_id AND parent_resource_id = :parent_resource_id AND deleted_at IS NULL"
@@ -62,14 +63,14 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> Stack | None:
     """Return the stack with this id, also a deleted one, or None. ``for_update`` locks the root of its tree."""
     if not for_update:
         return STACKS.find(tx, id)
-    row = tx.cache.get((_LOCKED_ROW, id)) or _lock(tx, id)
+    row = tx.cache.get((_LOCKED_ROW, id)) or lock(tx, id)
     return None if row is None else STACKS.decode(row, tx.secrets)
 
 
-def _lock(tx: Tx, id: str) -> Any:
+def lock(tx: Tx, id: str) -> Any:
     """Lock the root of the stack's tree. Return the stack's row, which is current until the transaction saves it."""
     row = tx.execute_fast(_LOCKED, {"id": id})
-    if row is not None and STACKS.decode(row, tx.secrets).id != id:
+    if row is not None and row[_ID] != id:
         row = tx.execute_fast(_BY_ID, {"id": id})
     if row is not None:
         tx.cache[_LOCKED_ROW, id] = row
