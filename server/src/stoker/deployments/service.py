@@ -94,8 +94,8 @@ def run_config(
     queued = queue_config(tx, authorize(tx, env, wanted, config, requested_by), requested_by, number=number)
     if before is None:
         return _store_first(tx, queued)
-    close_transport(tx, env, before)
-    return supersede_run(tx, env.work, before, queued)
+    _close_transport(tx, env, before)
+    return _supersede_run(tx, env.work, before, queued)
 
 
 def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, requested_by: str) -> Deployment:
@@ -211,7 +211,7 @@ def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
     """
     cancel_deadline(tx, env.work, deployment)
     if deployment.resource_id is None:
-        close_transport(tx, env, deployment)
+        _close_transport(tx, env, deployment)
     deployments.delete(tx, deployment.id)
     _release_config(tx, deployment)
     tx.bump_or_drop_document(deployment.server_id)
@@ -225,7 +225,7 @@ def _release_config(tx: Tx, deployment: Deployment) -> None:
     configs.delete_owned(tx, deployment.config_id)
 
 
-def close_transport(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
+def _close_transport(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
     """Close the object or queue for the result of the current run of a deployment without a resource."""
     transport = env.transports.signal_transports.get(deployment.signal_transport or "")
     if needs_provisioning(transport):
@@ -241,7 +241,7 @@ def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deploym
         if before.resource_id is not None and previous:
             run.transport.close(tx, env.platform, replace(run.target, run=str(previous)))
     if before.resource_id is None:
-        close_transport(tx, env, before)
+        _close_transport(tx, env, before)
 
 
 def _queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
@@ -280,7 +280,7 @@ def _store_first(tx: Tx, deployment: Deployment) -> Deployment:
     return deployment
 
 
-def supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> Deployment:
+def _supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> Deployment:
     """
     Store a deployment with its next run, and return it. The previous run, as ``before`` is stored, becomes history.
 
@@ -351,7 +351,7 @@ def _start(
     if is_first:
         _store_first(tx, started)
     else:
-        supersede_run(tx, env.work, before, started)
+        _supersede_run(tx, env.work, before, started)
     if request.checks is not None:
         settings = request.checks.over(CheckSettings.of(config.options))
         if settings != CheckSettings() or not is_first:
