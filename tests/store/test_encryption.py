@@ -6,12 +6,15 @@ import pytest
 from cryptography.fernet import Fernet
 
 from stoker.model.config import Config
+from stoker.model.deployment import Deployment
 from stoker.model.errors import Unavailable
 from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
-from stoker.store import configs, key_rotation
+from stoker.model.status import Status
+from stoker.store import configs, deployments, key_rotation
 from stoker.store.encryption import derive_key, is_encrypted
 from stoker.store.open import Store
 from support import databases, query
+from support.statements import recorded_statements
 
 SECRET = "S3CR3T-of-a-test"
 
@@ -60,6 +63,39 @@ def test_a_secret_that_was_read_is_encrypted_in_every_copy(store):
     with store.read() as tx:
         assert configs.get(tx, "two", "p").config == f"echo {SECRET}"
         assert list(tx.secrets.texts) == [SECRET], "also of a copy"
+
+
+def test_a_config_comes_with_the_secrets_on_its_server_that_its_run_may_show(store):
+    def deploy(tx):
+        configs.add(
+            tx, Config(id="one", project_id="p", config="x", created_at=tx.now, inputs=secret_input("the first"))
+        )
+        deployment = Deployment(
+            id="d",
+            project_id="p",
+            server_id="s",
+            config_id="one",
+            action="CREATE",
+            status=Status.COMPLETE,
+            status_reason="",
+            input_values={},
+            output_values={},
+            created_at=tx.now,
+        )
+        deployments.add(tx, deployment)
+
+    def run_twice(tx):
+        for id, inputs in (("two", secret_input("the second")), ("three", ())):
+            new = Config(id=id, project_id="p", config="x", created_at=tx.now, inputs=inputs)
+            configs.add(tx, new, server_id="s", shows_present=True)
+
+    store.write(deploy)
+    with recorded_statements(store) as executed:
+        store.write(run_twice)
+    with store.read() as tx:
+        configs.get(tx, "three", "p")
+        assert set(tx.secrets.texts) == {"the first", "the second"}
+    assert sum(statement.lstrip().startswith("SELECT") for statement in executed) == 1, "read once for all runs"
 
 
 @pytest.mark.parametrize("text", ['with "quotes"', "two\nlines of it", "Ünïcode", "back\\slash"])

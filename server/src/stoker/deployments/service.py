@@ -6,7 +6,7 @@ All functions act within the caller's write transaction. Every run of every depl
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
@@ -324,7 +324,9 @@ def _start(
     else:
         admission = env.authorizer.authorize(tx, authorization)
     dependencies = list_pending(tx, config, before.server_id, before.id) if request.mode is None else ()
-    configs.add(tx, config, related_secrets=_present_secrets(tx, run, before, is_first=is_first))
+    # A new deployment that applies a config without secrets replaces nothing that contained one.
+    shows_present = not (is_first and request.mode is None and not config.has_secrets)
+    configs.add(tx, config, server_id=before.server_id, shows_present=shows_present)
     _open_transport(tx, env, run, before)
     waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
     values = request.input_values
@@ -359,17 +361,6 @@ def _start(
     if request.timeout is not None and awaits_signal:
         set_deadline(tx, env.work, started, request.timeout, limits_queue=request.limits_queue)
     return started
-
-
-def _present_secrets(tx: Tx, run: PlannedRun, before: Deployment, *, is_first: bool) -> Collection[str]:
-    """
-    Return the secrets on the server before the run, which its differences, output and reasons may show.
-
-    A new deployment that applies a config without secrets replaces nothing that contained one.
-    """
-    if is_first and run.request.mode is None and not run.config.has_secrets:
-        return ()
-    return configs.secrets_on(tx, before.server_id)
 
 
 def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:

@@ -11,7 +11,7 @@ from stoker.model.config import CREDENTIALS, Config
 from stoker.model.errors import EntityNotFound
 from stoker.model.secrets import SHORTEST
 from stoker.store import rows
-from stoker.store.encryption import ENCRYPTED
+from stoker.store.encryption import ENCRYPTED, SecretColumns
 from stoker.store.sql import delete as delete_by
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
@@ -65,11 +65,12 @@ def render(config: Config) -> str:
     )
 
 
-def add(tx: Tx, new: Config, *, related_secrets: Collection[str] = ()) -> str:
+def add(tx: Tx, new: Config, *, server_id: str = "", shows_present: bool = False) -> str:
     """
     Insert a config and return its rendered form. The transaction learns the values of its secret inputs.
 
-    A transaction that reads the config also learns ``related_secrets``, which the config does not contain.
+    ``server_id`` is the server that will run the config. ``shows_present``: what the run reports may show secrets that
+    are on the server now. A transaction that reads the config learns these, too.
     """
     for entry in new.inputs:
         if entry.get("secret") or entry["name"] in CREDENTIALS:
@@ -85,20 +86,35 @@ def add(tx: Tx, new: Config, *, related_secrets: Collection[str] = ()) -> str:
             "is_derived": new.is_derived,
             "created_at": rows.to_micros(new.created_at),
             "is_owned": new.is_owned,
-            "body": tx.secrets.encrypt(body, always=new.has_secrets, related=related_secrets),
+            "body": tx.secrets.encrypt(
+                body, always=new.has_secrets, related=_secrets_on(tx, server_id) if shows_present else ()
+            ),
         },
     )
+    present: dict[str, None] | None = tx.cache.get(("secrets", server_id))
+    if present is not None:
+        present |= _texts(tx.secrets, body)
     return body
 
 
-def secrets_on(tx: Tx, server_id: str) -> Collection[str]:
-    """Return the secrets that the present configs of a server's deployments contain."""
-    texts: dict[str, None] = {}
-    for (column,) in tx.fetch_all(_SECRET_BODIES_ON, {"server_id": server_id}):
-        secrets = tx.new_secrets()
-        text = secrets.decrypt(column)
-        texts |= dict.fromkeys(secret for secret in secrets.within(text) if len(secret) >= SHORTEST)
-    return texts.keys()
+def _secrets_on(tx: Tx, server_id: str) -> Collection[str]:
+    """
+    Return the secrets in the present configs of a server's deployments.
+
+    They are read once for all runs that a transaction starts on the server; ``add`` adds those of each new config.
+    """
+    key = ("secrets", server_id)
+    if key not in tx.cache:
+        present: dict[str, None] = {}
+        for (column,) in tx.fetch_all(_SECRET_BODIES_ON, {"server_id": server_id}):
+            secrets = tx.new_secrets()
+            present |= _texts(secrets, secrets.decrypt(column))
+        tx.cache[key] = present
+    return list(tx.cache[key])
+
+
+def _texts(secrets: SecretColumns, body: str) -> dict[str, None]:
+    return dict.fromkeys(text for text in secrets.within(body) if len(text) >= SHORTEST)
 
 
 def body(tx: Tx, id: str, project_id: str) -> str:
