@@ -18,7 +18,7 @@ WORK = ManualWork()
 
 
 def entries(store):
-    return json.loads(Documents(store).load_agent("s").body)["deployments"]
+    return json.loads(Documents(store).load_agents([("s", True)])[0].body)["deployments"]
 
 
 def deliver(store, made, channel):

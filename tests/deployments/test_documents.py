@@ -34,17 +34,17 @@ def test_the_agents_document_lists_pending_runs_by_name(store):
     begin(store, "b")
     begin(store, "a", awaits=False)
     done = begin(store, "c")
-    assert entries(documents.load_agent("s")) == ["a", "b", "c"]
+    assert entries(documents.load_agents([("s", True)])[0]) == ["a", "b", "c"]
 
     store.write(lambda tx: end(tx, done))
     assert documents.agent("s") is None, "the change was not heard"
-    assert entries(documents.load_agent("s")) == ["a", "b"]
+    assert entries(documents.load_agents([("s", True)])[0]) == ["a", "b"]
 
 
 def test_only_the_agents_form_of_an_entry_names_its_deployment(store):
     documents = Documents(store)
     made = begin(store, "a")
-    (ours,) = json.loads(documents.load_agent("s").body)["deployments"]
+    (ours,) = json.loads(documents.load_agents([("s", True)])[0].body)["deployments"]
     (theirs,) = json.loads(documents.load_heat("s", "p").body)["metadata"]
 
     assert ours.pop("deployment_id") == made.id
@@ -55,12 +55,12 @@ def test_only_the_agents_form_of_an_entry_names_its_deployment(store):
 def test_every_change_is_a_new_revision(store):
     documents = Documents(store)
     server = store.write(lambda tx: enrollment.enroll(tx, "p", "one"))[0].id
-    first = documents.load_agent(server).revision
+    first = documents.load_agents([(server, True)])[0].revision
     made = begin(store, "a", server=server)
-    second = documents.load_agent(server).revision
+    second = documents.load_agents([(server, True)])[0].revision
     store.write(lambda tx: service.withdraw(tx, Env(), deployments.get(tx, made.id)))
 
-    assert first < second < documents.load_agent(server).revision
+    assert first < second < documents.load_agents([(server, True)])[0].revision
 
 
 def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
@@ -69,17 +69,17 @@ def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
     one, other = begin(store, "a"), begin(store, "b")
     for made, entries_left in ((one, 1), (other, 0)):
         store.write(lambda tx, id=made.id: service.withdraw(tx, Env(), deployments.get(tx, id)))
-        assert len(entries(documents.load_agent("s"))) == entries_left
+        assert len(entries(documents.load_agents([("s", True)])[0])) == entries_left
     with store.read() as tx:
         assert stored_documents.revision(tx, "s") == 0
     begin(store, "c")
-    assert len(entries(documents.load_agent("s"))) == 1
+    assert len(entries(documents.load_agents([("s", True)])[0])) == 1
 
 
 def test_a_slow_reader_caches_no_outdated_document(store):
     documents = Documents(store)
     begin(store, "a")
-    old = documents.load_agent("s")
+    old = documents.load_agents([("s", True)])[0]
     begin(store, "b")
     documents._keep("s", "agent", old, documents.epoch)
 
@@ -92,18 +92,18 @@ def test_a_document_read_before_the_cache_was_cleared_is_not_cached(store):
     documents = Documents(store)
     begin(store, "a")
     epoch = documents.epoch
-    old = documents.load_agent("s")
+    old = documents.load_agents([("s", True)])[0]
     store.notifier.notify(ALL, 0)
     documents._keep("s", "agent", old, epoch)
     assert documents.agent("s") is None
-    assert documents.load_agent("s") is documents.agent("s")
+    assert documents.load_agents([("s", True)])[0] is documents.agent("s")
 
 
 def test_the_cache_is_bounded(store):
     documents = Documents(store, max_bytes=2000)
     for i in range(20):
         begin(store, "a", server=f"s{i}")
-        documents.load_agent(f"s{i}")
+        documents.load_agents([(f"s{i}", True)])[0]
 
     assert documents._bytes <= 2000
     assert documents.agent("s19") is not None
@@ -116,7 +116,7 @@ def test_concurrent_writers_and_readers_end_with_the_newest_document(store):
 
     def read() -> None:
         while not stop.is_set():
-            documents.agent("s") or documents.load_agent("s")
+            documents.agent("s") or documents.load_agents([("s", True)])[0]
 
     readers = [threading.Thread(target=read) for _ in range(3)]
     for each in readers:
@@ -127,7 +127,7 @@ def test_concurrent_writers_and_readers_end_with_the_newest_document(store):
     for each in readers:
         each.join()
 
-    assert len(entries(documents.agent("s") or documents.load_agent("s"))) == 20
+    assert len(entries(documents.agent("s") or documents.load_agents([("s", True)])[0])) == 20
 
 
 def test_progress_is_the_status_reason_until_the_end(store):
@@ -184,15 +184,15 @@ def recorded(store, deployment, state):
 def test_a_run_is_delivered_when_the_agent_acknowledges_its_document(store):
     documents = Documents(store)
     first = begin(store, "a")
-    document = documents.load_agent("s")
+    document = documents.load_agents([("s", True)])[0]
     second = begin(store, "b")
     documents.record_sent(document, "STOKER_PUSH")
     documents.record_receipt(document)
     assert recorded(store, first, "DELIVERED").channel == "STOKER_PUSH"
     assert run_of(store, second).state == "QUEUED"
-    documents.record_sent(documents.load_agent("s"), "POLL_SERVER_CFN")  # a transport without receipts
+    documents.record_sent(documents.load_agents([("s", True)])[0], "POLL_SERVER_CFN")  # a transport without receipts
     assert recorded(store, second, "DELIVERED").channel == "POLL_SERVER_CFN"
-    assert not documents.load_agent("s").unreceived
+    assert not documents.load_agents([("s", True)])[0].unreceived
 
 
 def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
@@ -200,13 +200,13 @@ def test_a_document_that_no_agent_acknowledges_delivers_nothing(store):
     documents, topic = Documents(store), threading.Event()
     made = begin(store, "a")
     store.notifier.subscribe(lambda name, _: name == f"d/{made.id}" and topic.set())
-    document = documents.load_agent("s")
+    document = documents.load_agents([("s", True)])[0]
     documents.record_sent(document, "STOKER_PUSH")
     assert topic.wait(60)  # the sending is recorded
     run = run_of(store, made)
     assert (run.state, run.delivered_at) == ("QUEUED", None)
     assert run.sent_at is not None
-    documents.record_receipt(documents.load_agent("s"))  # another process, or this one after a change
+    documents.record_receipt(documents.load_agents([("s", True)])[0])  # another process, or this one after a change
     recorded(store, made, "DELIVERED")
 
 
@@ -214,14 +214,14 @@ def test_subscribers_are_notified_of_a_delivery(store):
     documents, heard = Documents(store), threading.Event()
     made = begin(store, "a")
     store.notifier.subscribe(lambda topic, _: topic == f"d/{made.id}" and heard.set())
-    documents.record_sent(documents.load_agent("s"), "STOKER_PUSH")
+    documents.record_sent(documents.load_agents([("s", True)])[0], "STOKER_PUSH")
     assert heard.wait(60)
 
 
 def test_a_run_that_ended_before_its_delivery_was_noted_keeps_its_end(store):
     documents = Documents(store)
     made = begin(store, "a")
-    document = documents.load_agent("s")
+    document = documents.load_agents([("s", True)])[0]
     store.write(lambda tx: end(tx, made))
     documents.record_sent(document, "STOKER_PUSH")
     found = recorded(store, made, "DONE")
@@ -232,7 +232,7 @@ def test_a_run_outside_its_window_is_not_delivered(store):
     documents = Documents(store)
     made = begin(store, "a")
     store.write(lambda tx: run_end.cancel(tx, WORK, deployments.get(tx, made.id), "Cancelled"))
-    assert documents.load_agent("s").unreceived == []
+    assert documents.load_agents([("s", True)])[0].unreceived == []
 
 
 def test_a_document_contains_the_limit_of_parallel_runs(store):
@@ -240,9 +240,9 @@ def test_a_document_contains_the_limit_of_parallel_runs(store):
     for name in ("a", "b"):
         begin(store, name, server=server.id)
     documents = Documents(store)
-    assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 1
+    assert json.loads(documents.load_agents([(server.id, True)])[0].body)["concurrency"] == 1
     store.write(lambda tx: servers.change(tx, server.id, policy={"max_concurrent_runs": 3}))
-    assert json.loads(documents.load_agent(server.id).body)["concurrency"] == 3
+    assert json.loads(documents.load_agents([(server.id, True)])[0].body)["concurrency"] == 3
 
 
 def test_documents_of_servers_without_deployments_are_not_cached(store):
@@ -261,6 +261,6 @@ def test_the_size_of_the_cache_includes_the_keys(store):
     documents.load_heat("s", "p" * 20_000)
     assert documents.heat("s", "p" * 20_000) is None
     for number in range(20):
-        documents.load_agent(f"server-{number}")
+        documents.load_agents([(f"server-{number}", True)])[0]
     kept = [number for number in range(20) if documents.agent(f"server-{number}") is not None]
     assert 0 < len(kept) < 20

@@ -56,15 +56,15 @@ def states(store, chosen):
 def test_the_document_offers_the_program_by_its_digest(store, upgrades, chosen):
     documents = Documents(store, offer_program=upgrades.offer)
     (server, _), (other, _) = chosen[:2]
-    assert "agent" not in json.loads(documents.load_agent(server.id).body)
+    assert "agent" not in json.loads(documents.load_agents([(server.id, True)])[0].body)
     [made] = request(store, upgrades, chosen[:1])
-    document = documents.agent(server.id) or documents.load_agent(server.id)
+    document = documents.agent(server.id) or documents.load_agents([(server.id, True)])[0]
     offer = json.loads(document.body)["agent"]
     assert (offer["id"], offer["version"], offer["sha256"]) == (made.rollout_id, BUNDLE.version, BUNDLE.sha256)
-    assert "agent" not in json.loads(documents.load_agent(other.id).body)
+    assert "agent" not in json.loads(documents.load_agents([(other.id, True)])[0].body)
     record(store, upgrades, chosen[0], [made], "COMPLETE")
     assert documents.agent(server.id) is None  # the cached document is dropped
-    assert "agent" not in json.loads(documents.load_agent(server.id).body)
+    assert "agent" not in json.loads(documents.load_agents([(server.id, True)])[0].body)
 
 
 def test_the_others_follow_when_all_canaries_have_ended(store, upgrades, chosen):

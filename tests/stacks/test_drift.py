@@ -95,7 +95,7 @@ class Checked:
 
     def document(self) -> list[dict[str, Any]] | None:
         """Return the checks of the agent's document, or None if the document has no such member."""
-        return json.loads(Documents(self.heat.store).load_agent(SERVER).body).get("checks")
+        return json.loads(Documents(self.heat.store).load_agents([(SERVER, True)])[0].body).get("checks")
 
 
 def _template(properties: Mapping[str, Any], options: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -104,14 +104,16 @@ _WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
 
 
 def _choices(kind: Any, member: str) -> list[Any]:
-    """Return the values of an enumeration, which is the type of the member of ``kind`` or within this type."""
-    name = re.split(r"[.\[]", member, maxsplit=1)[0]
-    if not name:
-        return _literals(kind)
-    hints: dict[str, Any] = {}
-    for part in (kind, *get_args(kind)):
-        hints |= get_type_hints(part) if isinstance(part, type) else {}
-    return _literals(hints.get(name))
+    """Return the values of an enumeration, which is the type of the member at this path of ``kind``, or within it."""
+    hint = kind
+    for name in re.sub(r"\[[^]]*\]", "", member).split("."):
+        if name:
+            hint = {key: value for part in _classes(hint) for key, value in get_type_hints(part).items()}.get(name)
+    return _literals(hint)
+
+
+def _classes(hint: Any) -> list[type]:
+    return [hint] if isinstance(hint, type) else [found for part in get_args(hint) for found in _classes(part)]
 
 
 def _literals(hint: Any) -> list[Any]:

@@ -97,7 +97,7 @@ class Documents:
         store.notifier.subscribe(self._on_notification, SERVERS)
 
     def agent(self, server_id: str, *, with_modes: bool = True) -> Document | None:
-        """Return the cached document of the server's own agent, or None. See ``load_agent``."""
+        """Return the cached document of the server's own agent, or None. See ``load_agents``."""
         return self._find(server_id, _agent_form(with_modes))
 
     @property
@@ -105,18 +105,13 @@ class Documents:
         """Number of clears so far. Read it before the transaction that loads a document for ``cache``."""
         return self._epoch
 
-    def load_agent(self, server_id: str, *, with_modes: bool = True) -> Document:
+    def load_agents(self, wanted: Sequence[tuple[str, bool]]) -> list[Document]:
         """
-        Load and cache the document of the server's own agent.
+        Load and cache the documents of several servers' own agents: pairs of server id and ``with_modes``.
 
         ``with_modes``: the agent knows the modes of runs. Other agents would apply the config of a run that only shows
         what it would change, so their documents do not contain such runs.
         """
-        (document,) = self.load_agents([(server_id, with_modes)])
-        return document
-
-    def load_agents(self, wanted: Sequence[tuple[str, bool]]) -> list[Document]:
-        """Do what ``load_agent`` does for several servers: pairs of server id and ``with_modes``."""
         epoch = self._epoch
         with self._store.read() as tx:
             ids = {server_id for server_id, _ in wanted}

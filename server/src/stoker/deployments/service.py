@@ -26,7 +26,7 @@ from stoker.model.delivered_hook import delivered
 from stoker.model.deployment import PREVIEW, Deployment, RunState
 from stoker.model.errors import Conflict
 from stoker.model.status import Action, Status
-from stoker.policy.authorizer import AuthorizationRequest
+from stoker.policy.authorizer import Admission, AuthorizationRequest
 from stoker.store import audit, configs, deployments
 from stoker.store import runs as stored
 from stoker.store.notifier import deployment_topic
@@ -310,19 +310,7 @@ def _start(
     the previous run stay readable until the new run reports its own.
     """
     request, config, awaits_signal = run.request, run.config, run.awaits_signal
-    authorization = _authorization(
-        tx,
-        before,
-        config,
-        action=request.action,
-        actor=request.requested_by,
-        is_preview=request.mode == PREVIEW,
-        target=run.target,
-    )
-    if request.action == Action.DELETE and before.resource_id is not None and not is_first:
-        admission = env.authorizer.authorize_cleanup(tx, authorization, admitted=before.admitted)
-    else:
-        admission = env.authorizer.authorize(tx, authorization)
+    admission = _admit(tx, env, run, before, is_first=is_first)
     dependencies = list_pending(tx, config, before.server_id, before.id) if request.mode is None else ()
     # A new deployment that applies a config without secrets replaces nothing that contained one.
     shows_present = not (is_first and request.mode is None and not config.has_secrets)
@@ -361,6 +349,22 @@ def _start(
     if request.timeout is not None and awaits_signal:
         set_deadline(tx, env.work, started, request.timeout, limits_queue=request.limits_queue)
     return started
+
+
+def _admit(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool) -> Admission:
+    request = run.request
+    authorization = _authorization(
+        tx,
+        before,
+        run.config,
+        action=request.action,
+        actor=request.requested_by,
+        is_preview=request.mode == PREVIEW,
+        target=run.target,
+    )
+    if request.action == Action.DELETE and before.resource_id is not None and not is_first:
+        return env.authorizer.authorize_cleanup(tx, authorization, admitted=before.admitted)
+    return env.authorizer.authorize(tx, authorization)
 
 
 def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:

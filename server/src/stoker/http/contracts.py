@@ -166,14 +166,15 @@ class BodyDecoder:
     """
     Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
 
-    Numbers and booleans may be strings, because Heat's clients send strings. A type with a class method ``decode``
-    decodes the bytes itself.
+    Numbers and booleans may be strings, because Heat's clients send strings, unless the type is a ``StrictBody``. A
+    type with a class method ``decode`` decodes the bytes itself.
     """
 
     def __init__(self, kind: Any, *, is_optional: bool = False) -> None:
         self.kind, self.is_optional = kind, is_optional
         self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
-        self._decoder = msgspec.json.Decoder(kind, strict=False)
+        is_strict = isinstance(kind, type) and issubclass(kind, fields.StrictBody)
+        self._decoder = msgspec.json.Decoder(kind, strict=is_strict)
 
     def decode(self, raw: bytes) -> Any:
         """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""

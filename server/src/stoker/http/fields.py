@@ -68,6 +68,10 @@ class Body(Struct):
     """The JSON object of a request. Unknown members are ignored, as in Heat."""
 
 
+class StrictBody(Body):
+    """As ``Body``, of Keystone's and Zaqar's API: strings are neither numbers nor booleans there."""
+
+
 class Answer(Struct, forbid_unknown_fields=True):
     """A JSON object in a response, with exactly these members."""
 

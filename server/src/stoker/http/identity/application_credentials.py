@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import NO_NUL, Body, LongText
+from stoker.http.fields import NO_NUL, LongText, StrictBody
 from stoker.http.identity.serializers import AccountName, listing, time
 from stoker.http.request import RequestContext
 from stoker.identity import administration, passwords
@@ -18,14 +18,14 @@ from stoker.store import application_credentials
 from stoker.store.tx import Tx
 
 
-class RoleRef(Body):
+class RoleRef(StrictBody):
     """A role by id or name, which are the same."""
 
     id: str | None = None
     name: str | None = None
 
 
-class CredentialCreate(Body):
+class CredentialCreate(StrictBody):
     name: AccountName
     description: LongText | None = None
     secret: Annotated[str, Meta(max_length=4096, pattern=NO_NUL)] | None = None
@@ -34,7 +34,7 @@ class CredentialCreate(Body):
     expires_at: str | None = None
 
 
-class CredentialCreateBody(Body):
+class CredentialCreateBody(StrictBody):
     application_credential: CredentialCreate
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from stoker.http import audit_trail
 from stoker.http.contracts import operation
-from stoker.http.fields import Body, Text
+from stoker.http.fields import StrictBody, Text
 from stoker.http.identity.access import limit_of
 from stoker.http.identity.catalog import catalog
 from stoker.http.identity.serializers import DOMAIN, listing, serialize_project, time
@@ -18,12 +18,12 @@ from stoker.store import identity
 from stoker.store.tx import Tx
 
 
-class DomainRef(Body):
+class DomainRef(StrictBody):
     id: Text | None = None
     name: Text | None = None
 
 
-class Ref(Body):
+class Ref(StrictBody):
     """A reference by id, or by name within a domain; by default the default domain."""
 
     id: Text | None = None
@@ -42,11 +42,11 @@ class PasswordUser(Ref, kw_only=True):
     password: str
 
 
-class PasswordMethod(Body):
+class PasswordMethod(StrictBody):
     user: PasswordUser
 
 
-class TokenMethod(Body):
+class TokenMethod(StrictBody):
     id: str
 
 
@@ -55,7 +55,7 @@ class CredentialMethod(Ref, kw_only=True):
     user: Ref | None = None
 
 
-class LoginIdentity(Body):
+class LoginIdentity(StrictBody):
     """``methods`` names the one of the other members that counts."""
 
     methods: list[str]
@@ -64,17 +64,17 @@ class LoginIdentity(Body):
     application_credential: CredentialMethod | None = None
 
 
-class LoginScope(Body):
+class LoginScope(StrictBody):
     project: Ref | None = None
     system: dict[str, Any] | None = None
 
 
-class LoginAuth(Body):
+class LoginAuth(StrictBody):
     identity: LoginIdentity
     scope: LoginScope | Literal["unscoped"] | None = None
 
 
-class Login(Body):
+class Login(StrictBody):
     auth: LoginAuth
 
 

@@ -106,10 +106,11 @@ def routes_of(noun: str) -> list[Route]:
     """Return the routes that list the entries of a noun of the catalog, and show one."""
 
     def show_one(request: RequestContext) -> Response:
-        return Response(200, {noun: find(_NOUNS[noun][0](request), noun, request.path["id"])})
+        return Response(200, {noun: find(_NOUNS[noun][0](request), noun, request.path[f"{noun}_id"])})
 
     path = f"/identity/v3/{noun}s"
-    return [Route("GET", path, ANY_TOKEN, index(noun)), Route("GET", path + "/{id}", ANY_TOKEN, show_one)]
+    one = f"{path}/{{{noun}_id}}"
+    return [Route("GET", path, ANY_TOKEN, index(noun)), Route("GET", one, ANY_TOKEN, show_one)]
 
 
 ROUTES = [route for noun in _NOUNS for route in routes_of(noun)]

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Body, LongText
+from stoker.http.fields import Absent, LongText, StrictBody
 from stoker.http.identity.access import limit_of
 from stoker.http.identity.serializers import AccountName, changes_of, is_enabled, listing, serialize_project
 from stoker.http.request import RequestContext
@@ -19,23 +19,23 @@ from stoker.store import identity
 from stoker.store.tx import Tx
 
 
-class ProjectCreate(Body):
+class ProjectCreate(StrictBody):
     name: AccountName
     description: LongText | None = None
     enabled: bool = True
 
 
-class ProjectCreateBody(Body):
+class ProjectCreateBody(StrictBody):
     project: ProjectCreate
 
 
-class ProjectUpdate(Body):
+class ProjectUpdate(StrictBody):
     name: AccountName | Absent = UNSET
     description: LongText | Absent | None = UNSET
     enabled: bool | Absent = UNSET
 
 
-class ProjectUpdateBody(Body):
+class ProjectUpdateBody(StrictBody):
     project: ProjectUpdate
 
 

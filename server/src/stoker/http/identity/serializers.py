@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
-from stoker.http.fields import Body
+from stoker.http.fields import StrictBody
 from stoker.http.request import RequestContext
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
 from stoker.model.errors import EntityNotFound, Invalid
@@ -49,7 +49,7 @@ def is_enabled(request: RequestContext) -> bool | None:
     return None if word is None else word.lower() == "true"
 
 
-def changes_of(body: Body) -> dict[str, Any]:
+def changes_of(body: StrictBody) -> dict[str, Any]:
     """Return the members that a request to change an object contains."""
     return {name: value for name, value in msgspec.structs.asdict(body).items() if value is not UNSET}
 

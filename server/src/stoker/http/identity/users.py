@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import UNSET
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Body, LongText, Name
+from stoker.http.fields import Absent, LongText, Name, StrictBody
 from stoker.http.identity.serializers import (
     AccountName,
     Password,
@@ -24,7 +24,7 @@ from stoker.store import identity
 from stoker.store.tx import Tx
 
 
-class UserCreate(Body):
+class UserCreate(StrictBody):
     name: AccountName
     password: Password
     enabled: bool = True
@@ -33,11 +33,11 @@ class UserCreate(Body):
     email: Name | None = None
 
 
-class UserCreateBody(Body):
+class UserCreateBody(StrictBody):
     user: UserCreate
 
 
-class UserUpdate(Body):
+class UserUpdate(StrictBody):
     name: AccountName | Absent = UNSET
     password: Password | Absent = UNSET
     enabled: bool | Absent = UNSET
@@ -46,16 +46,16 @@ class UserUpdate(Body):
     email: Name | Absent | None = UNSET
 
 
-class UserUpdateBody(Body):
+class UserUpdateBody(StrictBody):
     user: UserUpdate
 
 
-class PasswordChange(Body):
+class PasswordChange(StrictBody):
     password: Password
     original_password: str
 
 
-class PasswordChangeBody(Body):
+class PasswordChangeBody(StrictBody):
     user: PasswordChange
 
 

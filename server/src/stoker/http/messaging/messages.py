@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Body
+from stoker.http.fields import StrictBody
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits
@@ -19,7 +19,7 @@ from stoker.store.tx import Tx
 _LATEST = 2**62
 
 
-class NewMessages(Body):
+class NewMessages(StrictBody):
     messages: Annotated[list[Draft], Meta(min_length=1, max_length=limits.MESSAGES_A_POST)]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Body
+from stoker.http.fields import StrictBody
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, metadata, signed_urls
@@ -18,7 +18,7 @@ from stoker.store import messages, queues, rows
 from stoker.store.tx import Tx
 
 
-class MetadataChange(Body):
+class MetadataChange(StrictBody):
     """An operation of a JSON patch on one name of the metadata."""
 
     op: Literal["add", "remove", "replace"]
@@ -26,11 +26,11 @@ class MetadataChange(Body):
     value: Any = None
 
 
-class Purge(Body):
+class Purge(StrictBody):
     resource_types: list[Literal["messages", "subscriptions"]] | None = None
 
 
-class Share(Body, forbid_unknown_fields=True):
+class Share(StrictBody, forbid_unknown_fields=True):
     paths: list[Literal["messages", "subscriptions", "stats"]] | None = None
     methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]] | None = None
     expires: str | None = None

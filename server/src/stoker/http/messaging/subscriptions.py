@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Body
+from stoker.http.fields import StrictBody
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import subscription_service
@@ -15,7 +15,7 @@ from stoker.store import subscriptions
 from stoker.store.tx import Tx
 
 
-class Confirmation(Body):
+class Confirmation(StrictBody):
     confirmed: bool
 
 
