@@ -113,7 +113,7 @@ def _choices(kind: Any, member: str) -> list[Any]:
 
 
 def _classes(hint: Any) -> list[type]:
-    return [hint] if isinstance(hint, type) else [found for part in get_args(hint) for found in _classes(part)]
+    return [hint] if isinstance(hint, type) else [inner for part in get_args(hint) for inner in _classes(part)]
 
 
 def _literals(hint: Any) -> list[Any]:
