@@ -108,15 +108,15 @@ def stoker(database: str | None, *options: str) -> Iterator[Target]:
     """Yield a new `stoker serve` with a temporary state directory and further ``options``."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder:
-        stoker = [sys.executable, "-m", "stoker_client.cli.main"]
-        command = [*stoker, "serve", "--port", str(port), "--state-dir", folder]
+        program = [sys.executable, "-m", "stoker_client.cli.main"]
+        command = [*program, "serve", "--port", str(port), "--state-dir", folder]
         command += ["--local-servers-unsafe", "--no-clouds-yaml", *options]
         # The log has a line for each enrolled server; warnings and errors belong to the output of the benchmark.
         command += ["--log-level", "warning"]
         settings = {"STOKER_DATABASE": database} if database else {}
         with serving(command, f"http://127.0.0.1:{port}/healthz", settings) as pid:
             exports = subprocess.run(
-                [*stoker, "env", "--state-dir", folder], check=True, capture_output=True, text=True
+                [*program, "env", "--state-dir", folder], check=True, capture_output=True, text=True
             )
             yield Target(Api(variables(exports.stdout)), (pid,))
 

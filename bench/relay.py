@@ -11,8 +11,6 @@ import argparse
 import asyncio
 import contextlib
 import json
-import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,7 +19,7 @@ from pathlib import Path
 
 from bench.api import Api
 from bench.measure import cpu_seconds, pss_mb, tree
-from bench.processes import until_healthy
+from bench.processes import free_port, serving
 from bench.scale.servers import create_servers
 from bench.scale.stoker import running_stoker
 from bench.swarm import Swarm
@@ -55,19 +53,13 @@ def main() -> None:
 @contextlib.contextmanager
 def _relay(api: Api, center: str, folder: Path) -> Iterator[tuple[str, int]]:
     """Yield the URL and the process of a new relay."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
     folder.joinpath("key").write_text(api("POST", "/relays", {"name": "bench", "url": url})["relay"]["key"])
     words = ["--center", center, "--key-file", str(folder / "key"), "--port", str(port)]
     command = [sys.executable, "-m", "stoker_client.cli.main", "relay", "run", *words]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        try:
-            until_healthy(f"{url}/healthz")
-            yield url, process.pid
-        finally:
-            process.terminate()
+    with serving(command, f"{url}/healthz") as pid:
+        yield url, pid
 
 
 def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[int]]) -> dict[str, float]:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,7 +18,7 @@ from psycopg import sql
 
 from bench.api import Api, variables
 from bench.measure import tree
-from bench.processes import until_healthy
+from bench.processes import free_port, until_healthy
 
 #: Seconds until a Stoker answers, and until it has stopped.
 _START, _STOP = 60.0, 60.0
@@ -29,9 +28,7 @@ class Stoker:
     """``stoker serve`` with ``options`` on a port of its own; ``database``: a URL, or SQLite."""
 
     def __init__(self, folder: Path, database: str | None, options: Mapping[str, str]) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.database = database
         self.folder = folder
