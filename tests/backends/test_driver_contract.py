@@ -14,8 +14,7 @@ import yaml
 
 from stoker.backends.logins import StokerLogin, SwiftLogin
 from stoker.backends.service_client import ServiceClient
-from stoker.backends.swift import SwiftDriver
-from stoker.backends.swift_versions import SwiftVersionsDriver
+from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver
 from stoker.circuit_breaker import ServiceUnavailable
 from stoker.json_body import decode

@@ -18,8 +18,7 @@ from stoker.backends.remote_object_controller import (
 )
 from stoker.backends.result_polling import OnSignal, ResultPoller
 from stoker.backends.service_client import ServiceClient
-from stoker.backends.swift import SwiftDriver
-from stoker.backends.swift_versions import SwiftVersionsDriver
+from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
 from stoker.settings import OFF, Settings
 from stoker.store import remote_objects

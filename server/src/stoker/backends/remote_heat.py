@@ -54,15 +54,14 @@ class RemoteHeatClient:
 
     def problem(self, region: str | None) -> str | None:
         """Return why the region cannot be used; None if it can. ``region`` None: this site."""
-        if region in (None, self._region):
-            if self._local is None:
-                return (
-                    "OS::Heat::Stack needs the region_name of another Heat here: with users at a Keystone and the"
-                    " setting cloud, Stoker cannot act for them"
-                )
-            return None
-        if region not in self._regions:
-            return f"public endpoint for orchestration service in {region} region not found"
+        if not self.is_local(region):
+            is_known = region in self._regions
+            return None if is_known else f"public endpoint for orchestration service in {region} region not found"
+        if self._local is None:
+            return (
+                "OS::Heat::Stack needs the region_name of another Heat here: with users at a Keystone and the"
+                " setting cloud, Stoker cannot act for them"
+            )
         return None
 
     def remedy(self) -> str:
@@ -82,7 +81,7 @@ class RemoteHeatClient:
         login_id = project_id
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
-        if region in (None, self._region):
+        if self.is_local(region):
             assert self._local is not None, "problem() was asked"
             client, path = self._local, f"/{project_id}{path}"
             login_id = root_id if self._is_by_owner else project_id

@@ -7,7 +7,7 @@ Remote objects: objects in an external Swift and queues in an external Zaqar, wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -29,6 +29,8 @@ RENEW = "remote_object.renew"
 AGENT = "agent"
 #: Margin after a URL's renewal time, so that this time has passed in the process that signs, too.
 _AFTER = timedelta(seconds=2)
+#: Records that the state of the object was applied, with the driver's details.
+Record = Callable[[Tx, RemoteObject, Mapping[str, Any]], None]
 
 
 class BackendDriver(Protocol):
@@ -167,16 +169,14 @@ class RemoteObjectController:
         """
         with self._store.read() as tx:
             remote_object = remote_objects.find(tx, id)
-        if remote_object is None or remote_object.observed_generation == remote_object.desired_generation:
-            return
-        if remote_object.is_removed or remote_object.signed_method is None:
-            apply(self._store, self._driver, remote_object)
-            return
-        details = self._driver.apply(remote_object)
-        self._store.write(lambda tx: self._record_signed(tx, remote_object, details))
+        if remote_object is not None and remote_object.observed_generation != remote_object.desired_generation:
+            record = remote_objects.set_observed if remote_object.signed_method is None else self._record_signed
+            apply(self._store, self._driver, remote_object, record)
 
     def _record_signed(self, tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
-        _lock_stack(tx, remote_object.resource_id)
+        resource = resources.find(tx, remote_object.resource_id)
+        if resource is not None:  # the lock order requires the stack before all other rows
+            stacks.find(tx, resource.stack_id, for_update=True)
         remote_objects.set_observed(tx, remote_object, details)
         if remote_object.body is None:  # a document is published again long before the URL expires
             at = agents_until(remote_object.resource_id, tx.now) - 2 * AGENTS_PERIOD + _AFTER
@@ -204,21 +204,16 @@ def _wake(tx: Tx, resource_id: str) -> None:
         tx.bump_document(server_id)
 
 
-def apply(store: Store, driver: BackendDriver, remote_object: RemoteObject) -> None:
+def apply(
+    store: Store, driver: BackendDriver, remote_object: RemoteObject, record: Record = remote_objects.set_observed
+) -> None:
     """Apply the desired state and record the result. Raises ServiceUnavailable and ServiceRejected."""
     if remote_object.is_removed:
         driver.remove(remote_object)
         store.write(lambda tx: remote_objects.delete(tx, remote_object))
     else:
         details = driver.apply(remote_object)
-        store.write(lambda tx: remote_objects.set_observed(tx, remote_object, details))
-
-
-def _lock_stack(tx: Tx, resource_id: str) -> None:
-    """Lock the resource's stack before all other rows, as the lock order requires."""
-    resource = resources.find(tx, resource_id)
-    if resource is not None:
-        stacks.find(tx, resource.stack_id, for_update=True)
+        store.write(lambda tx: record(tx, remote_object, details))
 
 
 class ObjectDriver(BackendDriver, Protocol):
@@ -239,24 +234,21 @@ class ExternalObjects:
     versions: ObjectDriver
 
     def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
-        self.remote_objects.open(tx, _kind(ref), _name(ref), target)
+        self.remote_objects.open(tx, *_key(ref), target)
 
     def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
-        self.remote_objects.put(tx, _kind(ref), _name(ref), target, data.decode())
+        self.remote_objects.put(tx, *_key(ref), target, data.decode())
 
     def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
-        self.remote_objects.close(tx, _kind(ref), _name(ref))
+        self.remote_objects.close(tx, *_key(ref))
 
     def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
-        self.remote_objects.listen(tx, _kind(ref), _name(ref), until)
+        self.remote_objects.listen(tx, *_key(ref), until)
 
     def url(self, target: TransportTarget, ref: ObjectRef, verb: str) -> str:
-        return (self.versions if ref.versions else self.driver).url(_name(ref), verb)
+        return (self.versions if ref.versions else self.driver).url(_key(ref)[1], verb)
 
 
-def _kind(ref: ObjectRef) -> str:
-    return remote_objects.VERSIONS if ref.versions else remote_objects.OBJECT
-
-
-def _name(ref: ObjectRef) -> str:
-    return f"{ref.container}/{ref.name}"
+def _key(ref: ObjectRef) -> tuple[str, str]:
+    """Return the kind and the name of an object."""
+    return (remote_objects.VERSIONS if ref.versions else remote_objects.OBJECT), f"{ref.container}/{ref.name}"

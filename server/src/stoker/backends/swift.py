@@ -1,9 +1,10 @@
 """
-Objects in an external Swift.
+Objects in an external Swift: plain objects, and signals, every version of which counts.
 
 All objects are in one container of Stoker's own, so an agent can write its result as soon as it has the URL; no object
 has to be created first. The container carries the key for signed URLs, which derives from the site secret. Therefore
-Stoker signs URLs without a request, and does not change the keys of the account.
+Stoker signs URLs without a request, and does not change the keys of the account. Signals are in a second container
+with an archive for former versions (``X-Versions-Location``), because each signal overwrites the previous one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote, urlencode
 
+import structlog
+
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
 from stoker.objects import tempurl
@@ -23,7 +26,10 @@ from stoker.store.remote_objects import RemoteObject
 
 #: Limit of a result in bytes.
 _LONGEST = 16 * 1024 * 1024
-KEY_HEADER = "X-Container-Meta-Temp-Url-Key"
+_KEY_HEADER, _ARCHIVE_HEADER = "X-Container-Meta-Temp-Url-Key", "X-Versions-Location"
+#: Attempts to delete an object while clients still write to it.
+_TRIES = 3
+_log = structlog.get_logger("stoker.backends")
 
 
 class SwiftDriver:
@@ -53,7 +59,9 @@ class SwiftDriver:
 
     def prepare(self) -> None:
         """Create the container. Raises ServiceUnavailable and ServiceRejected."""
-        check_status(self._client.send_request("PUT", f"/{self._container}", headers={KEY_HEADER: self._key}), 201, 202)
+        check_status(
+            self._client.send_request("PUT", f"/{self._container}", headers={_KEY_HEADER: self._key}), 201, 202
+        )
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         if remote_object.body is None:
@@ -123,6 +131,81 @@ class SwiftDriver:
 
     def _path(self, remote_object: RemoteObject) -> str:
         return f"/{self._container}/{quote(remote_object.name)}"
+
+
+class SwiftVersionsDriver(SwiftDriver):
+    """
+    The driver for objects with versions.
+
+    Swift names an archived version after the object and the time of its PUT.
+    """
+
+    suffix = "-signals"
+
+    def prepare(self) -> None:
+        """
+        Create the container and its archive.
+
+        If the Swift does not support versions, the driver logs a warning: only the latest version is found.
+        """
+        check_status(self._client.send_request("PUT", f"/{self._archive}"), 201, 202)
+        headers = {_KEY_HEADER: self._key, _ARCHIVE_HEADER: self._archive}
+        answer = self._client.send_request("PUT", f"/{self._container}", headers=headers)
+        if answer.status_code == 412:
+            super().prepare()
+        else:
+            check_status(answer, 201, 202)
+        if _ARCHIVE_HEADER not in self._client.send_request("HEAD", f"/{self._container}").headers:
+            _log.warning("swift.versions_unavailable", remedy="allow_versioned_writes = true")
+
+    def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
+        """Return all versions that are not stored yet, in the order of their PUT."""
+        known_stamps = set((remote_object.last_result or "").split())
+        results: dict[str, Result] = {}
+        # The current version first: if it is overwritten meanwhile, it appears in the archive.
+        now = self._client.send_request("HEAD", self._path(remote_object))
+        if now.status_code != 404:
+            check_status(now, 200)
+            if now.headers.get("X-Timestamp", "") not in known_stamps:
+                self._take(results, self._read(self._path(remote_object)))
+        for name in self._list_archive(remote_object.name):
+            stamp = name.rpartition("/")[2]
+            if stamp not in known_stamps and stamp not in results:
+                read = self._read(f"/{self._archive}/{quote(name)}")
+                self._take(results, read and Result(stamp, read.data))
+        return [results[stamp] for stamp in sorted(results)]
+
+    def discard(self, name: str) -> None:
+        """Delete the archive before the object, because Swift restores a deleted object from its archive."""
+        for _ in range(_TRIES):
+            archived = self._list_archive(name)
+            for version in archived:
+                check_status(self._client.send_request("DELETE", f"/{self._archive}/{quote(version)}"), 204, 404)
+            super().discard(name)
+            if not archived:
+                return
+
+    def names(self) -> Iterator[list[str]]:
+        yielded = set[str]()
+        for names in super().names():
+            yielded.update(names)
+            yield names
+        for names in self._list(self._archive):
+            archived_only = {name[3:].rpartition("/")[0] for name in names} - yielded
+            yielded |= archived_only
+            yield sorted(archived_only)
+
+    @property
+    def _archive(self) -> str:
+        return f"{self._container}-versions"
+
+    def _list_archive(self, name: str) -> list[str]:
+        prefix = f"{len(name.encode()):03x}{name}/"
+        return [version for names in self._list(self._archive, prefix) for version in names]
+
+    def _take(self, results: dict[str, Result], result: Result | None) -> None:
+        if result is not None:
+            results[result.mark] = result
 
 
 def _is_new(headers: Mapping[str, str], last_stamp: str | None, since: datetime, now: datetime) -> bool:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from stoker.backends.remote_object_controller import AGENT, RemoteObjects
 from stoker.backends.result_polling import TOLERANCE, Result
 from stoker.backends.service_client import ServiceClient, check_status, rejecting_malformed
-from stoker.backends.zaqar_client import READING, ZaqarClient
+from stoker.circuit_breaker import ServiceRejected
 from stoker.embedded import DOCUMENT_TTL
 from stoker.messaging.signed_urls import agents_until, format_time
 from stoker.store import remote_objects, rows
@@ -23,6 +27,14 @@ from stoker.transports.base import Signed, TransportTarget
 _SIGNED_UNTIL = "2038-01-19T03:00:00"
 #: The method of an agent that reads documents from the queue and posts no results.
 _FINDING = "GET"
+#: Key of a remote object's details: the signed URL for reading results.
+READING = "signed"
+#: Lifetime of a subscription in seconds: ten years.
+_SUBSCRIBED = 315_360_000
+#: Messages per page: Zaqar's limit.
+_PAGE = 20
+#: Fields of a signed URL, as Zaqar's ``/share`` call returns them.
+_SHARED = ("project", "paths", "methods", "expires", "signature")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +84,8 @@ class ZaqarDriver:
     """
     The driver for queues in Zaqar.
 
-    ``caller`` returns the URL to which Zaqar posts a resource's messages; None: Stoker does not subscribe. ``now``
-    returns the site's time.
+    The id that Zaqar requires of each client derives from ``secret``. ``caller`` returns the URL to which Zaqar posts a
+    resource's messages; None: Stoker does not subscribe. ``now`` returns the site's time.
     """
 
     def __init__(
@@ -83,32 +95,35 @@ class ZaqarDriver:
         caller: Callable[[str], str] | None,
         now: Callable[[], datetime],
     ) -> None:
-        self._client = ZaqarClient(service, secret)
+        self._service = service
+        client_id = hmac.digest(secret, b"stoker client id in zaqar", hashlib.sha256)
+        self._headers = {"Client-ID": str(UUID(bytes=client_id[:16])), "Content-Type": "application/json"}
         self._caller = caller
         self._now = now
 
     def prepare(self) -> None:
         """Only check that the service answers: queues are created one by one."""
-        self._client.ping()
+        with suppress(ServiceRejected):
+            self._service.send_request("GET", "/v2/ping", headers=self._headers, signed=True)
 
     def apply(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         details = dict(remote_object.details)
         if remote_object.signed_method is not None:
             details[AGENT] = self._sign(remote_object)
         if remote_object.body is not None:
-            self._client.purge(remote_object, "messages")
+            self._purge(remote_object, "messages")
             message = {"body": rows.load(remote_object.body), "ttl": DOCUMENT_TTL}
-            check_status(self._client.send("POST", remote_object, "/messages", {"messages": [message]}), 201)
+            check_status(self._send("POST", remote_object, "/messages", {"messages": [message]}), 201)
         elif remote_object.signed_method != _FINDING and READING not in details:
             details |= self._create(remote_object)
         return details
 
     def remove(self, remote_object: RemoteObject) -> None:
-        self._client.purge(remote_object, "messages", "subscriptions")
-        check_status(self._client.send("DELETE", remote_object), 204, 404)
+        self._purge(remote_object, "messages", "subscriptions")
+        check_status(self._send("DELETE", remote_object), 204, 404)
 
     def close(self) -> None:
-        self._client.close()
+        self._service.close()
 
     def names(self) -> Iterator[list[str]]:
         """Yield nothing, because a project's queues may belong to other clients."""
@@ -119,8 +134,12 @@ class ZaqarDriver:
 
     def poll(self, remote_object: RemoteObject, since: datetime) -> list[Result]:
         """Return the new messages as results, and delete the messages of earlier runs."""
-        messages = self._client.list_messages(remote_object)
+        answer = self._send_signed("GET", remote_object, f"?echo=true&limit={_PAGE}")
+        if answer.status_code in (204, 404):
+            return []
+        check_status(answer, 200)
         with rejecting_malformed():
+            messages: list[Mapping[str, Any]] = answer.json()["messages"]
             ids = [_id(message) for message in messages]
             if remote_object.last_result in ids:  # stored but not deleted yet, like all messages before it
                 messages = messages[ids.index(remote_object.last_result) + 1 :]
@@ -130,11 +149,11 @@ class ZaqarDriver:
             results = [Result(_id(message), json.dumps(message["body"]).encode()) for message in fresh]
         stale = [id for id in ids if id not in {result.mark for result in results}]
         if stale:  # messages of an earlier run would fill the page
-            self._client.delete_messages(remote_object, stale)
+            self._delete_messages(remote_object, stale)
         return results
 
     def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
-        self._client.delete_messages(remote_object, [result.mark for result in results])
+        self._delete_messages(remote_object, [result.mark for result in results])
 
     def _create(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         """
@@ -143,10 +162,10 @@ class ZaqarDriver:
         Returns its details: a signed URL for reading, if Zaqar signs URLs, and whether Zaqar notifies Stoker of
         messages. Polling finds the messages otherwise.
         """
-        check_status(self._client.send("PUT", remote_object), 201, 204)
-        signed = self._client.share(remote_object, ["GET", "DELETE"], _SIGNED_UNTIL)
+        check_status(self._send("PUT", remote_object), 201, 204)
+        signed = self._share(remote_object, ["GET", "DELETE"], _SIGNED_UNTIL)
         caller = self._caller
-        calls = caller is not None and self._client.subscribe(remote_object, caller(remote_object.resource_id))
+        calls = caller is not None and self._subscribe(remote_object, caller(remote_object.resource_id))
         return {READING: signed, "calls": calls}
 
     def _sign(self, remote_object: RemoteObject) -> Mapping[str, Any] | None:
@@ -155,9 +174,61 @@ class ZaqarDriver:
         until = format_time(agents_until(remote_object.resource_id, self._now()))
         if current and current["expires"] == until and current["methods"] == [remote_object.signed_method]:
             return current
-        return self._client.share(remote_object, [str(remote_object.signed_method)], until)
+        return self._share(remote_object, [str(remote_object.signed_method)], until)
+
+    def _send(self, verb: str, queue: RemoteObject, below: str = "", body: Any = None) -> Any:
+        """Send a request with a login in the queue's project. ``below`` is the path below the queue's."""
+        content = None if body is None else json.dumps(body).encode()
+        return self._service.send_request(
+            verb, _path(queue) + below, project_id=queue.project_id, content=content, headers=self._headers
+        )
+
+    def _purge(self, queue: RemoteObject, *resource_types: str) -> None:
+        """Delete all ``messages`` or ``subscriptions`` of the queue, if it exists."""
+        check_status(self._send("POST", queue, "/purge", {"resource_types": resource_types}), 204, 404)
+
+    def _share(self, queue: RemoteObject, methods: Sequence[str], until: str) -> Mapping[str, Any] | None:
+        """Sign a URL for the queue's messages; None if this Zaqar does not sign URLs."""
+        answer = self._send("POST", queue, "/share", {"paths": ["messages"], "methods": methods, "expires": until})
+        with rejecting_malformed():
+            return {name: answer.json()[name] for name in _SHARED} if answer.status_code == 200 else None
+
+    def _subscribe(self, queue: RemoteObject, url: str) -> bool:
+        """Subscribe ``url`` to the queue's messages. Returns False if Zaqar refuses."""
+        subscription = {"subscriber": url, "ttl": _SUBSCRIBED, "options": {}}
+        answer = self._send("POST", queue, "/subscriptions", subscription)
+        if answer.status_code == 201:
+            # Some Zaqars require a confirmation of the subscription; for the others it has no effect.
+            with rejecting_malformed():
+                id = answer.json()["subscription_id"]
+            self._send("PUT", queue, f"/subscriptions/{id}/confirm", {"confirmed": True})
+        return answer.status_code in (201, 409)
+
+    def _delete_messages(self, queue: RemoteObject, ids: Sequence[str]) -> None:
+        """Delete these messages, as far as they exist."""
+        check_status(self._send_signed("DELETE", queue, f"?ids={','.join(ids)}"), 204, 404)
+
+    def _send_signed(self, verb: str, queue: RemoteObject, query: str) -> Any:
+        """Send a request with the signed URL; with a login if Zaqar signs no URLs or no longer accepts this URL."""
+        signed = queue.details.get(READING)
+        if signed:
+            headers = {
+                **self._headers,
+                "X-Project-Id": signed["project"],
+                "URL-Signature": signed["signature"],
+                "URL-Expires": signed["expires"],
+                "URL-Paths": ",".join(signed["paths"]),
+                "URL-Methods": ",".join(signed["methods"]),
+            }
+            with suppress(ServiceRejected):
+                return self._service.send_request(verb, f"{_path(queue)}/messages{query}", headers=headers, signed=True)
+        return self._send(verb, queue, f"/messages{query}")
 
 
 def _id(message: Mapping[str, Any]) -> str:
     """Return the message's id. Some versions of Zaqar only return it as part of ``href``."""
     return str(message.get("id") or message["href"].rpartition("/")[2].partition("?")[0])
+
+
+def _path(queue: RemoteObject) -> str:
+    return f"/v2/queues/{queue.name}"
