@@ -13,7 +13,7 @@ from stoker.servers import enrollment
 from stoker.servers.facts import store_facts
 from stoker.stacks import outputs
 from stoker.store import servers
-from stoker.types import random_string
+from stoker.types import small
 from support.stacks import world
 from support.templates import config, deployment, server, template
 
@@ -21,13 +21,13 @@ from support.templates import config, deployment, server, template
 @given(
     length=st.integers(8, 64),
     classes=st.lists(
-        st.fixed_dictionaries({"class": st.sampled_from(sorted(random_string.CLASSES)), "min": st.integers(1, 3)}),
+        st.fixed_dictionaries({"class": st.sampled_from(sorted(small.CLASSES)), "min": st.integers(1, 3)}),
         max_size=2,
     ),
     sequence=st.text(min_size=1, max_size=4),
 )
 def test_a_random_string_has_the_requested_characters(length, classes, sequence):
-    made = random_string.generate(
+    made = small.generate(
         {
             "length": length,
             "character_classes": classes,
@@ -36,7 +36,7 @@ def test_a_random_string_has_the_requested_characters(length, classes, sequence)
     )
     assert len(made) == length
     for each in classes:
-        assert sum(c in random_string.CLASSES[each["class"]] for c in made) >= each["min"]
+        assert sum(c in small.CLASSES[each["class"]] for c in made) >= each["min"]
     assert sum(c in sequence for c in made) >= 2
 
 

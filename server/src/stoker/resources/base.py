@@ -12,12 +12,10 @@ A minimal resource type is a class in a module of ``stoker.types``, or of an ins
         attributes = {"shouted": "The text in upper case."}
 
         def create(self, context, resource, properties):
-            return Outcome(physical_id=physical_name(context, resource), data={"text": properties["text"].upper()})
+            shouted = properties["text"].upper()
+            return Outcome(physical_id=physical_name(context, resource), data={"shouted": shouted})
 
-        def attribute(self, context, resource, name):
-            if name != "shouted":
-                raise NoSuchAttribute(name)
-            return resource.data.get("text")
+An attribute is the entry of the resource's data with its name, unless the type replaces ``attribute``.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from __future__ import annotations
 from base64 import b32encode
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -242,11 +240,13 @@ class ResourceType:
         return self.attributes or ()
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        """Return an attribute. Raises NoSuchAttribute."""
-        raise NoSuchAttribute(name)
+        """Return one of ``attributes``; any attribute, if these are known only at run time. Raises NoSuchAttribute."""
+        return resource.data.get(name)
 
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
         """Return the part of an attribute at the path that follows in ``get_attr``. Raises NoSuchAttribute."""
+        if self.attributes is not None and name not in self.attributes:
+            raise NoSuchAttribute(name)
         return select(self.attribute(context, resource, name), path)
 
     def show(self, context: Context, resource: Resource) -> Any:
@@ -400,6 +400,13 @@ def wake_at(context: Context, resource: Resource, at: datetime) -> None:
     context.env.work.defer_once(context.tx, WAKE, resource.id, {"resource_id": resource.id}, at=at)
 
 
-def seconds(value: Any) -> timedelta | None:
-    """Convert a number of seconds; None stays None."""
-    return None if value is None else timedelta(seconds=float(value))
+def wait_until(context: Context, resource: Resource, until: datetime) -> Outcome:
+    """Return the outcome of an action that waits; the resource's ``check`` is called at ``until``."""
+    wake_at(context, resource, until)
+    return Outcome(False, data={"until": until.isoformat()})
+
+
+def is_waiting(context: Context, resource: Resource) -> bool:
+    """Return whether the time of ``wait_until`` is still to come."""
+    until = resource.data.get("until")
+    return until is not None and context.tx.now < datetime.fromisoformat(until)

@@ -17,14 +17,13 @@ from msgspec.structs import replace
 from stoker.backends.remote_heat import Answer
 from stoker.backoff import backoff
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
-from stoker.hot import UNKNOWN, Environment, select
+from stoker.hot import UNKNOWN, Environment
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.resources.base import (
     DONE,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     Replace,
@@ -115,14 +114,8 @@ class RemoteStack(RunsRemoteStack, ResourceType):
     def cancel(self, context: Context, resource: Resource) -> None:
         context.env.work.cancel(context.tx, REMOTE, resource.id)
 
-    def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        match name:
-            case "stack_name":
-                return select(resource.data.get("name"), path)
-            case "outputs":
-                return select(resource.data.get("outputs") or {}, path)
-            case _:
-                raise NoSuchAttribute(name)
+    def attribute(self, context: Context, resource: Resource, name: str) -> Any:
+        return resource.data.get("name") if name == "stack_name" else resource.data.get("outputs") or {}
 
     def validate(self, properties: Properties) -> None:
         remote = properties["context"]

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     ResourceFailure,
@@ -37,15 +33,6 @@ def messaging_of(context: Context) -> Messaging:
     return messaging
 
 
-@contextmanager
-def failing() -> Iterator[None]:
-    """Convert errors of the messaging service into a ResourceFailure."""
-    try:
-        yield
-    except (Invalid, Conflict) as error:
-        raise ResourceFailure(error.message) from None
-
-
 class ZaqarQueue(ResourceType):
     name = "OS::Zaqar::Queue"
     description = "A queue of the messaging service."
@@ -58,14 +45,12 @@ class ZaqarQueue(ResourceType):
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the queue. An existing queue is used as it is, as in Zaqar."""
         name = properties["name"] or physical_name(context, resource, _NAME)
-        with failing():
-            messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
+        messaging_of(context).create(context.tx, context.project_id, name, properties["metadata"] or {})
         return Outcome(physical_id=name)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         name = resource.physical_id or ""
-        with failing():
-            messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
+        messaging_of(context).describe(context.tx, context.project_id, name, properties["metadata"] or {})
         return DONE
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
@@ -74,21 +59,11 @@ class ZaqarQueue(ResourceType):
         return DONE
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name != "href":
-            raise NoSuchAttribute(name)
         return f"{messaging_of(context).url}/v2/queues/{resource.physical_id}"
 
 
 _METHODS = ("GET", "DELETE", "PATCH", "POST", "PUT")
 _PATHS = ["messages"]
-_ATTRIBUTES = {
-    "signature": "What proves the leave.",
-    "expires": "When it ends.",
-    "paths": "What it opens.",
-    "methods": "To what.",
-    "project": "Whose queue it is.",
-    "query_str": "All of it, as a query.",
-}
 
 
 class ZaqarSignedQueueUrl(ResourceType):
@@ -100,7 +75,14 @@ class ZaqarSignedQueueUrl(ResourceType):
         "ttl": Property(kind="integer", minimum=1, maximum=3_153_600_000, description="Seconds that it lasts."),
         "methods": Property(kind="list", each=Property(kind="string", allowed=_METHODS), description="To what."),
     }
-    attributes = _ATTRIBUTES
+    attributes = {
+        "signature": "What proves the leave.",
+        "expires": "When it ends.",
+        "paths": "What it opens.",
+        "methods": "To what.",
+        "project": "Whose queue it is.",
+        "query_str": "All of it, as a query.",
+    }
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         queue = properties["queue"]
@@ -114,8 +96,6 @@ class ZaqarSignedQueueUrl(ResourceType):
         return Outcome(physical_id=physical_name(context, resource), data={**signed_url, "queue_name": queue})
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name not in _ATTRIBUTES:
-            raise NoSuchAttribute(name)
         signed_url = resource.data
         if name != "query_str":
             return signed_url.get(name)
@@ -163,14 +143,12 @@ class ZaqarSubscription(ResourceType):
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         messaging, queue = messaging_of(context), properties["queue_name"]
-        with failing():
-            id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
+        id = messaging.subscribe(context.tx, context.project_id, queue, _body(properties))
         return Outcome(physical_id=id)
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         messaging, queue, id = messaging_of(context), properties["queue_name"], resource.physical_id or ""
-        with failing():
-            messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
+        messaging.resubscribe(context.tx, context.project_id, queue, id, _body(properties))
         return DONE
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
