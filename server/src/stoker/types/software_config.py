@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import email
 import re
 from collections.abc import Mapping
-from email.message import Message
 from email.mime.multipart import MIMEMultipart
-from email.mime.text import MIMEText
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -25,7 +22,6 @@ from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     ResourceFailure,
@@ -35,6 +31,7 @@ from stoker.resources.base import (
 from stoker.resources.deploys import ProvidesConfig
 from stoker.resources.properties import Property
 from stoker.store import configs, rows
+from stoker.types.user_data import create_part, walk_parts
 
 _FIELD: Mapping[str, Property] = {
     "name": Property(kind="string", required=True),
@@ -123,8 +120,6 @@ class ConfigType(ResourceType):
         return configs.exists(context.tx, id, context.project_id)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name != "config":
-            raise NoSuchAttribute(name)
         config = configs.find(context.tx, resource.physical_id or "")
         return config.config if config else None
 
@@ -182,8 +177,6 @@ class SoftwareComponent(ProvidesConfig, ConfigType):
         return self.declare(properties)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name != "configs":
-            raise NoSuchAttribute(name)
         config = configs.find(context.tx, resource.physical_id or "")
         # ``external_id`` may name a config of any other group.
         return config.config.get("configs") if config and isinstance(config.config, dict) else None
@@ -249,22 +242,6 @@ def _content(context: Context, text: str) -> str:
     return content if isinstance(content, str) else rows.dump(content)
 
 
-def _append_parts(whole: MIMEMultipart, text: str, part: Properties) -> None:
-    for inner in email.message_from_string(text).walk():
-        if not inner.is_multipart():
-            raw = inner.get_payload(decode=True)
-            content = raw.decode(errors="replace") if isinstance(raw, bytes) else str(inner.get_payload())
-            subtype = part["subtype"] or inner.get_content_subtype()
-            whole.attach(_part(content, subtype, part["filename"] or inner.get_filename()))
-
-
-def _part(text: str, subtype: str, filename: str | None) -> Message:
-    part = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
-    if filename:
-        part.add_header("Content-Disposition", "attachment", filename=filename)
-    return part
-
-
 def _subtype(filename: str | None) -> str:
     stem = PurePosixPath(filename or "").stem
     return stem if _SUBTYPE.fullmatch(stem) else "plain"
@@ -285,10 +262,10 @@ class MultipartMime(ConfigType):
         whole = MIMEMultipart(boundary=f"part-{resource.id}")
         for part in properties["parts"] or ():
             text = _content(context, part["config"])
-            if part["type"] == "multipart":
-                _append_parts(whole, text, part)
-            else:
-                whole.attach(_part(text, part["subtype"] or _subtype(part["filename"]), part["filename"]))
+            inner = [(text, None, _subtype(part["filename"]))] if part["type"] != "multipart" else walk_parts(text)
+            for content, filename, subtype in inner:
+                name = part["filename"] or filename
+                whole.attach(create_part(content, name or None, part["subtype"] or subtype))
         return {"group": properties["group"], "config": whole.as_string()}
 
     def validate(self, properties: Properties) -> None:

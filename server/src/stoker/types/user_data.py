@@ -11,7 +11,7 @@ import base64
 import email
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
@@ -191,29 +191,29 @@ def build(boot: Boot) -> str:
 
 def _parts(boot: Boot) -> list[MIMEText]:
     parts = [
-        _part(_CLOUD_CONFIG, "cloud-config", "cloud-config"),
-        _part(_BOOTHOOK, "boothook.sh", "cloud-boothook"),
-        _part(_PART_HANDLER, "part-handler.py", "part-handler"),
+        create_part(_CLOUD_CONFIG, "cloud-config", "cloud-config"),
+        create_part(_BOOTHOOK, "boothook.sh", "cloud-boothook"),
+        create_part(_PART_HANDLER, "part-handler.py", "part-handler"),
     ]
     if boot.format == HEAT_CFNTOOLS:
         parts += [
-            _part(boot.text, "cfn-userdata", _INITDATA),
-            _part(_LOG_USERDATA, "loguserdata.py", "x-shellscript"),
+            create_part(boot.text, "cfn-userdata", _INITDATA),
+            create_part(_LOG_USERDATA, "loguserdata.py", "x-shellscript"),
         ]
     else:
         parts += _own_parts(boot.text)
     if boot.metadata:
-        parts.append(_part(json.dumps(boot.metadata), _METADATA, _INITDATA))
+        parts.append(create_part(json.dumps(boot.metadata), _METADATA, _INITDATA))
     if boot.format == HEAT_CFNTOOLS:
         endpoint = f"{boot.public_url}/cfn/v1/"
         parts += [
-            _part(endpoint, "cfn-metadata-server", _INITDATA),
-            _part(_boto(boot.public_url), "cfn-boto-cfg", _INITDATA),
+            create_part(endpoint, "cfn-metadata-server", _INITDATA),
+            create_part(_boto(boot.public_url), "cfn-boto-cfg", _INITDATA),
         ]
     if boot.stoker_agent:
         options = ""
         if boot.document_key:
-            parts.append(_part(boot.document_key, _DOCUMENT_KEY, _INITDATA))
+            parts.append(create_part(boot.document_key, _DOCUMENT_KEY, _INITDATA))
             options = f" --document-key {_PLACES[0]}/{_DOCUMENT_KEY}"
         if boot.ca_certificates:
             options += f" --ca-file {_CA_FILE}"
@@ -223,27 +223,31 @@ def _parts(boot: Boot) -> list[MIMEText]:
             ca_file=_CA_FILE if boot.ca_certificates else "",
             ca_certificates=boot.ca_certificates or "",
         )
-        parts.append(_part(script, "stoker-agent.sh", "x-shellscript"))
+        parts.append(create_part(script, "stoker-agent.sh", "x-shellscript"))
     return parts
 
 
 def _own_parts(text: str) -> list[MIMEText]:
     """Return the parts of a MIME message one by one; any other text as one part, whose type cloud-init detects."""
-    message = email.message_from_string(text)
-    if not message.is_multipart():
-        return [_part(text, "", "plain")]
-    parts = []
-    for part in message.walk():
+    if not email.message_from_string(text).is_multipart():
+        return [create_part(text, "", "plain")]
+    return [create_part(content, filename or "", subtype) for content, filename, subtype in walk_parts(text)]
+
+
+def walk_parts(text: str) -> Iterator[tuple[str, str | None, str]]:
+    """Yield the content, the filename and the subtype of each part of a MIME message."""
+    for part in email.message_from_string(text).walk():
         if not part.is_multipart():
             raw = part.get_payload(decode=True)
-            content = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else ""
-            parts.append(_part(content, part.get_filename() or "", part.get_content_subtype()))
-    return parts
+            content = raw.decode(errors="replace") if isinstance(raw, bytes) else str(part.get_payload())
+            yield content, part.get_filename(), part.get_content_subtype()
 
 
-def _part(text: str, filename: str, subtype: str) -> MIMEText:
+def create_part(text: str, filename: str | None, subtype: str) -> MIMEText:
+    """Return a part of a MIME message; without a filename, it has no disposition."""
     part = MIMEText(text, subtype, "us-ascii" if text.isascii() else "utf-8")
-    part.add_header("Content-Disposition", "attachment", filename=filename)
+    if filename is not None:
+        part.add_header("Content-Disposition", "attachment", filename=filename)
     return part
 
 
