@@ -7,7 +7,7 @@ from typing import Any
 from stoker.deployments.server_runs import release_server
 from stoker.model.server import Kind, Server
 from stoker.model.stack import Resource
-from stoker.resources.base import DONE, Context, NoSuchAttribute, Outcome, Properties, physical_name
+from stoker.resources.base import DONE, Context, Outcome, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker.store import documents, servers
 from stoker.types import server_base, server_policy
@@ -39,12 +39,8 @@ class DeployedServer(ServerType):
         """
         name = properties["name"] or physical_name(context, resource)
         if enrolled := servers.find_enrolled(context.tx, name, context.project_id):
-            had = server_base.begin(context, resource, properties, enrolled.id, own_agent=True)
-            server_policy.represent(context, resource, enrolled.id)
-            policy_data = server_policy.apply(context, resource, properties, enrolled.id)
-            return Outcome(
-                physical_id=enrolled.id, data={"name": name, "enrolled": True, "transports": had, **policy_data}
-            )
+            settings = server_base.configure(context, resource, properties, enrolled.id, own_agent=True)
+            return Outcome(physical_id=enrolled.id, data={"name": name, "enrolled": True, **settings})
         servers.refuse_self_named(context.tx, name, context.project_id)
         servers.add(
             context.tx,
@@ -59,22 +55,16 @@ class DeployedServer(ServerType):
                 created_at=context.tx.now,
             ),
         )
-        had = server_base.begin(context, resource, properties, resource.id, own_agent=False)
-        policy_data = server_policy.apply(context, resource, properties, resource.id)
-        return Outcome(
-            physical_id=resource.id, data={"name": name, "enrolled": False, "transports": had, **policy_data}
-        )
+        settings = server_base.configure(context, resource, properties, resource.id, own_agent=False)
+        return Outcome(physical_id=resource.id, data={"name": name, "enrolled": False, **settings})
 
     def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        name = properties["name"] or physical_name(context, resource)
-        if resource.physical_id and not resource.data.get("enrolled"):
-            servers.change(context.tx, resource.physical_id, name=name)
+        name, server_id = properties["name"] or physical_name(context, resource), resource.physical_id or resource.id
         is_enrolled = bool(resource.data.get("enrolled"))
-        had = server_base.begin(
-            context, resource, properties, resource.physical_id or resource.id, own_agent=is_enrolled
-        )
-        policy_data = server_policy.apply(context, resource, properties, resource.physical_id or resource.id)
-        return Outcome(data={**server_policy.without(resource.data), "name": name, "transports": had, **policy_data})
+        if resource.physical_id and not is_enrolled:
+            servers.change(context.tx, server_id, name=name)
+        settings = server_base.configure(context, resource, properties, server_id, own_agent=is_enrolled)
+        return Outcome(data={**server_policy.without(resource.data), "name": name, **settings})
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         if resource.physical_id and not resource.data.get("enrolled"):
@@ -110,9 +100,7 @@ class DeployedServer(ServerType):
             return server_base.collect_config(context, resource)
         if name == "user_data":
             return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
-        if name in server_base.FACT_ATTRIBUTES:
-            return server_base.fact_attribute(context, resource, name)
-        raise NoSuchAttribute(name)
+        return server_base.fact_attribute(context, resource, name)
 
     def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
         enrolled = resource.data.get("enrolled")

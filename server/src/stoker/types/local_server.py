@@ -16,7 +16,6 @@ from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     Replace,
@@ -53,9 +52,8 @@ def create(context: Context, resource: Resource, properties: Properties) -> Outc
     name = properties["name"] or physical_name(context, resource, LONGEST_NAME)
     owner = Owner(context.stack_id, resource.id, resource.name)
     compute.create(context.tx, server_id=resource.id, project_id=context.project_id, name=name, owner=owner)
-    had = server_base.begin(context, resource, properties, resource.id, own_agent=True)
-    policy_data = server_policy.apply(context, resource, properties, resource.id)
-    return Outcome(done=False, physical_id=resource.id, data={"name": name, "transports": had, **policy_data})
+    settings = server_base.configure(context, resource, properties, resource.id, own_agent=True)
+    return Outcome(done=False, physical_id=resource.id, data={"name": name, **settings})
 
 
 def change(context: Context, resource: Resource, properties: Properties, *, own_agent: bool) -> dict[str, Any]:
@@ -63,9 +61,8 @@ def change(context: Context, resource: Resource, properties: Properties, *, own_
     server_id = resource.physical_id or resource.id
     name = properties["name"] or resource.data.get("name") or physical_name(context, resource, LONGEST_NAME)
     servers.change(context.tx, server_id, name=name)
-    had = server_base.begin(context, resource, properties, server_id, own_agent=own_agent)
-    policy_data = server_policy.apply(context, resource, properties, server_id)
-    return {**server_policy.without(resource.data), "name": name, "transports": had, **policy_data}
+    settings = server_base.configure(context, resource, properties, server_id, own_agent=own_agent)
+    return {**server_policy.without(resource.data), "name": name, **settings}
 
 
 def remove(context: Context, resource: Resource) -> None:
@@ -199,8 +196,6 @@ class LocalServer(ServerType):
             "addresses": {"local": [{"version": 4, "addr": address}]},
             **_EMPTY,
         }
-        if name not in places:
-            raise NoSuchAttribute(name)
         return places[name]
 
     def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:

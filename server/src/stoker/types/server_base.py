@@ -108,9 +108,8 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     )
     if "transports" in resource.data:
         return DONE
-    transports = begin(context, resource, properties, server.id, own_agent=False)
-    policy_data = server_policy.apply(context, resource, properties, server.id)
-    return Outcome(data={"name": server.name, "enrolled": False, "transports": transports, **policy_data})
+    settings = configure(context, resource, properties, server.id, own_agent=False)
+    return Outcome(data={"name": server.name, "enrolled": False, **settings})
 
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:
@@ -177,13 +176,12 @@ def _says_own_agent(properties: Properties, *, otherwise: bool) -> bool:
     return agent == OWN_AGENT if agent else otherwise
 
 
-def begin(
+def configure(
     context: Context, resource: Resource, properties: Properties, server_id: str, *, own_agent: bool
-) -> list[str]:
+) -> dict[str, Any]:
     """
-    Create the transport's object or queue, and start publishing the document if the transport requires it.
-
-    Returns the transports as ``open_transports`` does. Raises ResourceFailure.
+    Apply the transport, labels and policy of the properties to a server. The document is published if the transport
+    requires it. Returns the entries for the resource's data. Raises ResourceFailure.
     """
     had = all_transports(resource)
     agent = properties.get("agent")
@@ -194,7 +192,8 @@ def begin(
         start_publishing(context, server_id, resource.id, names)
     elif _has_own_agent(resource, properties) is not _has_own_agent(resource, resource.properties):
         context.tx.bump_document(server_id)  # the sections for another agent may differ
-    return names
+    server_policy.represent(context, resource, server_id)
+    return {"transports": names, **server_policy.apply(context, resource, properties, server_id)}
 
 
 def open_transports(context: Context, resource: Resource, properties: Properties, *, own_agent: bool) -> list[str]:

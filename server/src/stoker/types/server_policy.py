@@ -74,10 +74,12 @@ def without(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def represent(context: Context, resource: Resource, server_id: str) -> None:
-    """Record that this resource represents an enrolled server, so that the stack counts as the server's own."""
+    """
+    Record that this resource represents the server if it is enrolled, so that the stack counts as the server's own.
+    """
     server = servers.find(context.tx, server_id, for_update=True)
     stack = stacks.find(context.tx, context.stack_id)
-    if server is not None and stack is not None:
+    if server is not None and server.kind is Kind.ENROLLED and stack is not None:
         others = _others(context, server, resource)
         servers.change(context.tx, server_id, stands_for={**others, resource.id: stack.root_id})
 
