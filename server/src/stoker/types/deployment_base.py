@@ -334,14 +334,7 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         content = deployment_runs.content_for(context, properties)
         for deployment in deployments.of_stack_on_server(context.tx, context.stack_id, properties["server"]):
             resource = resources.find(context.tx, deployment.resource_id or "")
-            if (
-                resource is not None
-                and deployment_runs.acts_at_removal(context, resource)
-                and (
-                    resource.name == definition.name
-                    or deployment_runs.runs_same_config(context, resource.properties, content)
-                )
-            ):
+            if resource is not None and deployment_runs.is_former(context, resource, definition.name, content):
                 yield resource.id
 
     def retain(self, context: Context, resource: Resource) -> None:

@@ -154,10 +154,18 @@ def server_id_of(context: Context, properties: Properties) -> str:
     return servers.resolve_id(context.tx, context.project_id, properties["server"])
 
 
-def runs_same_config(context: Context, properties: Properties, content: Content) -> bool:
-    """Return whether a deployment with these properties runs the same config as ``content``."""
+def is_former(context: Context, resource: Resource, name: str, content: Content) -> bool:
+    """
+    Return whether the removal of a deployment, or of a group, runs something that must precede a new deployment.
+
+    ``name`` and ``content`` are those of the new one, which takes the place of a resource with either of them.
+    """
+    if not acts_at_removal(context, resource):
+        return False
+    if resource.name == name:
+        return True
     try:
-        other = content_for(context, properties)
+        other = content_for(context, resource.properties)
     except ResourceFailure:
         return False  # the config no longer exists
     return (other.group, other.config) == (content.group, content.config)

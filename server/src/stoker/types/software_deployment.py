@@ -134,13 +134,10 @@ class DeploymentGroupType(RunsConfig, GroupType):
         """
         content = deployment_runs.content_for(context, properties)
         for resource in resources.of_stack(context.tx, context.stack_id):
+            is_group = _WHICH.keys() <= resource.properties.keys()
             if (
-                _WHICH.keys() <= resource.properties.keys()
-                and deployment_runs.acts_at_removal(context, resource)
-                and (
-                    resource.name == definition.name
-                    or deployment_runs.runs_same_config(context, resource.properties, content)
-                )
+                is_group
+                and deployment_runs.is_former(context, resource, definition.name, content)
                 and _may_share_servers(context, resource, properties)
             ):
                 yield resource.id
