@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
-from stoker.servers.facade import Servers
+from dataclasses import dataclass
 
-__all__ = ["Servers"]
+from stoker.servers.agent_bundle import AgentBundle
+from stoker.servers.agent_upgrades import AgentUpgrades
+from stoker.servers.compute import Compute
+from stoker.servers.keys import Keys
+from stoker.servers.last_seen import LastSeen
+from stoker.servers.relays import Relays
+
+
+@dataclass(frozen=True, slots=True)
+class Servers:
+    """The keys, heartbeats, agent bundle, agent upgrades, relays and server provider of one process."""
+
+    keys: Keys
+    last_seen: LastSeen
+    agent_bundle: AgentBundle
+    agent_upgrades: AgentUpgrades
+    relays: Relays
+    #: None if no provider is enabled.
+    compute: Compute | None

@@ -18,11 +18,10 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from stoker.lru_cache import LruCache
 from stoker.model.errors import ApprovalPending, Unauthorized
 from stoker.model.server import AgentAccess, Server
+from stoker.servers.key_cache import KeyCache, encode
 from stoker.store import documents, servers
-from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -67,13 +66,9 @@ class Keys:
         self._store = store
         self._site_secret = site_secret
         self._lock = threading.Lock()
-        #: Server id → the valid key, for validated servers.
-        self._valid: LruCache[str, str] = LruCache(_REMEMBERED)
-        #: Number of notifications. A key that was read before a notification must not be cached after it.
-        self._notified = 0
+        self._cache = KeyCache(store, _TOPICS, _REMEMBERED)
         #: The current minute, and the servers whose refused keys were logged in it.
         self._refusals: tuple[int, set[str]] = 0, set()
-        store.notifier.subscribe(self._on_notification, _TOPICS)
 
     def issue(self, tx: Tx, server_id: str) -> str:
         """
@@ -103,13 +98,11 @@ class Keys:
     def is_present(self, server: Server, key: str) -> bool:
         """Return whether this is the server's present key, which proves that its holder is the server's machine."""
         present = self._key(server.id, server.key_generation)
-        return server.key_generation > 0 and hmac.compare_digest(present.encode(), _bytes(key))
+        return server.key_generation > 0 and hmac.compare_digest(present.encode(), encode(key))
 
     def get_cached(self, key: str) -> str | None:
         """Return the server's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
-        server_id = key.partition(".")[0]
-        valid = self._valid.get(server_id)
-        return server_id if valid is not None and hmac.compare_digest(valid.encode(), _bytes(key)) else None
+        return self._cache.find_owner(key)
 
     def authenticate(self, key: str, address: str = "", *, before_approval: bool = False) -> str:
         """
@@ -124,7 +117,7 @@ class Keys:
 
     def authenticate_all(self, requests: Sequence[KeyRequest]) -> list[str | BaseException]:
         """Return for each request what ``authenticate`` returns or raises. All keys are read in one transaction."""
-        notified = self._notified
+        notified = self._cache.notified
         ids = {request.server_id for request in requests if "\0" not in request.server_id}
         with self._store.read() as tx:
             servers.prime(tx, ids)
@@ -147,9 +140,7 @@ class Keys:
             if request.before_approval:
                 return server.id
             raise ApprovalPending(f"Server {server.name!r} waits for approval: `stoker server approve {server.name}`.")
-        with self._lock:
-            if notified == self._notified:
-                self._valid.put(server.id, request.key)
+        self._cache.put(request.key, notified)
         return server.id
 
     def _log_refusal(self, server_id: str, address: str) -> None:
@@ -166,15 +157,3 @@ class Keys:
     def _key(self, server_id: str, generation: int) -> str:
         digest = hmac.new(self._site_secret, f"agent:{server_id}:{generation}".encode(), hashlib.sha256).digest()
         return f"{server_id}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
-
-    def _on_notification(self, topic: str, _: int) -> None:
-        with self._lock:
-            self._notified += 1
-            if topic == ALL:
-                self._valid.clear()
-            else:
-                self._valid.drop(topic.partition("/")[2])
-
-
-def _bytes(key: str) -> bytes:
-    return key.encode("utf-8", "surrogateescape")

@@ -11,15 +11,14 @@ import hashlib
 import hmac
 import re
 import secrets
-import threading
 import time
 from uuid import uuid4
 
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.relay import Relay
+from stoker.servers.key_cache import KeyCache, encode
 from stoker.store import relays
-from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -74,32 +73,23 @@ class Relays:
         """``heartbeat``: seconds between two records of one relay."""
         self._store = store
         self._heartbeat = heartbeat
-        self._lock = threading.Lock()
-        #: Relay id → the hash of its key, for validated relays.
-        self._valid: LruCache[str, str] = LruCache(_REMEMBERED)
+        self._cache = KeyCache(store, _TOPICS, _REMEMBERED)
         #: Relay id → time of the last record (time.monotonic).
         self._seen: LruCache[str, float] = LruCache(_REMEMBERED)
-        #: Number of notifications. A key that was read before a notification must not be cached after it.
-        self._notified = 0
-        store.notifier.subscribe(self._on_notification, _TOPICS)
 
     def get_cached(self, key: str) -> str | None:
         """Return the relay's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
-        relay_id = key.partition(".")[0]
-        valid = self._valid.get(relay_id)
-        return relay_id if valid is not None and hmac.compare_digest(valid, _hash(key)) else None
+        return self._cache.find_owner(key)
 
     def authenticate(self, key: str) -> str:
         """Return the relay's id. Raises Unauthorized for any invalid key."""
         relay_id = key.partition(".")[0]
-        notified = self._notified
+        notified = self._cache.notified
         with self._store.read() as tx:
             relay = relays.find(tx, relay_id) if "\0" not in relay_id else None
         if relay is None or not hmac.compare_digest(relay.key_hash, _hash(key)):
             raise Unauthorized(_WRONG)
-        with self._lock:
-            if notified == self._notified:
-                self._valid.put(relay_id, relay.key_hash)
+        self._cache.put(key, notified)
         return relay_id
 
     def is_due(self, relay_id: str) -> bool:
@@ -113,14 +103,6 @@ class Relays:
         self._store.write(lambda tx: relays.record_seen(tx, relay_id, tx.now, match[1] if match else None))
         self._seen.put(relay_id, time.monotonic())
 
-    def _on_notification(self, topic: str, _: int) -> None:
-        with self._lock:
-            self._notified += 1
-            if topic == ALL:
-                self._valid.clear()
-            else:
-                self._valid.drop(topic.partition("/")[2])
-
 
 def _hash(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()
+    return hashlib.sha256(encode(key)).hexdigest()
