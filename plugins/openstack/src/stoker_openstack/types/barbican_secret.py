@@ -7,13 +7,10 @@ from typing import Any
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
-from stoker.resources.properties import Property
+from stoker.resources.base import Context, Outcome, Properties
 from stoker_openstack.model import CloudKind
-from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import body, text
-
-_ATTRIBUTES = {"status": "Status.", "decrypted_payload": "The secret itself."}
+from stoker_openstack.types.cloud_base import CloudType
+from stoker_openstack.types.cloud_properties import Member, text
 
 
 class BarbicanSecret(CloudType):
@@ -32,26 +29,13 @@ class BarbicanSecret(CloudType):
         ),
         "mode": text("Mode of the algorithm."),
         "algorithm": text("Algorithm for which the secret is."),
-        "bit_length": Property(kind="integer", minimum=0, description="Length of the secret in bits."),
+        "bit_length": Member(kind="integer", minimum=0, description="Length of the secret in bits."),
         "expiration": text("Time at which the secret expires, in ISO 8601."),
     }
-    attributes = _ATTRIBUTES
+    attributes = {"status": "Status.", "decrypted_payload": "The secret itself."}
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {
-            "name": properties["name"] or resource.name,
-            **body(
-                properties,
-                payload="payload",
-                payload_content_type="payload_content_type",
-                payload_content_encoding="payload_content_encoding",
-                mode="mode",
-                expiration="expiration",
-                algorithm="algorithm",
-                bit_length="bit_length",
-                secret_type="secret_type",  # noqa: S106 — the key of a request
-            ),
-        }
+        return {**super().specify(context, resource, properties), "name": properties["name"] or resource.name}
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Store the secret. Everything that quotes it is encrypted, and redacted in output for people."""
@@ -60,11 +44,8 @@ class BarbicanSecret(CloudType):
         return super().create(context, resource, properties)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name not in _ATTRIBUTES:
-            raise NoSuchAttribute(name)
-        return (
-            resource.properties.get("payload") if name == "decrypted_payload" else observe(context, resource).get(name)
-        )
+        is_payload = name == "decrypted_payload"
+        return resource.properties.get("payload") if is_payload else super().attribute(context, resource, name)
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed unless payload, its type and its encoding fit together."""

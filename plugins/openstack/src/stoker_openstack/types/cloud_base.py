@@ -1,17 +1,17 @@
 """
 The base of the resource types whose physical objects belong to a cloud.
 
-A type is a schema, a method that translates properties to the body of the service's create request, and attributes that
-read the service's representation::
+A type is a schema, whose properties become members of the service's create request, and attributes that read the
+service's representation. A type whose request is not a table of its properties replaces ``specify``::
 
     class Net(CloudType):
         name = "OS::Neutron::Net"
         kind = CloudKind.NETWORK
-        properties = {"name": Property(kind="string", update_allowed=True)}
+        properties = {
+            "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
+            "qos_policy": text("Name or id of the QoS policy.", key="qos_policy_id"),
+        }
         attributes = {"status": "The network's status."}
-
-        def specify(self, context, resource, properties):
-            return {"name": properties["name"]}
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ from stoker.resources.base import (
     DONE,
     KEEPS_OBJECT,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     Replace,
@@ -41,6 +40,7 @@ from stoker.resources.implicit_dependencies import PlannedResource
 from stoker_openstack.interface import Cloud, find_cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.types import implicit_dependencies
+from stoker_openstack.types.cloud_properties import members
 
 #: Key of ``observed`` for the ids of what the last SNAPSHOT saved.
 SNAPSHOT = "stoker:snapshot"
@@ -61,8 +61,14 @@ class CloudType(SavesState, ResourceType):
     actions: Mapping[Action, CloudAction] = {Action.CHECK: CloudAction.CHECK}
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
-        """Return the specification of a resource's object; see ``model.CloudObject``."""
-        raise NotImplementedError(self.name)
+        """
+        Return the specification of a resource's object (see ``model.CloudObject``): the members that the properties
+        state, and the physical name of an object that has a name.
+        """
+        specified = members(self.properties or {}, properties)
+        if "name" in properties:
+            specified["name"] = properties["name"] or physical_name(context, resource)
+        return specified
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """
@@ -140,8 +146,6 @@ class CloudType(SavesState, ResourceType):
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         """Return the entry ``name`` of the last representation."""
-        if name not in (self.attributes or ()):
-            raise NoSuchAttribute(name)
         return observe(context, resource).get(name)
 
     def show(self, context: Context, resource: Resource) -> Mapping[str, Any]:

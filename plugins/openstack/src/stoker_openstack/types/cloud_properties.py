@@ -1,9 +1,13 @@
-"""Short forms for the schemas of cloud types, and the translation of properties to a request's members."""
+"""
+The schemas of cloud types, the translation of properties to a request's members, and checks that several types make.
+
+A ``Member`` states under which key a property becomes a member of the request that creates or changes the object.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker.hot import UNKNOWN
@@ -12,29 +16,69 @@ from stoker.resources.base import Properties
 from stoker.resources.properties import Property
 
 
+class Member(Property, frozen=True, kw_only=True):
+    """A property that becomes a member of a request. ``key``: empty for the property's own name; None: no member."""
+
+    key: str | None = ""
+
+
 def text(description: str, **options: Any) -> Property:
     """Return the schema of a string property."""
-    return Property(kind="string", description=description, **options)
+    return Member(kind="string", description=description, **options)
 
 
 def flag(description: str, **options: Any) -> Property:
     """Return the schema of a boolean property."""
-    return Property(kind="boolean", description=description, **options)
+    return Member(kind="boolean", description=description, **options)
 
 
 def texts(description: str, **options: Any) -> Property:
     """Return the schema of a list of strings."""
-    return Property(kind="list", each=Property(kind="string"), description=description, **options)
+    return Member(kind="list", each=Property(kind="string"), description=description, **options)
 
 
-def body(properties: Properties, **keys: str) -> dict[str, Any]:
-    """Return the request's members: for each property that is set, its key and value. ``keys`` maps properties."""
-    return {key: properties[name] for name, key in keys.items() if properties.get(name) is not None}
+def maps(description: str, schema: Mapping[str, Property], **options: Any) -> Property:
+    """Return the schema of a list of maps."""
+    return Member(kind="list", each=Property(kind="map", schema=schema), description=description, **options)
+
+
+def members(schema: Mapping[str, Property], values: Properties) -> dict[str, Any]:
+    """
+    Return the request's members: the values that are set, also in maps and lists of maps, under their keys.
+
+    If several properties have one key, the first one in the schema counts.
+    """
+    result: dict[str, Any] = {}
+    for name, member in schema.items():
+        if isinstance(member, Member) and member.key is not None and values.get(name) is not None:
+            result.setdefault(member.key or name, _translate(member, values[name]))
+    return result
+
+
+def _translate(member: Property, value: Any) -> Any:
+    if member.schema is not None:
+        return members(member.schema, value)
+    if member.each is not None and member.each.schema is not None:
+        return [members(member.each.schema, item) for item in value]
+    return value
 
 
 def is_known(*values: Any) -> bool:
     """Return whether no value is unknown."""
     return all(value is not UNKNOWN for value in values)
+
+
+def require(properties: Properties, name: str) -> None:
+    """Raise StackValidationFailed unless the property is set, by its present name or by the former one with ``_id``."""
+    if properties[name] is None and properties[f"{name}_id"] is None:
+        raise StackValidationFailed(f"Property {name} not assigned")
+
+
+def refuse_several(values: Mapping[str, Any]) -> None:
+    """Raise StackValidationFailed, with Heat's text, if several of the properties are set, as far as they are known."""
+    names = [name for name, value in values.items() if value is not None]
+    if len(names) > 1 and is_known(*(values[name] for name in names)):
+        raise StackValidationFailed(f"Cannot define the following properties at the same time: {', '.join(names)}.")
 
 
 def check_address(path: str, value: Any) -> None:

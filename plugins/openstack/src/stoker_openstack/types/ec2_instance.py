@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from stoker.model.stack import Resource
 from stoker.model.status import Action
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
+from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.properties import Property
 from stoker.types.user_data import HEAT_CFNTOOLS
-from stoker_openstack.types.cloud_properties import flag, text, texts
+from stoker_openstack.types.cloud_properties import flag, maps, text, texts
 from stoker_openstack.types.ec2_types import INSTANCE_TAGS, tags_of
 from stoker_openstack.types.nova_server import NovaServer
 from stoker_openstack.types.nova_server_schema import PROPERTIES as SERVER_PROPERTIES
@@ -31,13 +31,6 @@ _RENAMED = {
     "UserData": "user_data",
 }
 _DEFAULTS = {name: schema.default for name, schema in SERVER_PROPERTIES.items()}
-_ATTRIBUTES = {
-    "AvailabilityZone": "Availability zone.",
-    "PrivateDnsName": "The same as PrivateIp.",
-    "PublicDnsName": "The same as PublicIp.",
-    "PrivateIp": "The first address.",
-    "PublicIp": "The first address.",
-}
 
 
 def translate(properties: Properties) -> dict[str, Any]:
@@ -100,10 +93,6 @@ def _server_of(resource: Resource) -> Resource:
     return replace(resource, type=NovaServer.name, properties=translate(resource.properties))
 
 
-def _maps(description: str, schema: Mapping[str, Property]) -> Property:
-    return Property(kind="list", each=Property(kind="map", schema=schema), description=description)
-
-
 _EBS = {
     "DeleteOnTermination": flag("Whether the volume is deleted with the instance.", default=True),
     "SnapshotId": text("Id of the snapshot.", constraint="cinder.snapshot"),
@@ -124,16 +113,16 @@ PROPERTIES: Mapping[str, Property] = {
     "SubnetId": text("Id of the subnet.", update_allowed=True),
     "PrivateIpAddress": text("Address in the subnet."),
     "Tags": INSTANCE_TAGS,
-    "NovaSchedulerHints": _maps(
+    "NovaSchedulerHints": maps(
         "Names and values for Nova's scheduler.",
         {"Key": text("Name.", required=True), "Value": text("Value.", required=True)},
     ),
     "UserData": text("Data for the boot."),
-    "Volumes": _maps(
+    "Volumes": maps(
         "Volumes to attach.",
         {"Device": text("Name of the device.", required=True), "VolumeId": text("Id of the volume.", required=True)},
     ),
-    "BlockDeviceMappings": _maps(
+    "BlockDeviceMappings": maps(
         "Volumes that are created with the instance.",
         {
             "DeviceName": text("Name of the device.", required=True),
@@ -161,7 +150,13 @@ class Instance(NovaServer):
     name = "AWS::EC2::Instance"
     description = "A server of the cloud, with the properties of EC2."
     properties = PROPERTIES
-    attributes = _ATTRIBUTES
+    attributes = {
+        "AvailabilityZone": "Availability zone.",
+        "PrivateDnsName": "The same as PrivateIp.",
+        "PublicDnsName": "The same as PublicIp.",
+        "PrivateIp": "The first address.",
+        "PublicIp": "The first address.",
+    }
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         return super().create(context, _server_of(resource), translate(properties))
@@ -197,8 +192,6 @@ class Instance(NovaServer):
         return {"ImageId": saved["snapshot_image_id"]}
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name not in _ATTRIBUTES:
-            raise NoSuchAttribute(name)
         if name == "AvailabilityZone":
             return self.show(context, resource).get("OS-EXT-AZ:availability_zone")
         return super().attribute(context, _server_of(resource), "first_address")

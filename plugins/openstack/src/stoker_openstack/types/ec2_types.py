@@ -17,7 +17,7 @@ from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import body, is_known, text
+from stoker_openstack.types.cloud_properties import Member, is_known, maps, text
 
 #: Protocols and ports of EC2 that stand for all.
 _ALL = ("-1", "all")
@@ -30,28 +30,23 @@ def tags_of(properties: Properties) -> dict[str, str]:
 
 def _tags(*, update_allowed: bool) -> Property:
     schema = {"Key": text("Name.", required=True), "Value": text("Value.", required=True)}
-    each = Property(kind="map", schema=schema)
-    return Property(kind="list", each=each, update_allowed=update_allowed, description="Tags, stored as metadata.")
+    return maps("Tags, stored as metadata.", schema, key=None, update_allowed=update_allowed)
 
 
 INSTANCE_TAGS = _tags(update_allowed=True)
-_RULES = Property(
-    kind="list",
+_RULES = maps(
+    "Rules of permitted traffic.",
+    {
+        "CidrIp": text("Addresses of the other end, as CIDR."),
+        "FromPort": text("Lowest port, or type of ICMP."),
+        "ToPort": text("Highest port, or code of ICMP."),
+        "IpProtocol": text("Name or number of the protocol; -1 means all."),
+        "SourceSecurityGroupId": text("Security group of the other end."),
+        "SourceSecurityGroupName": text("The same, by name."),
+        "SourceSecurityGroupOwnerId": text("Not implemented."),
+    },
     default=[],
     update_allowed=True,
-    each=Property(
-        kind="map",
-        schema={
-            "CidrIp": text("Addresses of the other end, as CIDR."),
-            "FromPort": text("Lowest port, or type of ICMP."),
-            "ToPort": text("Highest port, or code of ICMP."),
-            "IpProtocol": text("Name or number of the protocol; -1 means all."),
-            "SourceSecurityGroupId": text("Security group of the other end."),
-            "SourceSecurityGroupName": text("The same, by name."),
-            "SourceSecurityGroupOwnerId": text("Not implemented."),
-        },
-    ),
-    description="Rules of permitted traffic.",
 )
 
 
@@ -74,7 +69,7 @@ def _port(value: str | None) -> int | None:
 
 
 def _not_implemented(*names: str) -> Mapping[str, Property]:
-    return {name: text("Without effect, as in Heat.") for name in names}
+    return {name: text("Without effect, as in Heat.", key=None) for name in names}
 
 
 class SecurityGroup(CloudType):
@@ -114,15 +109,17 @@ class Volume(CloudType):
     kind = CloudKind.VOLUME
     id_constraint = "cinder.volume"
     properties = {
-        "AvailabilityZone": text("Availability zone."),
-        "Size": Property(kind="integer", minimum=1, description="Size in GiB."),
-        "SnapshotId": text("Id of the snapshot from which the volume is created.", constraint="cinder.snapshot"),
+        "AvailabilityZone": text("Availability zone.", key="availability_zone"),
+        "Size": Member(kind="integer", key="size", minimum=1, description="Size in GiB."),
+        "SnapshotId": text(
+            "Id of the snapshot from which the volume is created.", key="snapshot_id", constraint="cinder.snapshot"
+        ),
         "Tags": _tags(update_allowed=False),
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        members = body(properties, Size="size", SnapshotId="snapshot_id", AvailabilityZone="availability_zone")
-        return {"name": physical_name(context, resource), **members, "metadata": tags_of(properties)}
+        specified = super().specify(context, resource, properties)
+        return {"name": physical_name(context, resource), **specified, "metadata": tags_of(properties)}
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed unless the size or a snapshot is set."""
@@ -135,13 +132,10 @@ class VolumeAttachment(CloudType):
     description = "The connection of a volume to an instance."
     kind = CloudKind.VOLUME_ATTACHMENT
     properties = {
-        "InstanceId": text("Id of the instance.", constraint="nova.server", required=True),
-        "VolumeId": text("Id of the volume.", constraint="cinder.volume", required=True),
-        "Device": text("Name of the device on the instance, such as /dev/vdb.", required=True),
+        "InstanceId": text("Id of the instance.", key="server_id", constraint="nova.server", required=True),
+        "VolumeId": text("Id of the volume.", key="volume_id", constraint="cinder.volume", required=True),
+        "Device": text("Name of the device on the instance, such as /dev/vdb.", key="device", required=True),
     }
-
-    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return body(properties, InstanceId="server_id", VolumeId="volume_id", Device="device")
 
 
 class Address(CloudType):
@@ -151,15 +145,17 @@ class Address(CloudType):
     id_constraint = "neutron.floatingip"
     properties = {
         **_not_implemented("Domain"),
-        "InstanceId": text("Id of the instance to which the address leads.", constraint="nova.server"),
+        "InstanceId": text(
+            "Id of the instance to which the address leads.", key="stoker:server_id", constraint="nova.server"
+        ),
     }
     attributes = {"AllocationId": "Id of the floating IP."}
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {"stoker:external_network": True, **body(properties, InstanceId="stoker:server_id")}
+        return {"stoker:external_network": True, **super().specify(context, resource, properties)}
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        return resource.physical_id if name == "AllocationId" else observe(context, resource).get(name)
+        return resource.physical_id
 
     def reference(self, context: Context, resource: Resource) -> Any:
         return observe(context, resource).get("floating_ip_address") or resource.physical_id or resource.name
@@ -170,20 +166,13 @@ class AddressAssociation(CloudType):
     description = "The connection of an address to an instance."
     kind = CloudKind.FLOATING_IP_ASSOCIATION
     properties = {
-        "InstanceId": text("Id of the instance.", constraint="nova.server"),
-        "EIP": text("The address."),
-        "AllocationId": text("Id of the floating IP, in place of the address."),
-        "NetworkInterfaceId": text("Id of the port, in place of the instance.", constraint="neutron.port"),
+        "InstanceId": text("Id of the instance.", key="stoker:server_id", constraint="nova.server"),
+        "EIP": text("The address.", key="stoker:address"),
+        "AllocationId": text("Id of the floating IP, in place of the address.", key="floatingip_id"),
+        "NetworkInterfaceId": text(
+            "Id of the port, in place of the instance.", key="port_id", constraint="neutron.port"
+        ),
     }
-
-    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return body(
-            properties,
-            AllocationId="floatingip_id",
-            EIP="stoker:address",
-            NetworkInterfaceId="port_id",
-            InstanceId="stoker:server_id",
-        )
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed unless one address and one target are set."""

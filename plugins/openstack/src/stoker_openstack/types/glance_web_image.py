@@ -6,11 +6,11 @@ from typing import Any
 
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, Properties, physical_name
+from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import body, flag, is_known, text, texts
+from stoker_openstack.types.cloud_properties import Member, flag, is_known, text, texts
 
 _AMAZON = ("ami", "ari", "aki")
 _CONTAINER_FORMATS = (*_AMAZON, "bare", "ovf", "ova", "docker")
@@ -25,11 +25,11 @@ class GlanceWebImage(CloudType):
     properties = {
         "name": text("Name; by default stack, resource and a short id."),
         "id": text("Id; by default the service chooses one."),
-        "location": text("URL of the image's data.", required=True),
+        "location": text("URL of the image's data.", key="stoker:location", required=True),
         "container_format": text("Format of the container.", required=True, allowed=_CONTAINER_FORMATS),
         "disk_format": text("Format of the disk.", required=True, allowed=_DISK_FORMATS),
-        "min_disk": Property(kind="integer", default=0, minimum=0, description="Least disk of a server in GiB."),
-        "min_ram": Property(kind="integer", default=0, minimum=0, description="Least memory of a server in MiB."),
+        "min_disk": Member(kind="integer", default=0, minimum=0, description="Least disk of a server in GiB."),
+        "min_ram": Member(kind="integer", default=0, minimum=0, description="Least memory of a server in MiB."),
         "protected": flag("Whether the image cannot be deleted.", default=False, update_allowed=True),
         "visibility": text(
             "Who can use the image.",
@@ -37,7 +37,7 @@ class GlanceWebImage(CloudType):
             allowed=("public", "private", "community", "shared"),
             update_allowed=True,
         ),
-        "tags": Property(kind="list", update_allowed=True, description="Tags of the image."),
+        "tags": Member(kind="list", update_allowed=True, description="Tags of the image."),
         "architecture": text("Architecture of the operating system.", update_allowed=True),
         "kernel_id": text("Id of the image of the kernel.", update_allowed=True),
         "ramdisk_id": text("Id of the image of the RAM disk.", update_allowed=True),
@@ -45,35 +45,13 @@ class GlanceWebImage(CloudType):
         "os_version": text("Version of the operating system.", update_allowed=True),
         "owner": text("Project that owns the image, for administrators only.", update_allowed=True),
         "extra_properties": Property(kind="map", default={}, update_allowed=True, description="Other properties."),
-        "members": texts("Projects that share the image.", update_allowed=True),
-        "active": flag("Whether servers can use the image.", default=True, update_allowed=True),
+        "members": texts("Projects that share the image.", key="stoker:members", update_allowed=True),
+        "active": flag("Whether servers can use the image.", key="stoker:active", default=True, update_allowed=True),
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {
-            **{str(name): value for name, value in properties["extra_properties"].items()},
-            "name": properties["name"] or physical_name(context, resource),
-            **body(
-                properties,
-                id="id",
-                container_format="container_format",
-                disk_format="disk_format",
-                min_disk="min_disk",
-                min_ram="min_ram",
-                protected="protected",
-                visibility="visibility",
-                tags="tags",
-                architecture="architecture",
-                kernel_id="kernel_id",
-                ramdisk_id="ramdisk_id",
-                os_distro="os_distro",
-                os_version="os_version",
-                owner="owner",
-                location="stoker:location",
-                members="stoker:members",
-                active="stoker:active",
-            ),
-        }
+        extra = {str(name): value for name, value in properties["extra_properties"].items()}
+        return {**extra, **super().specify(context, resource, properties)}
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for formats that do not fit together, and for members of a private image."""

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Outcome, Properties
+from stoker.resources.base import Context, Outcome, Properties
 from stoker.types import user_data
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import body, flag, text
+from stoker_openstack.types.cloud_properties import flag, text
 
 #: Keys of the resource's data. The store encrypts every column with a private key.
 _PRIVATE, _PUBLIC = "private_key", "public_key"
@@ -29,10 +29,12 @@ class NovaKeypair(CloudType):
         "name": text("Name of the key pair.", required=True),
         "public_key": text("Public key in OpenSSH's format; by default, Stoker generates a pair (RSA, 2048 bits)."),
         "save_private_key": flag(
-            "Whether to keep a generated private key, encrypted, for the attribute private_key.", default=False
+            "Whether to keep a generated private key, encrypted, for the attribute private_key.",
+            key=None,
+            default=False,
         ),
         "type": text("Type of the key.", allowed=("ssh", "x509")),
-        "user": text("Name or id of the owner, for administrators only."),
+        "user": text("Name or id of the owner, for administrators only.", key="user_id"),
     }
     attributes = {
         "private_key": "The generated private key; empty unless save_private_key is set.",
@@ -40,10 +42,8 @@ class NovaKeypair(CloudType):
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        return {
-            **body(properties, name="name", type="type", user="user_id"),
-            "public_key": resource.data.get(_PUBLIC) or properties["public_key"],
-        }
+        public_key = resource.data.get(_PUBLIC) or properties["public_key"]
+        return {**super().specify(context, resource, properties), "public_key": public_key}
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the key pair. Without a public key, Stoker generates one, and keeps the private key if wanted."""
@@ -57,9 +57,7 @@ class NovaKeypair(CloudType):
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name == _PRIVATE:
             return resource.data.get(_PRIVATE, "")
-        if name == _PUBLIC:
-            return resource.data.get(_PUBLIC) or observe(context, resource).get(_PUBLIC)
-        raise NoSuchAttribute(name)
+        return resource.data.get(_PUBLIC) or observe(context, resource).get(_PUBLIC)
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for an invalid name, and for a certificate that Stoker would have to generate."""

@@ -20,7 +20,6 @@ from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,
     Context,
-    NoSuchAttribute,
     Outcome,
     Properties,
     Replace,
@@ -183,8 +182,6 @@ class NovaServer(CloudType, ServerType):
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name in local_server.OWN_ATTRIBUTES:
             return local_server.own_attribute(context, resource, name)
-        if name not in ATTRIBUTES:
-            raise NoSuchAttribute(name)
         if name == "name":
             return resource.data.get("name") or observe(context, resource).get("name")
         if name == "tags":  # no part of the representation in the microversion of all requests

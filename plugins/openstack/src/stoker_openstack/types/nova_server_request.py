@@ -9,10 +9,10 @@ from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Source
 from stoker.resources.base import Properties
-from stoker_openstack.types.cloud_properties import body, is_known
+from stoker_openstack.types.cloud_properties import members, refuse_several
 from stoker_openstack.types.neutron_base import value_specs
-from stoker_openstack.types.neutron_port import extra_members
-from stoker_openstack.types.nova_server_schema import PRESERVE
+from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES, adjust_port
+from stoker_openstack.types.nova_server_schema import DEVICE, NETWORK, OLDER_DEVICE, PRESERVE, PROPERTIES
 
 #: Heat's types of consoles.
 CONSOLES = ("novnc", "xvpvnc", "spice-html5", "rdp-html5", "serial", "webmks")
@@ -28,21 +28,8 @@ def specify(name: str, properties: Properties, *, user_data: str = "", rebuilds:
 
     ``user_data`` is complete, in place of the property. ``rebuilds`` counts the rebuilds for changed user data.
     """
-    members = body(
-        properties,
-        image="imageRef",
-        flavor="flavorRef",
-        key_name="key_name",
-        admin_pass="adminPass",  # noqa: S106 — the key of a request
-        availability_zone="availability_zone",
-        scheduler_hints="os:scheduler_hints",
-        config_drive="config_drive",
-        diskConfig="OS-DCF:diskConfig",
-        tags="tags",
-        reservation_id="reservation_id",
-    )
     return {
-        **members,
+        **members(PROPERTIES, properties),
         "name": name,
         "metadata": {str(key): _text(value) for key, value in properties["metadata"].items()},
         "security_groups": [{"name": str(group)} for group in properties["security_groups"]],
@@ -78,10 +65,7 @@ def boots_from_volume(properties: Properties) -> bool:
 def validate(properties: Properties) -> None:
     """Raise StackValidationFailed for properties that contradict each other, as far as they are known."""
     older, newer = properties["block_device_mapping"], properties["block_device_mapping_v2"]
-    if is_known(older, newer) and older and newer:
-        raise StackValidationFailed(
-            "Cannot define the following properties at the same time: block_device_mapping, block_device_mapping_v2."
-        )
+    refuse_several({"block_device_mapping": older or None, "block_device_mapping_v2": newer or None})
     networks = list(_known(properties["networks"]))
     for entry in networks:
         _validate_network(entry, len(networks))
@@ -131,18 +115,11 @@ def _networks(entries: list[Properties] | None) -> Mapping[str, Any]:
 
 
 def _network(entry: Properties) -> dict[str, Any]:
-    members = body(
-        entry,
-        uuid="uuid",
-        network="uuid",
-        port="port",
-        subnet="subnet",
-        fixed_ip="fixed_ip",
-        tag="tag",
-        floating_ip="floating_ip",
-    )
-    extra = entry["port_extra_properties"]
-    return {**members, "port_extra_properties": {**extra_members(extra), **value_specs(extra)}} if extra else members
+    specified, extra = members(NETWORK, entry), entry["port_extra_properties"]
+    if extra:
+        port = adjust_port(members(EXTRA_PROPERTIES, extra), extra)
+        specified["port_extra_properties"] = {**port, **value_specs(extra)}
+    return specified
 
 
 def _devices(properties: Properties) -> Mapping[str, Any]:
@@ -156,34 +133,27 @@ def _devices(properties: Properties) -> Mapping[str, Any]:
 def _older_device(device: Properties) -> dict[str, Any]:
     """Return the device; the one with the name vda is the one to boot from."""
     is_first = str(device["device_name"]).removeprefix("/dev/") == "vda"
-    return {**_volume(device), "boot_index": 0 if is_first else -1}
+    return {**members(OLDER_DEVICE, device), **_source(device), "boot_index": 0 if is_first else -1}
 
 
 def _device(device: Properties) -> dict[str, Any]:
-    members = {
-        **_volume(device),
-        **body(device, device_type="device_type", disk_bus="disk_bus", boot_index="boot_index"),
-    }
+    specified = {**members(DEVICE, device), **_source(device)}
+    size, form = device["ephemeral_size"], device["ephemeral_format"]
     if device["swap_size"] is not None:
-        members |= {"volume_size": device["swap_size"], "guest_format": "swap", "destination_type": "local"}
-    elif device["ephemeral_size"] is not None or device["ephemeral_format"] is not None:
-        members |= body(device, ephemeral_size="volume_size", ephemeral_format="guest_format")
-        members["destination_type"] = "local"
-    return members
+        specified |= {"volume_size": device["swap_size"], "guest_format": "swap", "destination_type": "local"}
+    elif size is not None or form is not None:
+        local = {"volume_size": size, "guest_format": form}
+        specified |= {name: value for name, value in local.items() if value is not None}
+        specified["destination_type"] = "local"
+    return specified
 
 
-def _volume(device: Properties) -> dict[str, Any]:
-    members = body(
-        device,
-        device_name="device_name",
-        volume_size="volume_size",
-        delete_on_termination="delete_on_termination",
-        volume_type="volume_type",
-    )
+def _source(device: Properties) -> dict[str, Any]:
+    """Return the members that state where the content of a disk comes from."""
     for name, source in _SOURCES.items():
         if device.get(name) is not None:
-            return {**members, "uuid": device[name], "source_type": source, "destination_type": "volume"}
-    return {**members, "source_type": "blank", "destination_type": "volume"}
+            return {"uuid": device[name], "source_type": source, "destination_type": "volume"}
+    return {"source_type": "blank", "destination_type": "volume"}
 
 
 def _files(personality: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from stoker.resources.properties import Property
 from stoker.types import local_server, server_base
 from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
-from stoker_openstack.types.cloud_properties import flag, text, texts
+from stoker_openstack.types.cloud_properties import Member, flag, text, texts
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES
 
 #: Names and values that the server's policies have in common.
@@ -15,98 +16,110 @@ REPLACE, REBUILD, IGNORE, RESIZE, PRESERVE = "REPLACE", "REBUILD", "IGNORE", "RE
 _NAME = 255
 
 
-def _integer(description: str, minimum: int | None = None) -> Property:
-    return Property(kind="integer", minimum=minimum, description=description)
-
-
-def _maps(description: str, schema: Mapping[str, Property], *, update_allowed: bool = False) -> Property:
-    each = Property(kind="map", schema=schema)
-    return Property(kind="list", each=each, update_allowed=update_allowed, description=description)
+def _integer(description: str, **options: Any) -> Property:
+    return Member(kind="integer", description=description, **options)
 
 
 _DEVICE = {
-    "volume_id": text("Id of the volume.", constraint="cinder.volume"),
-    "snapshot_id": text("Id of the snapshot from which the volume is created.", constraint="cinder.snapshot"),
+    "volume_id": text("Id of the volume.", key=None, constraint="cinder.volume"),
+    "snapshot_id": text("Id of the snapshot from which the volume is created.", key=None, constraint="cinder.snapshot"),
     "volume_size": _integer("Size of the new volume in GiB."),
     "delete_on_termination": flag("Whether the volume is deleted with the server."),
 }
-_BLOCK_DEVICES = {
-    "block_device_mapping": _maps(
-        "Volumes of the server, in the older form.",
-        {"device_name": text("Name of the device, such as vda.", required=True), **_DEVICE},
+#: Entries of the lists of block devices, in the older and the newer form, and of networks.
+OLDER_DEVICE = {"device_name": text("Name of the device, such as vda.", required=True), **_DEVICE}
+DEVICE = {
+    "device_name": text("Name of the device, such as vda."),
+    **_DEVICE,
+    "volume_type": text("Name or id of the new volume's type.", constraint="cinder.vtype"),
+    "image": text("Name or id of the image from which the volume is created.", key=None, constraint="glance.image"),
+    "image_id": text("The same; deprecated.", key=None, constraint="glance.image"),
+    "swap_size": _integer("Size of a swap disk in MiB.", key=None),
+    "ephemeral_size": _integer("Size of an ephemeral disk in GiB.", key=None, minimum=1),
+    "ephemeral_format": text(
+        "File system of the ephemeral disk.", key=None, allowed=("ext2", "ext3", "ext4", "xfs", "ntfs")
     ),
-    "block_device_mapping_v2": _maps(
-        "Volumes and local disks of the server.",
-        {
-            "device_name": text("Name of the device, such as vda."),
-            **_DEVICE,
-            "volume_type": text("Name or id of the new volume's type.", constraint="cinder.vtype"),
-            "image": text("Name or id of the image from which the volume is created.", constraint="glance.image"),
-            "image_id": text("The same; deprecated.", constraint="glance.image"),
-            "swap_size": _integer("Size of a swap disk in MiB."),
-            "ephemeral_size": _integer("Size of an ephemeral disk in GiB.", 1),
-            "ephemeral_format": text(
-                "File system of the ephemeral disk.", allowed=("ext2", "ext3", "ext4", "xfs", "ntfs")
-            ),
-            "device_type": text("Type of the device.", allowed=("cdrom", "disk")),
-            "disk_bus": text("Bus of the device.", allowed=("ide", "lame_bus", "sata", "scsi", "usb", "virtio")),
-            "boot_index": _integer("Position among the devices to boot from."),
-        },
-    ),
+    "device_type": text("Type of the device.", allowed=("cdrom", "disk")),
+    "disk_bus": text("Bus of the device.", allowed=("ide", "lame_bus", "sata", "scsi", "usb", "virtio")),
+    "boot_index": _integer("Position among the devices to boot from."),
 }
-_NETWORKS = _maps(
-    "Networks of the server, in the order of its interfaces; by default those that the cloud chooses.",
-    {
-        "network": text("Name or id of the network.", constraint="neutron.network"),
-        "uuid": text("The same; deprecated.", constraint="neutron.network"),
-        "allocate_network": text("Let the cloud choose or add no network.", allowed=("none", "auto")),
-        "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
-        "fixed_ip": text("Address in the network."),
-        "port": text("Name or id of an existing port, in place of the network.", constraint="neutron.port"),
-        "port_extra_properties": Property(
-            kind="map", schema=EXTRA_PROPERTIES, description="Properties of the port that is created for the network."
-        ),
-        "floating_ip": text("Id of the floating IP for this network."),
-        "tag": text("Tag of the interface."),
-    },
-    update_allowed=True,
-)
+NETWORK = {
+    "network": text("Name or id of the network.", key="uuid", constraint="neutron.network"),
+    "uuid": text("The same; deprecated.", constraint="neutron.network"),
+    "allocate_network": text("Let the cloud choose or add no network.", key=None, allowed=("none", "auto")),
+    "subnet": text("Name or id of the subnet.", constraint="neutron.subnet"),
+    "fixed_ip": text("Address in the network."),
+    "port": text("Name or id of an existing port, in place of the network.", constraint="neutron.port"),
+    "port_extra_properties": Property(
+        kind="map", schema=EXTRA_PROPERTIES, description="Properties of the port that is created for the network."
+    ),
+    "floating_ip": text("Id of the floating IP for this network."),
+    "tag": text("Tag of the interface."),
+}
 
 PROPERTIES: Mapping[str, Property] = {
     "name": text("Name; by default stack, resource and a short id.", longest=_NAME, update_allowed=True),
-    "image": text("Name or id of the image.", constraint="glance.image", update_allowed=True),
-    "flavor": text("Name or id of the flavor; local servers need none.", constraint="nova.flavor", update_allowed=True),
+    "image": text("Name or id of the image.", key="imageRef", constraint="glance.image", update_allowed=True),
+    "flavor": text(
+        "Name or id of the flavor; local servers need none.",
+        key="flavorRef",
+        constraint="nova.flavor",
+        update_allowed=True,
+    ),
     "flavor_update_policy": text(
-        "What a change of the flavor does.", default=RESIZE, allowed=(RESIZE, REPLACE), update_allowed=True
+        "What a change of the flavor does.", key=None, default=RESIZE, allowed=(RESIZE, REPLACE), update_allowed=True
     ),
     "image_update_policy": text(
         "What a change of the image does.",
+        key=None,
         default=REBUILD,
         allowed=(REBUILD, REPLACE, PRESERVE),
         update_allowed=True,
     ),
     "key_name": text("Name of the key pair.", constraint="nova.keypair"),
-    "admin_pass": text("Password of the administrator.", update_allowed=True),
-    "admin_user": text("Without effect, as in Heat."),
+    "admin_pass": text("Password of the administrator.", key="adminPass", update_allowed=True),
+    "admin_user": text("Without effect, as in Heat.", key=None),
     "availability_zone": text("Availability zone."),
     "security_groups": Property(kind="list", default=[], description="Names or ids of security groups."),
-    "networks": _NETWORKS,
-    **_BLOCK_DEVICES,
-    "scheduler_hints": Property(kind="map", description="Names and values for Nova's scheduler."),
+    "networks": Property(
+        kind="list",
+        each=Property(kind="map", schema=NETWORK),
+        update_allowed=True,
+        description="Networks of the server, in the order of its interfaces; by default those that the cloud chooses.",
+    ),
+    "block_device_mapping": Property(
+        kind="list",
+        each=Property(kind="map", schema=OLDER_DEVICE),
+        description="Volumes of the server, in the older form.",
+    ),
+    "block_device_mapping_v2": Property(
+        kind="list", each=Property(kind="map", schema=DEVICE), description="Volumes and local disks of the server."
+    ),
+    "scheduler_hints": Member(
+        kind="map", key="os:scheduler_hints", description="Names and values for Nova's scheduler."
+    ),
     "metadata": Property(
         kind="map", default={}, update_allowed=True, description="Names and values that the server can read."
     ),
     "tags": texts("Tags of the server.", update_allowed=True),
     "config_drive": flag("Whether the server gets its data on a drive."),
-    "diskConfig": text("Whether the disk is partitioned to its whole size.", allowed=("AUTO", "MANUAL")),
+    "diskConfig": text(
+        "Whether the disk is partitioned to its whole size.", key="OS-DCF:diskConfig", allowed=("AUTO", "MANUAL")
+    ),
     "personality": Property(kind="map", default={}, description="Files by path; deprecated in Nova."),
     "reservation_id": text("Id of a reservation."),
-    "user_data": text("Data for the boot, or the id of a config with the data.", default="", update_allowed=True),
+    "user_data": text(
+        "Data for the boot, or the id of a config with the data.", key=None, default="", update_allowed=True
+    ),
     "user_data_format": text(
-        "How user data is made up; deployments need SOFTWARE_CONFIG.", default=SOFTWARE_CONFIG, allowed=FORMATS
+        "How user data is made up; deployments need SOFTWARE_CONFIG.",
+        key=None,
+        default=SOFTWARE_CONFIG,
+        allowed=FORMATS,
     ),
     "user_data_update_policy": text(
         "What a change of the user data does.",
+        key=None,
         default=REPLACE,
         allowed=(REPLACE, IGNORE, REBUILD),
         update_allowed=True,

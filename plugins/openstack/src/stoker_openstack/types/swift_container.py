@@ -6,20 +6,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from stoker.model.stack import Resource
-from stoker.resources.base import Context, NoSuchAttribute, Properties, physical_name
+from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
 from stoker_openstack.types.cloud_properties import flag, text
-
-_ATTRIBUTES = {
-    "BytesUsed": "Size of the objects in bytes.",
-    "DomainName": "Host of the container's URL.",
-    "HeadContainer": "Headers of the container.",
-    "ObjectCount": "Number of objects.",
-    "RootURL": "URL of the account.",
-    "WebsiteURL": "URL of the container.",
-}
 
 
 class SwiftContainer(CloudType):
@@ -34,7 +25,14 @@ class SwiftContainer(CloudType):
         "X-Account-Meta": Property(kind="map", default={}, description="Metadata of the account."),
         "PurgeOnDelete": flag("Whether the deletion includes the container's objects.", default=False),
     }
-    attributes = _ATTRIBUTES
+    attributes = {
+        "BytesUsed": "Size of the objects in bytes.",
+        "DomainName": "Host of the container's URL.",
+        "HeadContainer": "Headers of the container.",
+        "ObjectCount": "Number of objects.",
+        "RootURL": "URL of the account.",
+        "WebsiteURL": "URL of the container.",
+    }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
         headers = {
@@ -50,8 +48,6 @@ class SwiftContainer(CloudType):
         }
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name not in _ATTRIBUTES:
-            raise NoSuchAttribute(name)
         container = observe(context, resource)
         url = container.get("stoker:url") or ""
         if name == "HeadContainer":

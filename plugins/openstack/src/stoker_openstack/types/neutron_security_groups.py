@@ -1,8 +1,10 @@
-"""OS::Neutron::SecurityGroup: rules for the traffic of ports."""
+"""OS::Neutron::SecurityGroup: rules for the traffic of ports; OS::Neutron::SecurityGroupRule: one rule of a group."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
@@ -11,8 +13,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import body, flag, text
-from stoker_openstack.types.neutron_base import named
+from stoker_openstack.types.cloud_properties import Member, flag, members, refuse_several, text
 
 _PROTOCOLS = (
     "ah",
@@ -45,11 +46,11 @@ _SELF = "_self"
 
 
 def _port(what: str) -> Property:
-    return Property(kind="integer", minimum=0, maximum=65535, description=f"{what} port, or type and code of ICMP.")
+    return Member(kind="integer", minimum=0, maximum=65535, description=f"{what} port, or type and code of ICMP.")
 
 
 #: Properties of a rule, without those that name a remote group.
-RULE_PROPERTIES = {
+_RULE = {
     "direction": text("Direction of the traffic.", default="ingress", allowed=("ingress", "egress")),
     "ethertype": text("Version of IP.", default="IPv4", allowed=("IPv4", "IPv6")),
     "port_range_min": _port("Lowest"),
@@ -57,26 +58,18 @@ RULE_PROPERTIES = {
     "remote_ip_prefix": text("Addresses of the other end, as CIDR."),
     "description": text("What the rule is for."),
 }
-PROTOCOL = text("Name or number of the protocol; by default all.", allowed=_PROTOCOLS)
+_PROTOCOL = text("Name or number of the protocol; by default all.", allowed=_PROTOCOLS)
 
 
 def _rule(rule: Properties) -> dict[str, Any]:
-    members = rule_members(rule)
+    specified = members({**_RULE, "protocol": _PROTOCOL}, rule)
     if rule["remote_mode"] == "remote_group_id":
-        members.pop("remote_ip_prefix", None)
-        if rule["remote_group_id"] is None:
-            members["remote_group_id"] = _SELF
-        else:
-            members["remote_group_id"] = rule["remote_group_id"]
-    return members
+        specified.pop("remote_ip_prefix", None)
+        specified["remote_group_id"] = _SELF if rule["remote_group_id"] is None else rule["remote_group_id"]
+    return specified
 
 
-def rule_members(rule: Properties) -> dict[str, Any]:
-    """Return the members of a rule that both types have in common."""
-    return body(rule, protocol="protocol", **{name: name for name in RULE_PROPERTIES})
-
-
-def validate_rule(rule: Properties) -> None:
+def _validate_rule(rule: Properties) -> None:
     """Raise StackValidationFailed if the range of ports is not one."""
     low, high = rule["port_range_min"], rule["port_range_max"]
     is_icmp = str(rule["protocol"]) in ("icmp", "icmpv6", "ipv6-icmp", "1", "58")
@@ -100,8 +93,8 @@ class NeutronSecurityGroup(CloudType):
             each=Property(
                 kind="map",
                 schema={
-                    **RULE_PROPERTIES,
-                    "protocol": PROTOCOL,
+                    **_RULE,
+                    "protocol": _PROTOCOL,
                     "remote_mode": text(
                         "What the other end is.",
                         default="remote_ip_prefix",
@@ -115,8 +108,8 @@ class NeutronSecurityGroup(CloudType):
     }
 
     def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
-        members = named(context, resource, properties, description="description", stateful="stateful")
-        return {**members, "stoker:rules": [_rule(rule) for rule in properties["rules"]]}
+        specified = super().specify(context, resource, properties)
+        return {**specified, "stoker:rules": [_rule(rule) for rule in properties["rules"]]}
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for a reserved name and for rules that contradict themselves."""
@@ -124,4 +117,30 @@ class NeutronSecurityGroup(CloudType):
             raise StackValidationFailed('Security groups cannot be assigned the name "default".')
         for rule in properties["rules"] if isinstance(properties["rules"], list) else ():
             if rule is not UNKNOWN:
-                validate_rule(rule)
+                _validate_rule(rule)
+
+
+class NeutronSecurityGroupRule(CloudType):
+    name = "OS::Neutron::SecurityGroupRule"
+    description = "One rule of a security group."
+    kind = CloudKind.SECURITY_GROUP_RULE
+    properties = {
+        "security_group": text(
+            "Name or id of the security group.",
+            key="security_group_id",
+            constraint="neutron.security_group",
+            required=True,
+        ),
+        **_RULE,
+        "protocol": replace(_PROTOCOL, default="tcp"),
+        "remote_group": text(
+            "Name or id of the security group of the other end.",
+            key="remote_group_id",
+            constraint="neutron.security_group",
+        ),
+    }
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        refuse_several({name: properties[name] for name in ("remote_group", "remote_ip_prefix")})
+        _validate_rule(properties)

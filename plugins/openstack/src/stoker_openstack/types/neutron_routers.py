@@ -1,0 +1,157 @@
+"""Routers between networks, with their interfaces, gateways and extra routes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from stoker.hot import UNKNOWN
+from stoker.model.errors import StackValidationFailed
+from stoker.model.stack import Resource
+from stoker.resources.base import Context, Properties
+from stoker_openstack.model import CloudKind
+from stoker_openstack.types.cloud_base import CloudType, was_specified
+from stoker_openstack.types.cloud_properties import (
+    Member,
+    check_address,
+    check_network,
+    flag,
+    maps,
+    refuse_several,
+    require,
+    text,
+    texts,
+)
+from stoker_openstack.types.neutron_base import ADMIN_STATE_UP, NAME, TAGS, TENANT_ID, VALUE_SPECS, NeutronType
+
+
+class NeutronRouter(NeutronType):
+    name = "OS::Neutron::Router"
+    description = "A router between networks."
+    kind = CloudKind.ROUTER
+    id_constraint = "neutron.router"
+    properties = {
+        "name": NAME,
+        "external_gateway_info": Member(
+            kind="map",
+            update_allowed=True,
+            schema={
+                "network": text(
+                    "Name or id of the external network.",
+                    key="network_id",
+                    constraint="neutron.network",
+                    required=True,
+                    update_allowed=True,
+                ),
+                "enable_snat": flag("Whether the router translates source addresses.", update_allowed=True),
+                "external_fixed_ips": maps(
+                    "Addresses of the router in the external network.",
+                    {
+                        "ip_address": text("The address."),
+                        "subnet": text("Name or id of the subnet.", key="subnet_id", constraint="neutron.subnet"),
+                    },
+                    update_allowed=True,
+                ),
+            },
+            description="The external network, to which the router is the gateway.",
+        ),
+        "admin_state_up": ADMIN_STATE_UP,
+        "l3_agent_id": text("One L3 agent; deprecated.", key=None, update_allowed=True),
+        "l3_agent_ids": texts(
+            "L3 agents of the router, for administrators only.", key="stoker:l3_agent_ids", update_allowed=True
+        ),
+        "distributed": flag("Whether the router is distributed, for administrators only."),
+        "ha": flag("Whether the router is highly available, for administrators only."),
+        "availability_zone_hints": texts("Availability zones of the router.", update_allowed=True),
+        "tenant_id": TENANT_ID,
+        "tags": TAGS,
+        "value_specs": VALUE_SPECS,
+    }
+    attributes = {
+        "admin_state_up": "Whether the router is in use.",
+        "external_gateway_info": "The external network.",
+        "name": "Name.",
+        "status": "Status.",
+        "tenant_id": "Project.",
+    }
+
+    def specify(self, context: Context, resource: Resource, properties: Properties) -> dict[str, Any]:
+        specified = super().specify(context, resource, properties)
+        if properties["l3_agent_id"] is not None:
+            specified.setdefault("stoker:l3_agent_ids", [properties["l3_agent_id"]])
+        if properties["external_gateway_info"] is None and was_specified(context, resource, "external_gateway_info"):
+            specified["external_gateway_info"] = {}
+        return specified
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for properties that contradict each other."""
+        refuse_several({name: properties[name] or None for name in ("distributed", "ha")})
+        agents = properties["l3_agent_ids"]
+        if properties["ha"] is not True and isinstance(agents, list) and len(agents) > 1:
+            raise StackValidationFailed("Non HA routers can only have one L3 agent.")
+
+
+class NeutronRouterGateway(CloudType):
+    name = "OS::Neutron::RouterGateway"
+    description = "The external network of a router; external_gateway_info of OS::Neutron::Router does the same."
+    kind = CloudKind.ROUTER_GATEWAY
+    properties = {
+        "router_id": text("Id of the router.", required=True, constraint="neutron.router"),
+        "network": text(
+            "Name or id of the external network; required.", key="network_id", constraint="neutron.network"
+        ),
+        "network_id": text("The same; deprecated.", constraint="neutron.network"),
+    }
+
+    def validate(self, properties: Properties) -> None:
+        require(properties, "network")
+
+
+class NeutronRouterInterface(CloudType):
+    name = "OS::Neutron::RouterInterface"
+    description = "The connection of a router to a subnet."
+    kind = CloudKind.ROUTER_INTERFACE
+    properties = {
+        "router": text("Name or id of the router; required.", key="router_id", constraint="neutron.router"),
+        "router_id": text("The same; deprecated.", constraint="neutron.router"),
+        "subnet": text("Name or id of the subnet.", key="subnet_id", constraint="neutron.subnet"),
+        "subnet_id": text("The same; deprecated.", constraint="neutron.subnet"),
+        "port": text("Name or id of the port, in place of the subnet.", key="port_id", constraint="neutron.port"),
+        "port_id": text("The same; deprecated.", constraint="neutron.port"),
+    }
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed unless the router, and either a subnet or a port, are set."""
+        require(properties, "router")
+        targets = {
+            name: properties[f"{name}_id"] if properties[name] is None else properties[name]
+            for name in ("subnet", "port")
+        }
+        if not any(value is not None for value in targets.values()):
+            raise StackValidationFailed("Either of the following properties must be specified: subnet, port.")
+        refuse_several(targets)
+
+
+class NeutronExtraRouteSet(CloudType):
+    name = "OS::Neutron::ExtraRouteSet"
+    description = "Routes of a router besides those of its interfaces and its gateway."
+    kind = CloudKind.EXTRA_ROUTE_SET
+    properties = {
+        "router": text("Id of the router.", key="router_id", required=True, constraint="neutron.router"),
+        "routes": maps(
+            "The routes. Other routes of the router stay as they are.",
+            {
+                "destination": text("The network, in CIDR notation.", required=True),
+                "nexthop": text("Address of the next hop.", required=True),
+            },
+            default=[],
+            update_allowed=True,
+        ),
+    }
+
+    def validate(self, properties: Properties) -> None:
+        """Raise StackValidationFailed for a destination that is no network, or a next hop that is no address."""
+        routes = properties["routes"]
+        for index, route in enumerate(routes if isinstance(routes, list) else ()):
+            if route is not UNKNOWN:
+                check_network(f"routes[{index}].destination", route["destination"])
+                check_address(f"routes[{index}].nexthop", route["nexthop"])
