@@ -179,12 +179,6 @@ class CloudClient:
                 return items
             page = [*pairs, ("limit", _PAGE), ("marker", items[-1]["id"])]
 
-    def project_id(self) -> str:
-        """Return the id of the project of the login."""
-        with self._converting_errors(IDENTITY):
-            access = self._logged_in()
-            return str(access.session.get_project_id())
-
     def session(self) -> Session:
         """Return the session; it raises keystoneauth's errors."""
         return self._logged_in().session

@@ -13,12 +13,11 @@ from stoker_openstack.cloud.credentials import SiteCredentials, require_entry
 from stoker_openstack.cloud.delegated_credentials import DelegatedCredentials
 from stoker_openstack.cloud.drivers.base import Driver, Registry
 from stoker_openstack.cloud.drivers.container import ContainerDriver
+from stoker_openstack.cloud.drivers.floating_ips import FloatingIpAssociationDriver, PortForwardDriver
 from stoker_openstack.cloud.drivers.image import ImageDriver
 from stoker_openstack.cloud.drivers.keypair import KeypairDriver
 from stoker_openstack.cloud.drivers.network import NeutronDriver, PortDriver
-from stoker_openstack.cloud.drivers.port_forward import PortForwardDriver
-from stoker_openstack.cloud.drivers.relations import FloatingIpAssociationDriver, RouterInterfaceDriver
-from stoker_openstack.cloud.drivers.router_settings import ExtraRouteSetDriver, RouterGatewayDriver
+from stoker_openstack.cloud.drivers.routers import ExtraRouteSetDriver, RouterGatewayDriver, RouterInterfaceDriver
 from stoker_openstack.cloud.drivers.secret import SecretDriver
 from stoker_openstack.cloud.drivers.security_group import SecurityGroupDriver, SecurityGroupRuleDriver
 from stoker_openstack.cloud.drivers.server import ServerDriver

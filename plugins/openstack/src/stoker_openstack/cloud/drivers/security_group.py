@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of, is_same
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, is_same
 from stoker_openstack.cloud.drivers.network import NeutronDriver, find_marked
-from stoker_openstack.cloud.drivers.references import resolve_references
+from stoker_openstack.cloud.drivers.references import resolve_body, resolve_references
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudKind
 
@@ -49,7 +49,7 @@ class SecurityGroupRuleDriver(Driver):
         return find_marked(self.noun, run, run.marker)
 
     def create(self, run: Run) -> Result:
-        body = resolve_references(run.names, body_of(run.specification))
+        body = resolve_body(run)
         body["description"] = body.get("description") or run.marker.text
         created = _add_rule(run, body)
         run.record_created(str(created["id"]), created)

@@ -1,4 +1,4 @@
-"""Gateways and extra routes of routers: resources of their own that change a router."""
+"""Interfaces, gateways and extra routes of routers: resources of their own that change a router."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker_openstack.cloud.client import NETWORK
-from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run, body_of
-from stoker_openstack.cloud.drivers.references import resolve_references
+from stoker_openstack.cloud.drivers.base import Done, Driver, Result, Run
+from stoker_openstack.cloud.drivers.references import resolve_body
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
@@ -15,6 +15,64 @@ from stoker_openstack.model import CloudKind
 _ROUTER = NOUNS["router"]
 _GATEWAY = "external_gateway_info"
 Route = Mapping[str, str]
+
+
+class RouterInterfaceDriver(Driver):
+    """
+    The driver of router interfaces.
+
+    The external id is ``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``, as in Heat.
+    """
+
+    kind, noun = CloudKind.ROUTER_INTERFACE, Noun("RouterInterface", NETWORK)
+
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        router, key, id = _parts(run.external_id)
+        return _interface(run, router, key, id)
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        router, key, id = self._resolve(run)
+        present = _interface(run, router, key, id)
+        return {**present, "id": f"{router}:{key}={id}"} if present else None
+
+    def create(self, run: Run) -> Result:
+        router, key, id = self._resolve(run)
+        answer = run.client.request(NETWORK, "PUT", f"/routers/{router}/add_router_interface", {key: id})
+        created = answer.json()
+        run.record_created(f"{router}:{key}={id}", created)
+        return Done(created)
+
+    def delete(self, run: Run) -> Result:
+        router, key, id = _parts(run.external_id)
+        run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
+        return Done(is_gone=True)
+
+    def _resolve(self, run: Run) -> tuple[str, str, str]:
+        body = resolve_body(run)
+        key = "port_id" if body.get("port_id") else "subnet_id"
+        return body["router_id"], key, body[key]
+
+
+def _parts(external_id: str) -> tuple[str, str, str]:
+    router, _, relation = external_id.partition(":")
+    key, _, id = relation.partition("=")
+    return router, key, id
+
+
+def _interface(run: Run, router: str, key: str, id: str) -> Mapping[str, Any] | None:
+    """Return the interface of a router, in the form of the answer that created it."""
+    query: list[tuple[str, str]] = [("device_id", router)]
+    query.append(("id", id) if key == "port_id" else ("fixed_ips", f"subnet_id={id}"))
+    ports = NOUNS["port"].list(run.client, query)
+    if not ports:
+        return None
+    subnets = [address["subnet_id"] for address in ports[0]["fixed_ips"]]
+    return {
+        "id": router,
+        "port_id": ports[0]["id"],
+        "subnet_id": subnets[0] if subnets else None,
+        "subnet_ids": subnets,
+    }
 
 
 class RouterGatewayDriver(Driver):
@@ -32,7 +90,7 @@ class RouterGatewayDriver(Driver):
         return None  # the request can be repeated
 
     def create(self, run: Run) -> Result:
-        body = resolve_references(run.names, body_of(run.specification))
+        body = resolve_body(run)
         router_id, network_id = body["router_id"], body["network_id"]
         router = _change_router(run, router_id, {"network_id": network_id})
         observed = _represent(router_id, router.get(_GATEWAY) or {})

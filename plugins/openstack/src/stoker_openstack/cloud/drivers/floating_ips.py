@@ -1,4 +1,4 @@
-"""Interfaces of routers and associations of floating IPs: requests that relate two objects of Neutron."""
+"""Associations of floating IPs with ports, and the forwarding of single ports of a floating IP."""
 
 from __future__ import annotations
 
@@ -13,42 +13,8 @@ from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.model import CloudKind
 
 _FLOATING_IP = NOUNS["floating_ip"]
-
-
-class RouterInterfaceDriver(Driver):
-    """
-    The driver of router interfaces.
-
-    The external id is ``<router id>:subnet_id=<id>`` or ``<router id>:port_id=<id>``, as in Heat.
-    """
-
-    kind, noun = CloudKind.ROUTER_INTERFACE, Noun("RouterInterface", NETWORK)
-
-    def read(self, run: Run) -> Mapping[str, Any] | None:
-        router, key, id = _parts(run.external_id)
-        return _interface(run, router, key, id)
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        router, key, id = self._resolve(run)
-        present = _interface(run, router, key, id)
-        return {**present, "id": f"{router}:{key}={id}"} if present else None
-
-    def create(self, run: Run) -> Result:
-        router, key, id = self._resolve(run)
-        answer = run.client.request(NETWORK, "PUT", f"/routers/{router}/add_router_interface", {key: id})
-        created = answer.json()
-        run.record_created(f"{router}:{key}={id}", created)
-        return Done(created)
-
-    def delete(self, run: Run) -> Result:
-        router, key, id = _parts(run.external_id)
-        run.client.request(NETWORK, "PUT", f"/routers/{router}/remove_router_interface", {key: id})
-        return Done(is_gone=True)
-
-    def _resolve(self, run: Run) -> tuple[str, str, str]:
-        body = resolve_body(run)
-        key = "port_id" if body.get("port_id") else "subnet_id"
-        return body["router_id"], key, body[key]
+#: Keys of a port forwarding: its own in answers, its floating IP, and its port.
+_KEY, _ADDRESS, _PORT = "port_forwarding", "floatingip_id", "internal_port_id"
 
 
 class FloatingIpAssociationDriver(Driver):
@@ -106,23 +72,55 @@ def _dissociate(run: Run, floating_ip: str, observed: Mapping[str, Any]) -> None
             run.client.request(NETWORK, "PUT", f"/floatingips/{floating_ip}", {"floatingip": {"port_id": None}})
 
 
-def _parts(external_id: str) -> tuple[str, str, str]:
-    router, _, relation = external_id.partition(":")
-    key, _, id = relation.partition("=")
-    return router, key, id
+class PortForwardDriver(Driver):
+    """The driver of port forwardings. ``observed`` also has the id of the floating IP."""
 
+    kind, noun = CloudKind.PORT_FORWARDING, Noun("FloatingIPPortForward", NETWORK)
 
-def _interface(run: Run, router: str, key: str, id: str) -> Mapping[str, Any] | None:
-    """Return the interface of a router, in the form of the answer that created it."""
-    query: list[tuple[str, str]] = [("device_id", router)]
-    query.append(("id", id) if key == "port_id" else ("fixed_ips", f"subnet_id={id}"))
-    ports = NOUNS["port"].list(run.client, query)
-    if not ports:
+    def read(self, run: Run) -> Mapping[str, Any] | None:
+        floating_ip = str(run.object.observed.get(_ADDRESS) or self._resolve(run)[_ADDRESS])
+        present = run.client.find(NETWORK, f"{_path(floating_ip)}/{run.external_id}", _KEY)
+        return {**present, _ADDRESS: floating_ip} if present else None
+
+    def find_created(self, run: Run) -> Mapping[str, Any] | None:
+        """Find the forwarding of the same external port, which a floating IP has once, to the same target."""
+        wanted = self._resolve(run)
+        floating_ip = wanted.pop(_ADDRESS)
+        query = {name: wanted[name] for name in ("external_port", "protocol")}
+        for present in run.client.list(NETWORK, _path(floating_ip), "port_forwardings", query=query):
+            if is_same(wanted, present):
+                return {**present, _ADDRESS: floating_ip}
         return None
-    subnets = [address["subnet_id"] for address in ports[0]["fixed_ips"]]
-    return {
-        "id": router,
-        "port_id": ports[0]["id"],
-        "subnet_id": subnets[0] if subnets else None,
-        "subnet_ids": subnets,
-    }
+
+    def create(self, run: Run) -> Result:
+        body = self._resolve(run)
+        floating_ip = body.pop(_ADDRESS)
+        created = run.client.request(NETWORK, "POST", _path(floating_ip), {_KEY: body}).json()[_KEY]
+        observed = {**created, _ADDRESS: floating_ip}
+        run.record_created(str(created["id"]), observed)
+        return Done(observed)
+
+    def update(self, run: Run, observed: Mapping[str, Any]) -> Result:
+        wanted, floating_ip = self._resolve(run), str(observed[_ADDRESS])
+        changes = {
+            name: value for name, value in wanted.items() if name != _ADDRESS and not is_same(value, observed.get(name))
+        }
+        if not changes:
+            return Done(observed)
+        answer = run.client.request(NETWORK, "PUT", f"{_path(floating_ip)}/{run.external_id}", {_KEY: changes})
+        return Done({**observed, **answer.json()[_KEY]})
+
+    def delete(self, run: Run) -> Result:
+        present = self.read(run)
+        if present is not None:
+            run.client.request(NETWORK, "DELETE", f"{_path(str(present[_ADDRESS]))}/{run.external_id}")
+        return Done(is_gone=True)
+
+    def _resolve(self, run: Run) -> dict[str, Any]:
+        body = resolve_body(run)
+        body[_PORT] = run.names.resolve("port", str(body[_PORT]))
+        return body
+
+
+def _path(floating_ip: str) -> str:
+    return f"/floatingips/{floating_ip}/port_forwardings"
