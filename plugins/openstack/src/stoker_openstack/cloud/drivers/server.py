@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from stoker_openstack.cloud.client import CloudClient
-from stoker_openstack.cloud.drivers import server_changes, server_images
+from stoker_openstack.cloud.drivers import server_changes
 from stoker_openstack.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
@@ -29,6 +29,7 @@ from stoker_openstack.cloud.drivers.server_request import (
     microversion,
     send_action,
 )
+from stoker_openstack.cloud.drivers.snapshots import SERVER_IMAGES, STORED
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
@@ -63,7 +64,7 @@ class ServerDriver(Driver):
     kind, noun = CloudKind.SERVER, _NOUN
 
     def act(self, run: Run) -> Result:
-        server_images.delete_abandoned(run)
+        SERVER_IMAGES.delete_abandoned(run)
         return super().act(run)
 
     def adopt(self, run: Run) -> Result:
@@ -101,8 +102,8 @@ class ServerDriver(Driver):
         return Done(_complete(run, observed))
 
     def delete(self, run: Run) -> Result:
-        if run.object.arguments.get("snapshot") and not run.progress.get(server_images.STORED):
-            return server_images.store_before_deletion(run)
+        if run.object.arguments.get("snapshot") and not run.progress.get(STORED):
+            return SERVER_IMAGES.store_before_deletion(run, {})
         if run.object.arguments.get("snapshot"):
             run.note(**{REQUESTED: True})
         self.noun.delete(run.client, run.external_id)
@@ -124,9 +125,9 @@ class ServerDriver(Driver):
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         if action is CloudAction.SNAPSHOT:
-            return server_images.create(run, observed)
+            return SERVER_IMAGES.create(run, observed)
         if action is CloudAction.DELETE_SNAPSHOT:
-            return server_images.delete(run)
+            return SERVER_IMAGES.delete(run)
         refuse_broken(self, observed)
         if _is_changing(observed):
             return Wait(_LIST, observed=observed)
@@ -143,8 +144,8 @@ class ServerDriver(Driver):
         return {key: value for key, value in observed.items() if key not in _CONFIDENTIAL}
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        if item.awaits == server_images.IMAGES:  # also before a deletion
-            return server_images.judge(observed)
+        if item.awaits == SERVER_IMAGES.noun.key:  # also before a deletion
+            return SERVER_IMAGES.judge(observed)
         if item.action is CloudAction.DELETE:
             return _judge_deletion(item, observed, now)
         judgement = super().judge(item, observed, now)
@@ -168,7 +169,7 @@ def _judge_deletion(item: CloudObject, server: Mapping[str, Any] | None, now: da
     if server is None or server["status"] in ("DELETED", "SOFT_DELETED"):
         return DUE
     if server["status"] != "ERROR" or _is_changing(server):
-        is_stored = item.progress.get(server_images.STORED) and not item.progress.get(REQUESTED)
+        is_stored = item.progress.get(STORED) and not item.progress.get(REQUESTED)
         return DUE if is_stored else STILL_WAITING
     if int(item.progress.get(_DELETIONS, 0)) >= _MOST_DELETIONS:
         raise CloudFailure(f"Server {item.name} delete failed: {_fault_of(server)}", "ResourceInError")

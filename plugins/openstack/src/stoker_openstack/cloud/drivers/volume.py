@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any
 
 from stoker_openstack.cloud.client import VOLUME
-from stoker_openstack.cloud.drivers import volume_backups
 from stoker_openstack.cloud.drivers.base import (
     DUE,
     STILL_WAITING,
@@ -21,6 +20,7 @@ from stoker_openstack.cloud.drivers.base import (
     body_of,
     refuse_broken,
 )
+from stoker_openstack.cloud.drivers.snapshots import STORED, VOLUME_BACKUPS
 from stoker_openstack.cloud.errors import CloudFailure, CloudRefused
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, own_metadata
@@ -49,7 +49,7 @@ class VolumeDriver(Driver):
 
     def create(self, run: Run) -> Result:
         if run.specification.get("stoker:backup_id"):
-            return volume_backups.create_volume(run)
+            return VOLUME_BACKUPS.create_volume(run)
         volume = body_of(run.specification)
         for key, kind in _REFERENCES.items():
             if volume.get(key):
@@ -74,8 +74,8 @@ class VolumeDriver(Driver):
             return Done(is_gone=True)
         if observed["status"] == "deleting":
             return Wait(self.noun.key)
-        if run.object.arguments.get("snapshot") and not run.progress.get(volume_backups.STORED):
-            return volume_backups.store_before_deletion(run, observed)
+        if run.object.arguments.get("snapshot") and not run.progress.get(STORED):
+            return VOLUME_BACKUPS.store_before_deletion(run, observed)
         self.noun.delete(run.client, run.external_id)
         return Wait(self.noun.key)
 
@@ -87,17 +87,17 @@ class VolumeDriver(Driver):
 
     def carry_out(self, run: Run, observed: Mapping[str, Any], action: CloudAction) -> Result:
         if action is CloudAction.SNAPSHOT:
-            return volume_backups.create_backup(run, observed)
+            return VOLUME_BACKUPS.create(run, observed)
         if action is CloudAction.DELETE_SNAPSHOT:
-            return volume_backups.delete_backup(run)
+            return VOLUME_BACKUPS.delete(run)
         if action is CloudAction.RESTORE:
             refuse_broken(self, observed)
-            return volume_backups.restore(run, observed)
+            return VOLUME_BACKUPS.restore(run, observed)
         return Done(observed)  # volumes need no suspension
 
     def judge(self, item: CloudObject, observed: Mapping[str, Any] | None, now: datetime) -> Judgement:
-        if item.awaits == volume_backups.BACKUPS:
-            return volume_backups.judge(observed)
+        if item.awaits == VOLUME_BACKUPS.noun.key:
+            return VOLUME_BACKUPS.judge(observed)
         if item.action is CloudAction.DELETE:
             if observed is not None and observed["status"] == "error_deleting":
                 raise CloudFailure(
