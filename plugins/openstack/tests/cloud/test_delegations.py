@@ -57,7 +57,7 @@ def site(store, tmp_path, keystone, request):
     with support.delegated_site(store, tmp_path, keystone, **getattr(request, "param", {})) as running:
         yield running
         for trust_id in running.trusts():
-            running.app.provider.delegations.trusts.delete(trust_id)
+            running.app.provider.delegations.keystone.trusts.delete(trust_id)
 
 
 def _trusts_of(owner: Member) -> list[str]:

@@ -25,12 +25,9 @@ from stoker.store.tx import Tx
 from stoker.work import Work
 from stoker_openstack.cloud.client import Access, Breakers, CloudClient
 from stoker_openstack.cloud.credentials import CloudLogin
-from stoker_openstack.cloud.delegation_creator import REVOKE, DelegationCreator
-from stoker_openstack.cloud.delegation_revoker import DelegationRevoker
 from stoker_openstack.cloud.errors import CloudFailure
-from stoker_openstack.cloud.keystone_credentials import KeystoneCredentials
+from stoker_openstack.cloud.keystone_delegations import REVOKE, KeystoneDelegations
 from stoker_openstack.cloud.keystone_login import KeystoneLogin
-from stoker_openstack.cloud.keystone_trusts import KeystoneTrusts
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.cloud.names import NameResolver
 from stoker_openstack.model import CloudObject
@@ -51,16 +48,15 @@ class DelegatedCredentials:
 
     def __init__(self, settings: Settings, store: Store, work: Work, site: str) -> None:
         self._login = KeystoneLogin(settings)
-        self.trusts = KeystoneTrusts(self._login)
-        self._credentials = KeystoneCredentials(self._login, site)
-        self._creator = DelegationCreator(settings, store, work, self._login, site)
         self._store = store
         self._work = work
         self._breakers = Breakers("of the project")
         self._lock = threading.Lock()
         #: By the id of the delegation, or of the application credential.
         self._logins: dict[str, CloudLogin] = {}
-        self.revoker = DelegationRevoker(store, self._login, site, lambda key: self._logins.pop(key, None))
+        self.keystone = KeystoneDelegations(
+            settings, store, work, self._login, site, lambda key: self._logins.pop(key, None)
+        )
 
     def open(self, root_id: str) -> CloudLogin:
         with self._store.read() as tx:
@@ -103,7 +99,7 @@ class DelegatedCredentials:
         with self._store.read() as tx:
             if delegations.active(tx, root_id) is not None:
                 return None
-        return self._creator.create(token, project_id, root_id)
+        return self.keystone.create(token, project_id, root_id)
 
     def confirm(self, tx: Tx, new: Delegation) -> None:
         """Make a new delegation active, in the transaction that needs it. Raises Unavailable if it was revoked."""
@@ -119,7 +115,7 @@ class DelegatedCredentials:
 
     def discard(self, new: Delegation) -> None:
         """Revoke a delegation that was not confirmed."""
-        self._creator.discard(new)
+        self.keystone.discard(new)
 
     def is_needed(self, tx: Tx, root_id: str) -> bool:
         """Return whether a tree of stacks has objects at the cloud."""
@@ -136,12 +132,12 @@ class DelegatedCredentials:
 
         def open_access() -> Access:
             if delegation.credential_id is None:
-                return self.trusts.open(delegation.trust_id or "")
+                return self.keystone.trusts.open(delegation.trust_id or "")
             with self._store.read() as tx:
                 credential = delegations.find_credential(tx, delegation.credential_id)
             if credential is None:
                 raise CloudFailure(_NONE, "AuthorizationFailure")
-            return self._credentials.open(credential)
+            return self.keystone.credentials.open(credential)
 
         client = CloudClient(f"of project {delegation.project_id}", open_access, self._breakers, refuse)
         return CloudLogin(client, NameResolver(client))

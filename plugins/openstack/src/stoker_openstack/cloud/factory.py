@@ -64,7 +64,6 @@ def create_openstack(settings: Settings, store: Store, work: Work, secret: bytes
         credentials = SiteCredentials(settings.cloud)
     elif settings.at_keystone and not settings.local_servers_unsafe:
         credentials = DelegatedCredentials(settings, store, work, site_id(secret))
-        credentials.revoker.register(work)
     else:
         return None
     registry = create_registry()

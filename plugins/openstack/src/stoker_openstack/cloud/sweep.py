@@ -64,7 +64,7 @@ def _collect_delegated(
     for delegation in unused:
         way = "trust" if delegation.credential_id is None else "application credential"
         what = f"{way} of user {delegation.user_id} in project {delegation.project_id} for a deleted stack"
-        yield _attempt(what, partial(credentials.revoker.revoke, delegation), dry_run=dry_run)
+        yield _attempt(what, partial(credentials.keystone.revoke, delegation), dry_run=dry_run)
     yield from _collect_trusts(store, credentials, site, dry_run)
 
 
@@ -73,7 +73,7 @@ def _collect_trusts(
 ) -> Iterator[CollectedObject]:
     """Delete trusts that the database does not know. A job revokes those whose delegation it knows."""
     try:
-        trusts = list(credentials.trusts.list_all(site))
+        trusts = list(credentials.keystone.trusts.list_all(site))
     except _ERRORS as error:
         yield CollectedObject("trusts at Keystone", str(error))
         return
@@ -82,7 +82,7 @@ def _collect_trusts(
     for trust_id, delegation_id in trusts:
         if delegation_id not in recorded and trust_id not in in_use:
             what = f"trust {trust_id} of no stack at Keystone"
-            yield _attempt(what, partial(credentials.trusts.delete, trust_id), dry_run=dry_run)
+            yield _attempt(what, partial(credentials.keystone.trusts.delete, trust_id), dry_run=dry_run)
 
 
 def _attempt(what: str, delete: Callable[[], str | None], *, dry_run: bool) -> CollectedObject:

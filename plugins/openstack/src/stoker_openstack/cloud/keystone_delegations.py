@@ -1,10 +1,11 @@
-"""Creates delegations at Keystone with the token of a request: a trust, or an application credential."""
+"""Creates delegations at Keystone with the token of a request, trusts or application credentials, and revokes them."""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -32,22 +33,33 @@ class _Refused(Exception):
     """Keystone refuses one way of delegation; the message says why."""
 
 
-class DelegationCreator:
+class KeystoneDelegations:
     """
-    Creates delegations. ``site`` is the public id of this site.
+    Creates and revokes delegations. ``site`` is the public id of this site; ``forget_login`` drops the login of a
+    delegation, or of an application credential, by its id.
 
     A delegation is recorded as ended, with the job that revokes it, before Keystone is asked. The transaction that
     stores the stack makes the delegation active and cancels the job.
     """
 
-    def __init__(self, settings: Settings, store: Store, work: Work, login: KeystoneLogin, site: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        work: Work,
+        login: KeystoneLogin,
+        site: str,
+        forget_login: Callable[[str], object],
+    ) -> None:
         self._settings = settings
         self._store = store
         self._work = work
         self._login = login
-        self.site = site
-        self._trusts = KeystoneTrusts(login)
-        self._credentials = KeystoneCredentials(login, site)
+        self._site = site
+        self._forget_login = forget_login
+        self.trusts = KeystoneTrusts(login)
+        self.credentials = KeystoneCredentials(login, site)
+        work.register(REVOKE, self._revoke)
 
     def create(self, token: str, project_id: str, root_id: str) -> Delegation:
         """Create a delegation of the token's user. Raises Forbidden, Unauthorized and Unavailable."""
@@ -113,7 +125,7 @@ class DelegationCreator:
 
     def _create_trust(self, caller: Caller, roles: Sequence[str], new: Delegation) -> Delegation:
         self._store.write(lambda tx: self._record(tx, new))
-        answer = self._trusts.create(caller, roles, Marker(self.site, new.id))
+        answer = self.trusts.create(caller, roles, Marker(self._site, new.id))
         if answer.status_code != 201:
             self._store.write(lambda tx: self._drop(tx, new))
             raise _Refused(f"no trust: {message_of(answer)}")
@@ -141,7 +153,7 @@ class DelegationCreator:
 
         credential, is_new = self._store.write(record)
         if is_new:
-            answer = self._credentials.create(caller, credential, roles)
+            answer = self.credentials.create(caller, credential, roles)
             if answer.status_code != 201:
                 self._store.write(lambda tx: self._drop(tx, new, credential))
                 raise _Refused(f"no application credential: {message_of(answer)}")
@@ -158,6 +170,57 @@ class DelegationCreator:
         if credential is not None:
             delegations.delete_credential(tx, credential.id)
 
+    def revoke(self, delegation: Delegation) -> str | None:
+        """
+        Revoke a delegation at Keystone, and delete its record; return what remains at Keystone, or None.
+
+        Raises ServiceUnavailable and ServiceRejected.
+        """
+        problem = None
+        if delegation.credential_id is not None:
+            self._revoke_credential(delegation.credential_id, delegation.id)
+        elif delegation.trust_id is not None:
+            if not self._store.write(lambda tx: _leave_trust(tx, delegation)):
+                problem = self.trusts.delete(delegation.trust_id)
+        else:
+            problem = self._revoke_unanswered(delegation.id)
+        self._forget_login(delegation.id)
+        self._store.write(lambda tx: delegations.delete(tx, delegation.id))
+        return problem
+
+    def _revoke(self, args: Mapping[str, Any]) -> None:
+        """Job: revoke an ended delegation."""
+        with self._store.read() as tx:
+            delegation = delegations.find(tx, args["id"])
+        if delegation is not None and delegation.is_ended:
+            self.revoke(delegation)
+
+    def _revoke_unanswered(self, id: str) -> str | None:
+        """Delete the trust of a delegation whose creation was interrupted before the answer."""
+        problem = None
+        for trust_id, delegation_id in list(self.trusts.list_all(self._site)):
+            if delegation_id == id:
+                problem = self.trusts.delete(trust_id) or problem
+        return problem
+
+    def _revoke_credential(self, credential_id: str, delegation_id: str) -> None:
+        """Delete an application credential, unless another stack uses it."""
+
+        def end(tx: Tx) -> CloudCredential | None:
+            credential = delegations.find_credential(tx, credential_id, for_update=True)
+            others = [item for item in delegations.of_credential(tx, credential_id) if item.id != delegation_id]
+            if credential is None or others:
+                return None
+            delegations.save_credential(tx, replace(credential, is_ended=True))
+            return credential
+
+        credential = self._store.write(end)
+        if credential is None:
+            return
+        self.credentials.delete(credential)
+        self._forget_login(credential_id)
+        self._store.write(lambda tx: delegations.delete_credential(tx, credential_id))
+
 
 def _refusal(caller: Caller, problems: Sequence[str]) -> Forbidden:
     if caller.is_restricted:
@@ -172,3 +235,11 @@ def _refusal(caller: Caller, problems: Sequence[str]) -> Forbidden:
     return Forbidden(
         f"Keystone does not permit that Stoker acts for the owner of the stack: {'; '.join(problems)}. Remedy: {remedy}"
     )
+
+
+def _leave_trust(tx: Tx, delegation: Delegation) -> bool:
+    """Delete the record of a delegation if another stack needs its trust. Return whether one does."""
+    is_shared = any(item.id != delegation.id for item in delegations.lock_sharing(tx, delegation))
+    if is_shared:
+        delegations.delete(tx, delegation.id)
+    return is_shared
