@@ -111,7 +111,7 @@ def test_two_providers_or_a_cloud_without_a_provider_are_refused(monkeypatch, tm
 
 
 def test_transport(store):
-    transport = names_of(transport_base)["transport"]
+    (transport,) = names_of(transport_base)["TRANSPORTS"]
     assert isinstance(transport, transport_base.SignalTransport)
     target = transport_base.TransportTarget(
         resource_id=str(uuid4()), resource_name="r", name="n", stack_id=str(uuid4()), stack_name="s", project_id="p"

@@ -1,8 +1,8 @@
 """
 The registry of transports.
 
-A metadata transport delivers a server's document; a signal transport returns a deployment's result. Each transport is a
-module of this package, or an object that an installed package names as an entry point in the group
+A metadata transport delivers a server's document; a signal transport returns a deployment's result. Each module of this
+package lists the transports of one channel. An installed package names a transport as an entry point in the group
 ``stoker.transports``.
 """
 
@@ -93,7 +93,7 @@ class Transports(Struct, frozen=True):
 def load() -> Transports:
     """Import all transports that are installed. A site restricts them with ``Transports.for_site``."""
     names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_TRANSPORTS)
-    transports = [importlib.import_module(f"{__name__}.{name}").transport for name in names]
+    transports = [item for name in names for item in importlib.import_module(f"{__name__}.{name}").TRANSPORTS]
     transports += [point.load() for point in entry_points(group="stoker.transports")]
     return Transports(
         signal_transports={item.signal_name: item for item in transports if isinstance(item, SignalTransport)},

@@ -2,10 +2,10 @@
 Protocols of transports, and the platform services that transports use.
 
 A signal transport defines how a deployment's result returns to Stoker; a metadata transport defines how a document
-reaches a server. A transport is one frozen value per module, ``transport``, that implements the protocols that apply to
-it: ``SignalTransport``, ``MetadataTransport``, ``PublishingTransport``, ``NeedsUser``, ``PresignedQueue`` and
-``NeedsProvisioning``. A transport with an attribute ``needs`` (``OBJECTS`` or ``QUEUES``) is disabled on a site that
-lacks this service.
+reaches a server. A transport is one frozen value that implements the protocols that apply to it: ``SignalTransport``,
+``MetadataTransport``, ``PublishingTransport``, ``NeedsUser``, ``PresignedQueue`` and ``NeedsProvisioning``. There is a
+module for each channel, which lists its transports in ``TRANSPORTS``. A transport with an attribute ``needs``
+(``OBJECTS`` or ``QUEUES``) is disabled on a site that lacks this service.
 
 All methods run inside a transaction. They must not perform I/O: an effect outside the database is a job.
 
@@ -19,7 +19,7 @@ A minimal signal transport:
         def signal_inputs(self, tx, platform, target):
             return {"deploy_signal_id": platform.signed_url(target, "signal", "POST"), "deploy_signal_verb": "POST"}
 
-    transport = WebhookSignal()
+    TRANSPORTS = (WebhookSignal(),)
 """
 
 from __future__ import annotations
@@ -375,15 +375,3 @@ def has_presigned_queue(transport: object) -> TypeGuard[PresignedQueue]:
 @cache
 def _conforms(transport: object, protocol: Any) -> bool:
     return isinstance(transport, protocol)
-
-
-def login_keys(platform: Platform, target: TransportTarget) -> dict[str, str]:
-    """Return the keys that a section of ``os-collect-config`` needs for logging in to Keystone."""
-    login = platform.login(target)
-    return {
-        "user_id": login.user_id,
-        "password": login.password,
-        "auth_url": platform.auth_url,
-        "project_id": login.project_id,
-        "region_name": platform.region,
-    }

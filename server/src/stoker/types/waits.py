@@ -38,7 +38,8 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.store import resources
 from stoker.transports.base import NeedsProvisioning, ObjectRef, SignalTransport, TransportTarget
-from stoker.transports.temp_url_signal import signal_place
+from stoker.transports.heat import login_keys
+from stoker.transports.swift import signal_place
 
 #: Keys of a signal in the handle's metadata.
 _PARTS = {"status", "reason", "data"}
@@ -264,15 +265,7 @@ def _transport(context: Context, properties: Properties) -> SignalTransport | No
 def _login(context: Context, resource: Resource) -> dict[str, Any]:
     site = context.env.platform
     login = site.login(target_of(context, resource))
-    return {
-        "auth_url": site.auth_url,
-        "username": login.username,
-        "user_id": login.user_id,
-        "password": login.password,
-        "project_id": login.project_id,
-        "domain_id": login.domain_id,
-        "region_name": site.region,
-    }
+    return {**login_keys(site, login), "username": login.username, "domain_id": login.domain_id}
 
 
 def _endpoint(context: Context, resource: Resource) -> str:
