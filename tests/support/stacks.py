@@ -30,7 +30,6 @@ from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
-from stoker.site import LocalPlatform
 from stoker.stacks import jobs, operations, outputs, signals
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
@@ -39,7 +38,7 @@ from stoker.store import deployments, events, stacks
 from stoker.store import resources as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.transports.base import Objects
+from stoker.transports.base import Objects, Platform
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs as type_jobs
 from stoker.work import Work
@@ -61,7 +60,7 @@ def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
     return deployment
 
 
-def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> LocalPlatform:
+def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> Platform:
     """Return a platform with embedded services."""
     urls = SignedUrls(b"secret")
     messaging = Messaging(
@@ -70,7 +69,7 @@ def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = N
     embedded = EmbeddedObjects(SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
-    return LocalPlatform(
+    return Platform(
         "http://stoker.test",
         StackUsers(b"secret"),
         objects(work) if objects else embedded,

@@ -47,13 +47,12 @@ from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
 from stoker.servers.relays import Relays
 from stoker.settings import Settings
-from stoker.site import LocalPlatform
 from stoker.stacks import jobs
 from stoker.stacks.engine import Engine, Limits
 from stoker.stacks.signals import InboundSignals
 from stoker.store import site
 from stoker.store.open import Store
-from stoker.transports.base import OBJECTS, QUEUES
+from stoker.transports.base import OBJECTS, QUEUES, Platform
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs as type_jobs
 from stoker.work import Work
@@ -125,11 +124,11 @@ class _Site:
     def _signals(self) -> InboundSignals:
         return InboundSignals(self._engine)
 
-    def _create_platform(self) -> LocalPlatform:
+    def _create_platform(self) -> Platform:
         """Return the services that transports use, embedded or external."""
         settings, messaging, missing = self._settings, self._messaging, self._external.missing
         url = settings.public_url
-        return LocalPlatform(
+        return Platform(
             url,
             self._users,
             self._external.objects or EmbeddedObjects(self._site_key, url),

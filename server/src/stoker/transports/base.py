@@ -29,14 +29,21 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Protocol, TypeGuard, runtime_checkable
+from urllib.parse import quote, urlencode, urlsplit
 
 from msgspec import Struct
 
+from stoker.identity import ec2, stack_users
+from stoker.identity.directory import DOMAIN_ID
+from stoker.identity.stack_users import StackUsers
+from stoker.model.arn import Arn
 from stoker.model.ids import remote_name
 from stoker.store.tx import Tx
 
 #: Values of a transport's ``needs``: services that a site may lack.
 OBJECTS, QUEUES = "objects", "queues"
+#: The region of a site.
+REGION = "RegionOne"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,71 +222,71 @@ class Messaging(Protocol):
         ...
 
 
-class Platform(Protocol):
-    """The services of this site that transports and resource types use. ``stoker.site`` implements it."""
+@dataclass(frozen=True, slots=True)
+class Platform:
+    """The services of this site that transports and resource types use."""
 
-    @property
-    def public_url(self) -> str:
-        """The base URL of Stoker's APIs, as agents and clients reach it."""
-        ...
-
-    @property
-    def ca_certificates(self) -> str | None:
-        """The certificates (PEM) that verify ``public_url``; None if servers trust its CA already."""
-        ...
+    #: The base URL of Stoker's APIs, as agents and clients reach it.
+    public_url: str
+    users: StackUsers
+    #: The object store and the messaging service, embedded or external.
+    objects: Objects
+    queues: Queues
+    #: The queues that templates may create; None unless the embedded messaging service is used.
+    messaging: Messaging | None
+    #: The base URL of the identity API that agents log in to, without the version.
+    identity_url: str
+    region: str = REGION
+    #: Whether the site has an object store, and a messaging service that AUTO may select.
+    has_objects: bool = True
+    has_queues: bool = True
+    #: The certificates (PEM) that verify ``public_url``; None if servers trust its CA already.
+    ca_certificates: str | None = None
 
     @property
     def auth_url(self) -> str:
         """The URL of the identity API that agents log in to, with its version: ``…/v3``."""
-        ...
+        return f"{self.identity_url}/v3"
 
     @property
     def keeps_users(self) -> bool:
         """
         True if users are Stoker's own, so that a new stack user can log in at once. False if Keystone stores the users.
         """
-        ...
-
-    @property
-    def region(self) -> str:
-        """The name of this site's region."""
-        ...
-
-    @property
-    def has_objects(self) -> bool:
-        """Whether the site has an object store."""
-        ...
-
-    @property
-    def has_queues(self) -> bool:
-        """Whether the site has a messaging service."""
-        ...
-
-    @property
-    def objects(self) -> Objects:
-        """The object store, embedded or external."""
-        ...
-
-    @property
-    def queues(self) -> Queues:
-        """The messaging service, embedded or external."""
-        ...
-
-    @property
-    def messaging(self) -> Messaging | None:
-        """The queues that templates may create; None unless the embedded messaging service is used."""
-        ...
+        return self.identity_url in ("", f"{self.public_url}/identity")
 
     def login(self, target: TransportTarget) -> Login:
-        """Return the credentials of the target's user. Repeated calls return the same credentials."""
-        ...
+        """
+        Return the credentials of the target's Keystone user, or of Stoker's own user for the resource. Repeated calls
+        return the same credentials.
+        """
+        id = stack_users.user_id(target.resource_id)
+        user = target.user
+        return Login(
+            user_id=user.user_id if user else stack_users.user_id(target.resource_id, target.run),
+            username=target.name if user else f"{target.stack_name}-{target.resource_name}",
+            password=self.users.password(target.resource_id),
+            project_id=user.project_id if user else target.project_id,
+            domain_id=user.domain_id if user else DOMAIN_ID,
+            access_key=id,
+            secret_key=self.users.secret_key(target.resource_id),
+        )
 
     def signed_url(self, target: TransportTarget, kind: str, verb: str) -> str:
         """
-        Return a URL of the CloudFormation API, signed for the method ``verb``. ``kind``: ``signal`` or
-        ``waitcondition``.
+        Return a URL of the CloudFormation API for the method ``verb``, with the target's EC2 signature of version 2.
+
+        ``kind``: ``signal`` or ``waitcondition``.
         """
-        ...
+        arn = str(Arn(target.project_id, target.stack_name, target.stack_id, target.resource_name))
+        base = urlsplit(self.public_url)
+        path = f"{base.path}/cfn/v1/{kind}/{arn}"
+        login = self.login(target)
+        params = {"SignatureMethod": "HmacSHA256", "AWSAccessKeyId": login.access_key, "SignatureVersion": "2"}
+        if target.run:
+            params["Run"] = target.run
+        signature = ec2.sign_v2(login.secret_key, verb, base.netloc.lower(), path, params)
+        return f"{base.scheme}://{base.netloc.lower()}{quote(path)}?{urlencode({**params, 'Signature': signature})}"
 
 
 @runtime_checkable
