@@ -413,6 +413,7 @@ def test_without_a_cloud_all_types_are_named_at_once(store):
         ("OS::Neutron::SecurityGroup", {"rules": [{"protocol": "xyz"}]}, "not an allowed value"),
         ("OS::Neutron::FloatingIP", {}, "Property floating_network not assigned"),
         ("OS::Cinder::Volume", {}, '"size"'),
+        ("OS::Cinder::VolumeType", {"name": "x" * 256}, "Value must have at most 255 characters, not 256"),
         ("OS::Cinder::Volume", {"size": 1, "image": "i", "snapshot_id": "s"}, "at the same time: image, snapshot_id"),
         ("OS::Glance::WebImage", {"location": "u", "container_format": "ami", "disk_format": "raw"}, "must match"),
         ("OS::Barbican::Secret", {"payload": "x"}, "payload_content_type is needed"),
@@ -439,6 +440,13 @@ def test_without_a_cloud_all_types_are_named_at_once(store):
 def test_wrong_properties_are_refused_before_anything_exists(store, type, properties, words):
     with pytest.raises(StackValidationFailed, match=words):
         world(store).create(template({"r": {"type": type, "properties": properties}}))
+
+
+def test_other_members_of_a_request_cannot_make_a_name_too_long(store):
+    net = {"type": "OS::Neutron::Net", "properties": {"value_specs": {"name": "x" * 256}}}
+    stack = world(store).create(template({"net": net}))
+    assert stack.status is Status.FAILED
+    assert "name must have at most 255 characters, not 256" in stack.reason
 
 
 def implied_by_rules(planned):

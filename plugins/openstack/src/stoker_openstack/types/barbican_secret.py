@@ -10,7 +10,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import Member, text
+from stoker_openstack.types.cloud_properties import Member, object_name, text
 
 
 class BarbicanSecret(CloudType):
@@ -18,7 +18,7 @@ class BarbicanSecret(CloudType):
     description = "A secret of the key manager."
     kind = CloudKind.SECRET
     properties = {
-        "name": text("Name; by default the resource's."),
+        "name": object_name("Name; by default the resource's."),
         "payload": text("The secret itself."),
         "payload_content_type": text("Type of the payload.", allowed=("text/plain", "application/octet-stream")),
         "payload_content_encoding": text("Encoding of a binary payload.", allowed=("base64",)),

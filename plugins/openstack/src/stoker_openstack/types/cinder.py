@@ -13,7 +13,7 @@ from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudAction, CloudKind, own_metadata
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import Member, flag, refuse_several, text
+from stoker_openstack.types.cloud_properties import Member, flag, object_name, refuse_several, text
 
 #: Attributes with another name in Cinder's representation.
 _RENAMED = {"display_name": "name", "display_description": "description"}
@@ -35,7 +35,7 @@ class CinderVolume(CloudType):
             constraint="cinder.backup",
             update_allowed=True,
         ),
-        "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
+        "name": object_name(update_allowed=True),
         "description": text("What the volume is for.", update_allowed=True),
         "volume_type": text("Name or id of the type.", constraint="cinder.vtype", update_allowed=True),
         "metadata": Member(kind="map", default={}, update_allowed=True, description="Names and values."),
@@ -118,7 +118,7 @@ class CinderVolumeType(CloudType):
     description = "A type of volumes, for administrators only."
     kind = CloudKind.VOLUME_TYPE
     properties = {
-        "name": text("Name.", required=True, update_allowed=True),
+        "name": object_name("Name.", required=True, update_allowed=True),
         "metadata": Property(
             kind="map", update_allowed=True, description="Extra specs, from which Cinder chooses a back end."
         ),

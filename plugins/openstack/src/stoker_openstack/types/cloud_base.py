@@ -8,7 +8,7 @@ service's representation. A type whose request is not a table of its properties 
         name = "OS::Neutron::Net"
         kind = CloudKind.NETWORK
         properties = {
-            "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
+            "name": object_name(update_allowed=True),
             "qos_policy": text("Name or id of the QoS policy.", key="qos_policy_id"),
         }
         attributes = {"status": "The network's status."}
@@ -27,6 +27,7 @@ from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,
     KEEPS_OBJECT,
+    LONGEST_NAME,
     Context,
     Outcome,
     Properties,
@@ -177,7 +178,8 @@ class CloudType(SavesState, ResourceType):
         """
         Send a request to the cloud; return the object.
 
-        Raises ResourceFailure if there is no cloud, or if the object's adoption is not complete.
+        Raises ResourceFailure if there is no cloud, if the name is too long, or if the object's adoption is not
+        complete.
         """
         cloud = require_cloud(context)
         if resource.physical_id and action is not CloudAction.ADOPT:
@@ -186,6 +188,9 @@ class CloudType(SavesState, ResourceType):
                 waits = current.reason or "wait until the adoption ends, and repeat"
                 noun = self.kind.replace("_", " ")
                 raise ResourceFailure(f"The {noun} ({resource.physical_id}) is not adopted: {waits}")
+        name = str(specification.get("name") or physical_name(context, resource))
+        if len(name) > LONGEST_NAME:  # of value_specs, for example
+            raise ResourceFailure(f"name must have at most {LONGEST_NAME} characters, not {len(name)}")
         return cloud.request(
             context.tx,
             CloudRequest(
@@ -194,7 +199,7 @@ class CloudType(SavesState, ResourceType):
                 action=action,
                 project_id=context.project_id,
                 stack_id=context.stack_id,
-                name=str(specification.get("name") or physical_name(context, resource)),
+                name=name,
                 specification=specification,
                 arguments=arguments or {},
                 external_id=external_id,

@@ -12,7 +12,7 @@ from typing import Any
 
 from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
-from stoker.resources.base import Properties
+from stoker.resources.base import LONGEST_NAME, Properties
 from stoker.resources.properties import Property
 
 
@@ -25,6 +25,11 @@ class Member(Property, frozen=True, kw_only=True):
 def text(description: str, **options: Any) -> Property:
     """Return the schema of a string property."""
     return Member(kind="string", description=description, **options)
+
+
+def object_name(description: str = "Name; by default stack, resource and a short id.", **options: Any) -> Property:
+    """Return the schema of the name of an object. No service has longer ones."""
+    return text(description, longest=LONGEST_NAME, **options)
 
 
 def flag(description: str, **options: Any) -> Property:

@@ -10,7 +10,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import Member, flag, is_known, text, texts
+from stoker_openstack.types.cloud_properties import Member, flag, is_known, object_name, text, texts
 
 _AMAZON = ("ami", "ari", "aki")
 _CONTAINER_FORMATS = (*_AMAZON, "bare", "ovf", "ova", "docker")
@@ -23,7 +23,7 @@ class GlanceWebImage(CloudType):
     kind = CloudKind.IMAGE
     id_constraint = "glance.image"
     properties = {
-        "name": text("Name; by default stack, resource and a short id."),
+        "name": object_name(),
         "id": text("Id; by default the service chooses one."),
         "location": text("URL of the image's data.", key="stoker:location", required=True),
         "container_format": text("Format of the container.", required=True, allowed=_CONTAINER_FORMATS),

@@ -9,12 +9,12 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Properties, ResourceFailure
 from stoker.resources.properties import Property
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import flag, text, texts
+from stoker_openstack.types.cloud_properties import flag, object_name, text, texts
 
 #: Prefix of the keys of a specification that are no part of the service's request.
 OWN = "stoker:"
 
-NAME = text("Name; by default stack, resource and a short id.", update_allowed=True)
+NAME = object_name(update_allowed=True)
 ADMIN_STATE_UP = flag("Whether the object is in use.", default=True, update_allowed=True)
 TAGS = texts("Tags of the object.", update_allowed=True)
 TENANT_ID = text("Project that owns the object, for administrators only.")

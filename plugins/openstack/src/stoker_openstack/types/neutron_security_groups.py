@@ -13,7 +13,7 @@ from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType
-from stoker_openstack.types.cloud_properties import Member, flag, members, refuse_several, text
+from stoker_openstack.types.cloud_properties import Member, flag, members, object_name, refuse_several, text
 
 _PROTOCOLS = (
     "ah",
@@ -83,7 +83,7 @@ class NeutronSecurityGroup(CloudType):
     kind = CloudKind.SECURITY_GROUP
     id_constraint = "neutron.security_group"
     properties = {
-        "name": text("Name; by default stack, resource and a short id.", update_allowed=True),
+        "name": object_name(update_allowed=True),
         "description": text("What the group is for.", update_allowed=True),
         "stateful": flag("Whether answers to permitted traffic are permitted.", update_allowed=True),
         "rules": Property(

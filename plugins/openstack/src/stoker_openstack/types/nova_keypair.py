@@ -6,18 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.hot import UNKNOWN
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.types import user_data
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import flag, text
+from stoker_openstack.types.cloud_properties import flag, object_name, text
 
 #: Keys of the resource's data. The store encrypts every column with a private key.
 _PRIVATE, _PUBLIC = "private_key", "public_key"
-_NAME = 255
 
 
 class NovaKeypair(CloudType):
@@ -26,7 +24,7 @@ class NovaKeypair(CloudType):
     kind = CloudKind.KEYPAIR
     id_constraint = "nova.keypair"
     properties = {
-        "name": text("Name of the key pair.", required=True),
+        "name": object_name("Name of the key pair.", required=True),
         "public_key": text("Public key in OpenSSH's format; by default, Stoker generates a pair (RSA, 2048 bits)."),
         "save_private_key": flag(
             "Whether to keep a generated private key, encrypted, for the attribute private_key.",
@@ -61,9 +59,8 @@ class NovaKeypair(CloudType):
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for an invalid name, and for a certificate that Stoker would have to generate."""
-        name = properties["name"]
-        if name is not UNKNOWN and not 1 <= len(name) <= _NAME:
-            raise StackValidationFailed(f"name must have between 1 and {_NAME} characters, not {len(name)}")
+        if properties["name"] == "":
+            raise StackValidationFailed("name must have between 1 and 255 characters, not 0")
         if properties["type"] == "x509" and properties["public_key"] is None:
             raise StackValidationFailed(
                 "a key pair of the type x509 needs public_key: Stoker generates keys for SSH only"

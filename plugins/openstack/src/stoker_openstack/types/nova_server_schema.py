@@ -8,12 +8,11 @@ from typing import Any
 from stoker.resources.properties import Property
 from stoker.types import local_server, server_base
 from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
-from stoker_openstack.types.cloud_properties import Member, flag, text, texts
+from stoker_openstack.types.cloud_properties import Member, flag, object_name, text, texts
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES
 
 #: Names and values that the server's policies have in common.
 REPLACE, REBUILD, IGNORE, RESIZE, PRESERVE = "REPLACE", "REBUILD", "IGNORE", "RESIZE", "REBUILD_PRESERVE_EPHEMERAL"
-_NAME = 255
 
 
 def _integer(description: str, **options: Any) -> Property:
@@ -58,7 +57,7 @@ NETWORK = {
 }
 
 PROPERTIES: Mapping[str, Property] = {
-    "name": text("Name; by default stack, resource and a short id.", longest=_NAME, update_allowed=True),
+    "name": object_name(update_allowed=True),
     "image": text("Name or id of the image.", key="imageRef", constraint="glance.image", update_allowed=True),
     "flavor": text(
         "Name or id of the flavor; local servers need none.",

@@ -10,7 +10,7 @@ from stoker.resources.base import Context, Properties, physical_name
 from stoker.resources.properties import Property
 from stoker_openstack.model import CloudKind
 from stoker_openstack.types.cloud_base import CloudType, observe
-from stoker_openstack.types.cloud_properties import flag, text
+from stoker_openstack.types.cloud_properties import flag, object_name, text
 
 
 class SwiftContainer(CloudType):
@@ -18,7 +18,7 @@ class SwiftContainer(CloudType):
     description = "A container of the object store."
     kind = CloudKind.CONTAINER
     properties = {
-        "name": text("Name; by default stack, resource and a short id."),
+        "name": object_name(),
         "X-Container-Read": text("Who can read the objects."),
         "X-Container-Write": text("Who can write objects."),
         "X-Container-Meta": Property(kind="map", default={}, description="Metadata of the container."),
