@@ -807,6 +807,12 @@ CREATE INDEX ix_cloud_objects_external_id ON cloud_objects (external_id);
 CREATE INDEX ix_cloud_objects_project_id_kind_name ON cloud_objects (project_id, kind, name);
 CREATE INDEX ix_cloud_objects_root_id ON cloud_objects (root_id);
 
+-- Objects that stay at the cloud without a row of cloud_objects, by the ids of their resources (deletion_policy Retain).
+-- A sweep leaves them.
+CREATE TABLE retained_objects (
+    id varchar(64) NOT NULL PRIMARY KEY
+);
+
 -- How Stoker acts for the owner of a tree of stacks at Keystone: by a trust, or by an application credential.
 CREATE TABLE delegations (
     id varchar(64) NOT NULL PRIMARY KEY,

@@ -15,6 +15,7 @@ from stoker_openstack.cloud.drivers import base, server
 from stoker_openstack.cloud.drivers.server import ServerDriver
 from stoker_openstack.cloud.late_objects import LATE_OBJECTS
 from stoker_openstack.model import CloudAction, CloudKind
+from stoker_openstack.store import cloud_objects
 from support import query
 from support.http_stub import Said
 from support.waiting import until
@@ -561,11 +562,13 @@ def test_references_of_ec2_are_resolved(site, cloud):
 def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
     kept = site.complete(site.request(CloudKind.NETWORK, {"name": "kept"}))
     orphan = site.complete(site.request(CloudKind.NETWORK, {"name": "orphan"}))
-    store.write(lambda tx: site.provider.cloud.forget(tx, orphan.id))
+    store.write(lambda tx: cloud_objects.delete(tx, orphan.id))
+    retained = site.complete(site.request(CloudKind.NETWORK, {"name": "retained"}))
+    store.write(lambda tx: site.provider.cloud.forget(tx, retained.id))
     foreign = cloud.add("networks", name="other", description="stoker:000000000000:1")
     lost = site.complete(site.request(CloudKind.FLOATING_IP, {"floating_network_id": "private"}))
     cloud.items["floatingips"][lost.external_id]["port_forwardings"] = [{"id": "f"}]
-    store.write(lambda tx: site.provider.cloud.forget(tx, lost.id))
+    store.write(lambda tx: cloud_objects.delete(tx, lost.id))
     client = site.provider.credentials.login.client
     for dry_run in (True, False):
         swept = sweep.collect(store, client, site.provider.site, dry_run=dry_run)
@@ -575,4 +578,4 @@ def test_a_sweep_finds_objects_without_a_row(site, cloud, store):
         ]
         assert (orphan.external_id in cloud.items["networks"]) is dry_run
     assert cloud.items["floatingips"] == {}
-    assert {kept.external_id, foreign["id"]} < set(cloud.items["networks"])
+    assert {kept.external_id, retained.external_id, foreign["id"]} < set(cloud.items["networks"])

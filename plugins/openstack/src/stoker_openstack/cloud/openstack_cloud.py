@@ -43,7 +43,7 @@ class OpenStackCloud:
 
     def forget(self, tx: Tx, id: str) -> None:
         """Drop the record of an object and leave the object itself as it is."""
-        cloud_objects.delete(tx, id)
+        cloud_objects.retain(tx, id)
 
     def _defer(self, tx: Tx, item: CloudObject) -> None:
         request(self._work, tx, self._registry.drivers[item.kind].noun.service, item.id, JOBS)

@@ -2,6 +2,7 @@
 Removal of objects at the cloud that carry this site's marker and have no row: the cloud's part of ``stoker db sweep``.
 
 Each list is read before the rows, so that a new object is not mistaken for an orphan: its row is older than it is.
+Objects that outlive their resource on purpose (``deletion_policy: Retain``) have a marker and no row; they stay.
 """
 
 from __future__ import annotations

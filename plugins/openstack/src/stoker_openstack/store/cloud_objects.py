@@ -20,7 +20,10 @@ _ANY_EXISTING = sql(
     "SELECT id FROM cloud_objects WHERE kind = :kind AND external_id IS NOT NULL"
     " AND project_id = coalesce(:project_id, project_id) LIMIT 1"
 )
-_KNOWN = sql("SELECT id FROM cloud_objects WHERE id @in(ids)")
+_KNOWN = sql(
+    "SELECT id FROM cloud_objects WHERE id @in(ids) UNION SELECT id FROM retained_objects WHERE id @in(ids)"
+)
+_RETAIN = sql("INSERT INTO retained_objects (id) VALUES (:id) ON CONFLICT DO NOTHING")
 _ANY_OF_ROOT = sql("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
 #: Columns that always are encrypted: they may contain passwords, private keys and user data.
 _SECRET = ("specification", "arguments")
@@ -89,7 +92,7 @@ def any_existing(tx: Tx, kind: CloudKind, project_id: str | None) -> bool:
 
 
 def known_ids(tx: Tx, ids: Collection[str]) -> set[str]:
-    """Return those of the ids that have a row."""
+    """Return those of the ids that have a row, or whose row ``retain`` deleted."""
     return {row[0] for row in tx.fetch_all(_KNOWN, {"ids": rows.dump(list(ids))})}
 
 
@@ -111,6 +114,12 @@ def save(tx: Tx, changed: CloudObject) -> None:
 def delete(tx: Tx, id: str) -> None:
     """Delete the row of an object."""
     _OBJECTS.delete(tx, id)
+
+
+def retain(tx: Tx, id: str) -> None:
+    """Delete the row of an object that stays at the cloud."""
+    _OBJECTS.delete(tx, id)
+    tx.execute_fast(_RETAIN, {"id": id})
 
 
 def _secret(item: CloudObject) -> tuple[str, ...]:
