@@ -149,11 +149,13 @@ class ZaqarDriver:
             results = [Result(_id(message), json.dumps(message["body"]).encode()) for message in fresh]
         stale = [id for id in ids if id not in {result.mark for result in results}]
         if stale:  # messages of an earlier run would fill the page
-            self._delete_messages(remote_object, stale)
+            self.acknowledge(remote_object, [Result(id, None) for id in stale])
         return results
 
     def acknowledge(self, remote_object: RemoteObject, results: list[Result]) -> None:
-        self._delete_messages(remote_object, [result.mark for result in results])
+        """Delete the messages, as far as they exist."""
+        ids = ",".join(result.mark for result in results)
+        check_status(self._send_signed("DELETE", remote_object, f"?ids={ids}"), 204, 404)
 
     def _create(self, remote_object: RemoteObject) -> Mapping[str, Any]:
         """
@@ -164,9 +166,16 @@ class ZaqarDriver:
         """
         check_status(self._send("PUT", remote_object), 201, 204)
         signed = self._share(remote_object, ["GET", "DELETE"], _SIGNED_UNTIL)
-        caller = self._caller
-        calls = caller is not None and self._subscribe(remote_object, caller(remote_object.resource_id))
-        return {READING: signed, "calls": calls}
+        if self._caller is None:
+            return {READING: signed, "calls": False}
+        subscription = {"subscriber": self._caller(remote_object.resource_id), "ttl": _SUBSCRIBED, "options": {}}
+        answer = self._send("POST", remote_object, "/subscriptions", subscription)
+        if answer.status_code == 201:
+            # Some Zaqars require a confirmation of the subscription; for the others it has no effect.
+            with rejecting_malformed():
+                id = answer.json()["subscription_id"]
+            self._send("PUT", remote_object, f"/subscriptions/{id}/confirm", {"confirmed": True})
+        return {READING: signed, "calls": answer.status_code in (201, 409)}
 
     def _sign(self, remote_object: RemoteObject) -> Mapping[str, Any] | None:
         """Return the URL of the resource's agent, current or new; None if this Zaqar does not sign URLs."""
@@ -192,21 +201,6 @@ class ZaqarDriver:
         answer = self._send("POST", queue, "/share", {"paths": ["messages"], "methods": methods, "expires": until})
         with rejecting_malformed():
             return {name: answer.json()[name] for name in _SHARED} if answer.status_code == 200 else None
-
-    def _subscribe(self, queue: RemoteObject, url: str) -> bool:
-        """Subscribe ``url`` to the queue's messages. Returns False if Zaqar refuses."""
-        subscription = {"subscriber": url, "ttl": _SUBSCRIBED, "options": {}}
-        answer = self._send("POST", queue, "/subscriptions", subscription)
-        if answer.status_code == 201:
-            # Some Zaqars require a confirmation of the subscription; for the others it has no effect.
-            with rejecting_malformed():
-                id = answer.json()["subscription_id"]
-            self._send("PUT", queue, f"/subscriptions/{id}/confirm", {"confirmed": True})
-        return answer.status_code in (201, 409)
-
-    def _delete_messages(self, queue: RemoteObject, ids: Sequence[str]) -> None:
-        """Delete these messages, as far as they exist."""
-        check_status(self._send_signed("DELETE", queue, f"?ids={','.join(ids)}"), 204, 404)
 
     def _send_signed(self, verb: str, queue: RemoteObject, query: str) -> Any:
         """Send a request with the signed URL; with a login if Zaqar signs no URLs or no longer accepts this URL."""
