@@ -88,14 +88,29 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[Stateme
         "part of a selection without label": (server_lists._SELECTED, middle),
         "part of a selection by fact": (server_lists._SELECTED_WITH_FACTS, middle),
         "server of a machine": (servers._REDEEMED, machine),
-        "taken names": (servers._NAMES, {"project_id": project_id, "names": rows.dump(["server-1", "server-x"])}),
-        "server by name": (servers._NAMED, {"project_id": project_id, "name": f"server-{count // 2}"}),
-        "servers by id": (servers._SEVERAL, {"ids": ids}),
-        "facts of a page": (servers._SUMMARIES_OF_SEVERAL, {"ids": ids}),
-        "upgrades of a page": (agent_upgrades._ALL_OF_SERVERS, {"ids": ids}),
-        "page of upgrades": (agent_upgrades._PAGE, {"project_id": project_id, "limit": 1000, "after": ""}),
+        "taken names": (
+            _statement(servers._list_names),
+            {"project_id": project_id, "names": rows.dump(["server-1", "server-x"])},
+        ),
+        "server by name": (
+            _statement(servers.find_by_name),
+            {"project_id": project_id, "name": f"server-{count // 2}"},
+        ),
+        "servers by id": (servers.SERVERS._several, {"ids": ids}),
+        "facts of a page": (servers._SUMMARIES._several, {"ids": ids}),
+        "upgrades of a page": (agent_upgrades._UPGRADES._several, {"ids": ids}),
+        "page of upgrades": (
+            _statement(agent_upgrades._list_after),
+            {"project_id": project_id, "limit": 1000, "after": ""},
+        ),
         "runs of a batch of polls": (deployments._TO_RUN, {"ids": ids}),
     }
+
+
+def _statement(query: Any) -> Statement:
+    """Return the statement of a function (``stoker.store.query``)."""
+    statement: Statement = query.statement
+    return statement
 
 
 def explain(store: Store, query: Statement, values: Mapping[str, Any]) -> list[str]:

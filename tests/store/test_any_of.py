@@ -18,15 +18,15 @@ from stoker.store import (
 )
 
 QUERIES = {
-    "agent_upgrades.find_of_servers": agent_upgrades._ALL_OF_SERVERS,
-    "servers.summarize_facts": servers._SUMMARIES_OF_SEVERAL,
+    "agent_upgrades.find_of_servers": agent_upgrades._UPGRADES._several,
+    "servers.summarize_facts": servers._SUMMARIES._several,
     "configs.prime": configs._SEVERAL,
-    "deployments.prime": deployments._SEVERAL.for_update,
+    "deployments.prime": deployments._DEPLOYMENTS._several.for_update,
     "deployments.find_owners": deployments._OWNERS,
     "deployments.to_run_on": deployments._TO_RUN,
     "documents.agent_heads": documents._AGENT_HEADS,
     "server_policies.prime": server_policies._STAYING_ALL,
-    "servers.prime": servers._SEVERAL,
+    "servers.prime": servers.SERVERS._several,
     "targets.prime": targets._OF_DEPLOYMENTS,
 }
 

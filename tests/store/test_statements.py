@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stoker import store as package
+from stoker.store.query import Query
 from stoker.store.sql import Statement
 
 #: Statements for one database.
@@ -37,6 +38,8 @@ def _parts(value: Any) -> Iterator[Statement]:
     elif isinstance(value, dict | list | tuple):
         for part in value.values() if isinstance(value, dict) else value:
             yield from _parts(part)
+    elif isinstance(value, Query):
+        yield value.statement
     elif hasattr(value, "codec"):
         yield from _parts(list(vars(value).values()))
 

@@ -54,7 +54,7 @@ def resume(tx: Tx, work: Work, deployment: Deployment) -> None:
 
 def reset(tx: Tx, deployment: Deployment) -> None:
     """Forget the last result, because another run of the deployment starts."""
-    checks.reset(tx, deployment.id, deployment.config_id, _RUNS)
+    checks.reset(tx, deployment.config_id, _RUNS, deployment.id)
 
 
 def request(tx: Tx, ids: Sequence[str]) -> list[Check]:

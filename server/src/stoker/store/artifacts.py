@@ -2,28 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import Conflict
+from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import delete as delete_by
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _ARTIFACTS = Repository(Artifact, "artifacts")
+delete = _ARTIFACTS.delete
 #: The artifacts that a project can read: its own and those of the site.
 _VISIBLE = f"kind = :kind AND project_id IN (:project_id, '{SITE}')"
-_LIST = _ARTIFACTS.select(f"{_VISIBLE} ORDER BY name, version, project_id")
 #: The project's own come first.
 _OWN_FIRST = "ORDER BY project_id DESC, version DESC LIMIT 1"
-_NEWEST = _ARTIFACTS.select(f"{_VISIBLE} AND name = :name {_OWN_FIRST}")
-_VERSION = _ARTIFACTS.select(f"{_VISIBLE} AND name = :name AND version = :version {_OWN_FIRST}")
-_DIGEST = _ARTIFACTS.select(f"{_VISIBLE} AND sha256 = :sha256 LIMIT 1")
-_OWN_NEWEST = _ARTIFACTS.select(
+#: Return the artifacts that a project can read, sorted by name and version.
+list_visible: Callable[[Tx, ArtifactKind, str], list[Artifact]] = _ARTIFACTS.lister(
+    f"{_VISIBLE} ORDER BY name, version, project_id"
+)
+_find_newest: Callable[[Tx, ArtifactKind, str, str], Artifact | None] = _ARTIFACTS.finder(
+    f"{_VISIBLE} AND name = :name {_OWN_FIRST}"
+)
+_find_version: Callable[[Tx, ArtifactKind, str, str, int], Artifact | None] = _ARTIFACTS.finder(
+    f"{_VISIBLE} AND name = :name AND version = :version {_OWN_FIRST}"
+)
+#: Return an artifact with a digest that the project can read, or None.
+find_by_digest: Callable[[Tx, ArtifactKind, str, str], Artifact | None] = _ARTIFACTS.finder(
+    f"{_VISIBLE} AND sha256 = :sha256 LIMIT 1"
+)
+#: Return the newest artifact of one owner, which is a project or SITE, with a name.
+find_newest_own: Callable[[Tx, ArtifactKind, str, str], Artifact | None] = _ARTIFACTS.finder(
     "kind = :kind AND project_id = :project_id AND name = :name ORDER BY version DESC LIMIT 1"
 )
-_CONTENT = sql("SELECT content FROM artifacts WHERE id = :id")
-_COUNT = sql("SELECT count(*) FROM artifacts WHERE kind = :kind AND project_id = :project_id")
-_DELETE_IN_PROJECT = delete_by("artifacts", "project_id")
+_read_content: Callable[[Tx, str], bytes] = scalar("SELECT content FROM artifacts WHERE id = :id")
+#: Return the number of artifacts of one owner.
+count: Callable[[Tx, ArtifactKind, str], int] = scalar(
+    "SELECT count(*) FROM artifacts WHERE kind = :kind AND project_id = :project_id"
+)
+delete_in_project: Callable[[Tx, str], None] = execute("DELETE FROM artifacts WHERE project_id = :project_id")
 
 
 def add(tx: Tx, new: Artifact, content: bytes) -> None:
@@ -32,48 +48,17 @@ def add(tx: Tx, new: Artifact, content: bytes) -> None:
         raise Conflict(f"{new.name}/{new.version} exists already, and a version never changes: add the next version.")
 
 
-def list_visible(tx: Tx, kind: ArtifactKind, project_id: str) -> list[Artifact]:
-    """Return the artifacts that a project can read, sorted by name and version."""
-    return _ARTIFACTS.all(tx, _LIST, {"kind": kind, "project_id": project_id})
-
-
 def find(tx: Tx, kind: ArtifactKind, project_id: str, name: str, version: int | None = None) -> Artifact | None:
     """
     Return the artifact that a name refers to in a project, or None. Without a version: the newest one.
 
     The project's own artifacts take precedence over those of the site.
     """
-    values = {"kind": kind, "project_id": project_id, "name": name}
     if version is None:
-        return _ARTIFACTS.first(tx, _NEWEST, values)
-    return _ARTIFACTS.first(tx, _VERSION, {**values, "version": version})
-
-
-def find_by_digest(tx: Tx, kind: ArtifactKind, project_id: str, sha256: str) -> Artifact | None:
-    """Return an artifact with this digest that the project can read, or None."""
-    return _ARTIFACTS.first(tx, _DIGEST, {"kind": kind, "project_id": project_id, "sha256": sha256})
-
-
-def find_newest_own(tx: Tx, kind: ArtifactKind, owner: str, name: str) -> Artifact | None:
-    """Return the newest artifact with this name of one owner, which is a project or SITE, or None."""
-    return _ARTIFACTS.first(tx, _OWN_NEWEST, {"kind": kind, "project_id": owner, "name": name})
+        return _find_newest(tx, kind, project_id, name)
+    return _find_version(tx, kind, project_id, name, version)
 
 
 def content(tx: Tx, id: str) -> bytes:
     """Return the content of an artifact."""
-    return bytes(tx.scalar(_CONTENT, {"id": id}))
-
-
-def count(tx: Tx, kind: ArtifactKind, owner: str) -> int:
-    """Return the number of artifacts of one owner."""
-    return int(tx.scalar(_COUNT, {"kind": kind, "project_id": owner}))
-
-
-def delete(tx: Tx, id: str) -> None:
-    """Delete an artifact."""
-    _ARTIFACTS.delete(tx, id)
-
-
-def delete_in_project(tx: Tx, project_id: str) -> None:
-    """Delete all artifacts of a project."""
-    tx.execute_fast(_DELETE_IN_PROJECT, {"project_id": project_id})
+    return bytes(_read_content(tx, id))

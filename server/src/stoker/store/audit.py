@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from stoker.model.audit import Decision, Entry
 from stoker.store import rows
+from stoker.store.query import delete_oldest
 from stoker.store.repository import Repository
-from stoker.store.sql import delete_oldest, sql
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: The length of the columns with names.
 _NAME_LENGTH = 255
-_DECISIONS = Repository(Decision, "audit", key=("seq",))
+#: Entries are only added and listed, never found by a key.
+_DECISIONS = Repository(Decision, "audit", key=("project_id",))
 #: An empty text matches every entry.
-_MATCHING = f"""SELECT {_DECISIONS.columns_sql()}, seq, at FROM audit
+_MATCHING = f"""SELECT {_DECISIONS.columns}, seq, at FROM audit
     WHERE project_id = :project_id AND seq < :before
     AND (:stack = '' OR stack_name = :stack OR stack_id = :stack)
     AND (:actor = '' OR actor = :actor) AND (:outcome = '' OR outcome = :outcome)"""
@@ -41,7 +43,7 @@ _NAMES_OF = sql(
     LEFT JOIN configs ON configs.id = deployments.config_id
     WHERE deployments.id @in(ids)"""
 )
-_PURGE = delete_oldest("audit")
+purge: Callable[[Tx, datetime, int], int] = delete_oldest("audit")
 _LAST = 2**63 - 1
 _NAMES = ("actor", "action", "server_name", "stack_name", "resource_name", "config_name")
 
@@ -49,12 +51,12 @@ _NAMES = ("actor", "action", "server_name", "stack_name", "resource_name", "conf
 def add(tx: Tx, decision: Decision) -> None:
     """Append a decision to the audit log, with the next other statement of the transaction (``Tx.put``)."""
     # Users' names and machines' host names are parts of longer phrases, which a column of names may not hold.
-    cut = {
+    cut: dict[str, Any] = {
         name: f"{text[: _NAME_LENGTH - 1]}…"
         for name in _NAMES
         if (text := getattr(decision, name)) and len(text) > _NAME_LENGTH
     }
-    _DECISIONS.put(tx, decision, at=rows.to_micros(tx.now), **cut)
+    _DECISIONS.add(tx, decision, later=True, at=rows.to_micros(tx.now), **cut)
 
 
 def list_all(
@@ -93,8 +95,3 @@ def names_of_all(tx: Tx, deployment_ids: Sequence[str]) -> Mapping[str, Mapping[
         id: dict(zip(_NAMES[2:], names, strict=True))
         for id, *names in tx.fetch_all(_NAMES_OF, {"ids": rows.dump(list(deployment_ids))})
     }
-
-
-def purge(tx: Tx, before: datetime, most: int) -> int:
-    """Delete, among the ``most`` oldest entries, those older than ``before``; return their number."""
-    return tx.change(_PURGE, {"before": rows.to_micros(before), "most": most})

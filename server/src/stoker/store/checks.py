@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from stoker.model.check import Check, CheckState
 from stoker.store import rows
 from stoker.store.deployments import MAY_RUN
+from stoker.store.query import column, execute
 from stoker.store.repository import Repository
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
 _CHECKS = Repository(Check, "checks", key=("deployment_id",), fixed=("server_id",))
-_RESET = sql(
+find, add, save = _CHECKS.find, _CHECKS.add, _CHECKS.save
+#: Forget the last result, because a run of this config starts, with a reason, for a deployment: ``reset(tx, config_id,
+#: reason, deployment_id)``. Do nothing for a deployment without a check.
+reset: Callable[[Tx, str, str, str], None] = execute(
     f"""UPDATE checks SET config_id = :config_id, state = '{CheckState.UNKNOWN}',
         since = CASE WHEN state = '{CheckState.UNKNOWN}' THEN since ELSE :now END,
         checked_at = NULL, reason = :reason, changes = '[]'
@@ -28,7 +32,7 @@ _TO_CHECK = sql(
     AND deployments.status = 'COMPLETE' AND deployments.mode IS NULL AND {MAY_RUN}
     ORDER BY deployments.seq"""
 )
-_SHOWN = f"""SELECT {_CHECKS.columns_sql()}, deployments.status, deployments.status_reason, deployments.stack_id,
+_SHOWN = f"""SELECT {_CHECKS.columns}, deployments.status, deployments.status_reason, deployments.stack_id,
     deployments.seq FROM checks JOIN deployments ON deployments.id = checks.deployment_id
     LEFT JOIN stacks ON stacks.id = deployments.stack_id WHERE deployments.project_id = :project_id"""
 #: Conditions of ``list_all`` by the arguments that it has.
@@ -43,8 +47,12 @@ _CONDITIONS = {
 _CHECKABLE = (
     "deployments.project_id = :project_id AND deployments.trigger_id IS NULL AND deployments.status IS NOT NULL"
 )
-_CHECKABLE_ON = sql(f"SELECT id FROM deployments WHERE {_CHECKABLE} AND server_id @in(ids) ORDER BY seq")
-_CHECKABLE_IN = sql(
+#: Return the ids of a project's deployments on these servers that can be checked.
+checkable_on: Callable[[Tx, str, Collection[str]], list[str]] = column(
+    f"SELECT id FROM deployments WHERE {_CHECKABLE} AND server_id @in(ids) ORDER BY seq"
+)
+#: Return the ids of a project's deployments in a tree of stacks that can be checked.
+checkable_in: Callable[[Tx, str, str], list[str]] = column(
     "SELECT deployments.id FROM deployments JOIN stacks ON stacks.id = deployments.stack_id"
     f" WHERE {_CHECKABLE} AND stacks.root_id = :root_id ORDER BY deployments.seq"
 )
@@ -69,27 +77,6 @@ class DeploymentCheck(NamedTuple):
     stack_id: str | None
     #: The place in lists.
     position: int
-
-
-def find(tx: Tx, deployment_id: str) -> Check | None:
-    """Return the check of a deployment, or None if the deployment was never to be checked."""
-    return _CHECKS.find(tx, deployment_id)
-
-
-def add(tx: Tx, new: Check) -> None:
-    """Insert the check of a deployment."""
-    _CHECKS.add(tx, new)
-
-
-def save(tx: Tx, changed: Check) -> None:
-    """Write the changeable columns of a check."""
-    _CHECKS.save(tx, changed)
-
-
-def reset(tx: Tx, deployment_id: str, config_id: str, reason: str) -> None:
-    """Forget the last result, because another run starts. Do nothing for a deployment without a check."""
-    values = {"id": deployment_id, "config_id": config_id, "reason": reason, "now": rows.to_micros(tx.now)}
-    tx.execute_fast(_RESET, values)
 
 
 def to_check(tx: Tx, server_id: str) -> list[ToCheck]:
@@ -128,14 +115,3 @@ def list_all(
     query = compose(f"{' AND '.join(conditions)} ORDER BY deployments.seq LIMIT :limit")
     parameters = {**values, "project_id": project_id, "limit": rows.UNLIMITED if limit is None else limit}
     return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-4:]) for row in tx.fetch_all(query, parameters)]
-
-
-def checkable_on(tx: Tx, project_id: str, server_ids: Collection[str]) -> Sequence[str]:
-    """Return the ids of the project's deployments on these servers that can be checked."""
-    values = {"project_id": project_id, "ids": rows.dump(list(server_ids))}
-    return [row[0] for row in tx.fetch_all(_CHECKABLE_ON, values)]
-
-
-def checkable_in(tx: Tx, project_id: str, root_id: str) -> Sequence[str]:
-    """Return the ids of the deployments in a tree of stacks that can be checked."""
-    return [row[0] for row in tx.fetch_all(_CHECKABLE_IN, {"project_id": project_id, "root_id": root_id})]

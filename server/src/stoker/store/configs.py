@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,8 @@ from stoker.model.errors import EntityNotFound
 from stoker.model.secrets import SHORTEST
 from stoker.store import rows
 from stoker.store.encryption import ENCRYPTED, SecretColumns
-from stoker.store.sql import delete as delete_by
+from stoker.store.query import execute, scalar
+from stoker.store.query import exists as exists_row
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
@@ -29,13 +30,17 @@ _IS_SECRET = f"substr(body, 1, {len(ENCRYPTED)}) = '{ENCRYPTED}'"
 _SECRET_BODIES_ON = sql(f"SELECT body {_ON_SERVER} WHERE server_id = :server_id AND {_IS_SECRET}")
 #: With the body if it contains secrets, else NULL.
 _EXISTS = sql(f"SELECT project_id, CASE WHEN {_IS_SECRET} THEN body END FROM configs WHERE id = :id")
-_DELETE = delete_by("configs", "id")
-_DELETE_OWNED = sql(
+_delete: Callable[[Tx, str], None] = execute("DELETE FROM configs WHERE id = :id")
+_delete_owned: Callable[[Tx, str], None] = execute(
     "DELETE FROM configs WHERE id = :id AND is_owned AND NOT EXISTS (SELECT 1 FROM deployments WHERE config_id = :id)"
 )
-_USED = sql("SELECT id FROM deployments WHERE config_id = :id LIMIT 1")
-_COUNT = sql("SELECT count(*) FROM configs WHERE project_id = :project_id")
-_SEQ = sql("SELECT seq FROM configs WHERE id = :id AND project_id = :project_id")
+#: Return whether a deployment uses a config.
+in_use: Callable[[Tx, str], bool] = exists_row("SELECT id FROM deployments WHERE config_id = :id LIMIT 1")
+count: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM configs WHERE project_id = :project_id")
+#: Return the position of a config, as in ``page``, or None if the project has no such config.
+position: Callable[[Tx, str, str], int | None] = scalar(
+    "SELECT seq FROM configs WHERE id = :id AND project_id = :project_id"
+)
 _LIST = sql(
     """SELECT seq, id, name, "group", created_at FROM configs WHERE project_id = :project_id AND seq < :before
     AND (:with_derived OR NOT is_derived) ORDER BY seq DESC LIMIT :limit"""
@@ -180,26 +185,16 @@ def lock(tx: Tx, id: str) -> None:
     tx.advisory_lock(f"config {id}")
 
 
-def in_use(tx: Tx, id: str) -> bool:
-    """Return whether a deployment uses the config."""
-    return tx.execute_fast(_USED, {"id": id}) is not None
-
-
 def delete(tx: Tx, id: str) -> None:
     """Delete the config."""
     tx.cache.pop(("configs", id), None)
-    tx.execute_fast(_DELETE, {"id": id})
+    _delete(tx, id)
 
 
 def delete_owned(tx: Tx, id: str) -> None:
     """Delete a config that Stoker created, unless a deployment still uses it."""
     tx.cache.pop(("configs", id), None)
-    tx.execute_fast(_DELETE_OWNED, {"id": id})
-
-
-def count(tx: Tx, project_id: str) -> int:
-    """Return the number of the project's configs."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id}))
+    _delete_owned(tx, id)
 
 
 def page(
@@ -224,12 +219,6 @@ def page(
         )
         for seq, id, name, group, created_at in tx.fetch_all(_LIST, values)
     ]
-
-
-def position(tx: Tx, id: str, project_id: str) -> int | None:
-    """Return the config's position, as in ``page``, or None if the project has no such config."""
-    seq: int | None = tx.scalar(_SEQ, {"id": id, "project_id": project_id})
-    return seq
 
 
 def _read(tx: Tx, id: str) -> Any:

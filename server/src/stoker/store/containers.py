@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from stoker.model.objects import Account, Container, Totals
 from stoker.store import rows
+from stoker.store.query import execute
 from stoker.store.repository import Repository
-from stoker.store.sql import insert, sql, update
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _ACCOUNTS = Repository(Account, "accounts")
 _CONTAINERS = Repository(Container, "containers", key=("account", "name"))
-# Two transactions may create the same account or container at a time: the later one finds the row of the first.
-_ADD_ACCOUNT = sql(f"{insert('accounts', *_ACCOUNTS.codec.written).text} ON CONFLICT (id) DO NOTHING")
-_ADD = sql(
-    f"{insert('containers', *_CONTAINERS.codec.written).text} ON CONFLICT (account, name) DO NOTHING RETURNING name"
+#: Return an account, or None if no headers were ever set on it.
+find_account = _ACCOUNTS.find
+#: ``for_update`` locks the row of a container: no other transaction writes to the container.
+find = _CONTAINERS.find
+delete = _CONTAINERS.delete
+_set_account_headers: Callable[[Tx, str, str], None] = execute("UPDATE accounts SET headers = :headers WHERE id = :id")
+_set_headers: Callable[[Tx, str, str, str], None] = execute(
+    "UPDATE containers SET headers = :headers WHERE account = :account AND name = :name"
 )
-_SET_ACCOUNT_HEADERS = update("accounts", "headers")
-_SET_HEADERS = update("containers", "headers", key=("account", "name"))
-_COUNT = sql(
+_add_to_totals: Callable[[Tx, int, int, str, str], None] = execute(
     "UPDATE containers SET objects = objects + :more_objects, bytes = bytes + :more_bytes"
     " WHERE account = :account AND name = :name"
 )
@@ -35,14 +38,9 @@ def dump_headers(tx: Tx, headers: Mapping[str, str]) -> str:
     return tx.secrets.dump(headers, always=any("temp-url-key" in name for name in headers))
 
 
-def find_account(tx: Tx, account: str) -> Account | None:
-    """Return the account, or None if no headers were ever set on it."""
-    return _ACCOUNTS.find(tx, account)
-
-
 def lock_account(tx: Tx, account: str) -> Account:
     """Return the account and lock it until the transaction ends; create it first if it does not exist."""
-    tx.execute_fast(_ADD_ACCOUNT, _ACCOUNTS.encode(Account(id=account, created_at=rows.to_micros(tx.now)), tx.secrets))
+    _ACCOUNTS.add(tx, Account(id=account, created_at=rows.to_micros(tx.now)), unless_exists=True)
     locked = _ACCOUNTS.find(tx, account, for_update=True)
     assert locked is not None, "it was made a line above"
     return locked
@@ -50,7 +48,7 @@ def lock_account(tx: Tx, account: str) -> Account:
 
 def change_account(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
     """Replace the account's headers."""
-    tx.execute_fast(_SET_ACCOUNT_HEADERS, {"key_id": account, "headers": dump_headers(tx, headers)})
+    _set_account_headers(tx, dump_headers(tx, headers), account)
 
 
 def totals(tx: Tx, account: str) -> Totals:
@@ -60,28 +58,19 @@ def totals(tx: Tx, account: str) -> Totals:
 
 
 def add(tx: Tx, account: str, name: str, headers: Mapping[str, str], owner: str | None) -> bool:
-    """Insert a container. Return False, and change nothing, if a container with this name exists."""
+    """
+    Insert a container. Return False, and change nothing, if a container with this name exists, which another
+    transaction may insert.
+    """
     container = Container(account=account, name=name, owner=owner, headers=headers, created_at=rows.to_micros(tx.now))
-    values = _CONTAINERS.encode(container, tx.secrets) | {"headers": dump_headers(tx, headers)}
-    return tx.execute_fast(_ADD, values) is not None
-
-
-def find(tx: Tx, account: str, name: str, *, for_update: bool = False) -> Container | None:
-    """Return the container, or None. ``for_update`` locks its row: no other transaction writes to the container."""
-    return _CONTAINERS.find(tx, account, name, for_update=for_update)
+    return _CONTAINERS.add(tx, container, unless_exists=True, headers=dump_headers(tx, headers))
 
 
 def change(tx: Tx, account: str, name: str, headers: Mapping[str, str]) -> None:
     """Replace the container's headers."""
-    values = {"key_account": account, "key_name": name, "headers": dump_headers(tx, headers)}
-    tx.execute_fast(_SET_HEADERS, values)
+    _set_headers(tx, dump_headers(tx, headers), account, name)
 
 
 def count(tx: Tx, account: str, name: str, *, objects: int, size: int) -> None:
     """Add to the container's totals of objects and bytes."""
-    tx.execute_fast(_COUNT, {"account": account, "name": name, "more_objects": objects, "more_bytes": size})
-
-
-def delete(tx: Tx, account: str, name: str) -> None:
-    """Delete the container."""
-    _CONTAINERS.delete(tx, account, name)
+    _add_to_totals(tx, objects, size, account, name)

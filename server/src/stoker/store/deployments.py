@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from stoker.model.deployment import Deployment
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.repository import Repository, require
+from stoker.store.query import column, execute, exists, scalar
+from stoker.store.repository import Repository
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
 _FIXED = ("project_id", "server_id", "resource_id", "stack_id", "trigger_id", "created_at")
-_DEPLOYMENTS = Repository(Deployment, "deployments", fixed=_FIXED)
+_DEPLOYMENTS = Repository(Deployment, "deployments", fixed=_FIXED, noun="Software deployment")
+find, get, delete = _DEPLOYMENTS.find, _DEPLOYMENTS.get, _DEPLOYMENTS.delete
+prime, find_several = _DEPLOYMENTS.prime, _DEPLOYMENTS.find_several
+#: Insert a deployment with its first run, and write the changeable columns of a locked one.
+add, save = partial(_DEPLOYMENTS.add, later=True), partial(_DEPLOYMENTS.save, later=True)
 #: What does not change during a run. An UPDATE without it writes fewer indexes.
 _FIXED_IN_RUN = ("config_id", "action", "input_values", "signal_transport", "mode", "run_number", "queued_at")
-_PROGRESS = Repository(Deployment, "deployments", fixed=(*_FIXED, *_FIXED_IN_RUN))
+#: Write the columns of a locked deployment that change during its run, or at its end.
+save_progress = partial(Repository(Deployment, "deployments", fixed=(*_FIXED, *_FIXED_IN_RUN)).save, later=True)
 _OWNER = "(SELECT servers.project_id FROM servers WHERE servers.id = deployments.server_id)"
 #: A deployment may name any server id, as in Heat. A known server runs only its own project's and admitted deployments.
 MAY_RUN = f"(deployments.project_id = coalesce({_OWNER}, deployments.project_id) OR deployments.admitted)"
@@ -41,8 +48,10 @@ MAY_HAVE_BEGUN = (
     f" OR deployments.state IN ('QUEUED', 'CANCELLING') AND EXISTS (SELECT 1 FROM servers"
     f" WHERE servers.id = deployments.server_id AND {_HAS_OWN_AGENT} AND servers.last_seen > :polled_since))"
 )
-_OF_STACK_ON_SERVER = _DEPLOYMENTS.select("server_id = :server_id AND stack_id = :stack_id ORDER BY seq")
-_SEVERAL = _DEPLOYMENTS.select("id @in(ids) ORDER BY id")
+#: Return the deployments of a stack's resources on a server. Nested stacks have deployments of their own.
+of_stack_on_server: Callable[[Tx, str, str], list[Deployment]] = _DEPLOYMENTS.lister(
+    "stack_id = :stack_id AND server_id = :server_id ORDER BY seq"
+)
 # Sorts IN_PROGRESS before FAILED before COMPLETE.
 _OF_RUN = _DEPLOYMENTS.select(
     f"config_id = :config_id AND server_id = :server_id AND {MAY_RUN} ORDER BY status DESC, seq LIMIT 1"
@@ -52,12 +61,17 @@ _OWNERS = sql(
     " (SELECT stacks.root_id FROM stacks WHERE stacks.id = deployments.stack_id)"
     f" FROM deployments WHERE config_id @in(ids) AND {MAY_RUN} ORDER BY status DESC, seq"
 )
-_IS_OF = sql(f"SELECT 1 FROM deployments WHERE id = :id AND server_id = :server_id AND {MAY_RUN}")
-_HAS_RUN_CONFIG = sql(
+#: Return whether a server may run a deployment, so that its agent may report the result: ``is_of(tx, id, server_id)``.
+is_of: Callable[[Tx, str, str], bool] = exists(
+    f"SELECT 1 FROM deployments WHERE id = :id AND server_id = :server_id AND {MAY_RUN}"
+)
+#: Return whether a server has the config of a client, or may have run it for any deployment.
+has_run_config: Callable[[Tx, str, str], bool] = exists(
     "SELECT 1 FROM deployments WHERE server_id = :server_id AND config_id = :config_id"
     " UNION ALL SELECT 1 FROM past_configs WHERE server_id = :server_id AND config_id = :config_id LIMIT 1"
 )
-_ADD_PAST_CONFIG = sql(
+#: Record that a server may have run a client's config, which its deployment leaves now.
+record_past_config: Callable[[Tx, str, str], None] = execute(
     "INSERT INTO past_configs (config_id, server_id)"
     " SELECT id, :server_id FROM configs WHERE id = :config_id AND NOT is_owned"
     " ON CONFLICT (config_id, server_id) DO NOTHING"
@@ -67,12 +81,14 @@ _UNDER_WAY = sql(
     " (SELECT data FROM logs WHERE logs.deployment_id = deployments.id ORDER BY logs.seq DESC LIMIT 1)"
     " FROM deployments WHERE id @in(ids) AND status = 'IN_PROGRESS'"
 )
-_RELINK = sqls.update("deployments", "stack_id", "resource_id")
-_DISOWN = sql(
+_disown: Callable[[Tx, str, str], None] = execute(
     "UPDATE deployments SET stack_id = NULL, resource_id = NULL WHERE id = :id AND resource_id = :resource_id"
 )
-_COUNT = sql("SELECT count(*) FROM deployments WHERE project_id = :project_id")
-_SEQ = sql("SELECT seq FROM deployments WHERE id = :id AND project_id = :project_id")
+count: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM deployments WHERE project_id = :project_id")
+#: Return the position of a deployment, as in ``page``, or None if the project has no such deployment.
+position: Callable[[Tx, str, str], int | None] = scalar(
+    "SELECT seq FROM deployments WHERE id = :id AND project_id = :project_id"
+)
 
 
 def _paged(columns: str) -> tuple[Statement, Statement]:
@@ -82,7 +98,7 @@ def _paged(columns: str) -> tuple[Statement, Statement]:
     return sql(f"{start} {end}"), sql(f"{start} AND server_id = :server_id {end}")
 
 
-_LISTS = _paged(f"{_DEPLOYMENTS.columns_sql()}, deployments.seq")
+_LISTS = _paged(f"{_DEPLOYMENTS.columns}, deployments.seq")
 _SIZES = _paged("length(input_values) + length(output_values) + length(changes)")
 _BODIES = (
     "SELECT configs.body, coalesce(configs.name, ''){} FROM deployments"
@@ -126,12 +142,18 @@ _UNSENT = sql(
     f" WHERE server_id = :server_id AND status = 'IN_PROGRESS' AND sent_at IS NULL AND {_APPLIES} AND {OF_PROJECT}"
 )
 _UNTIL = "coalesce(updated_at, created_at) <= :until"
-_OF_RESOURCES = _DEPLOYMENTS.select(f"server_id = :server_id AND resource_id IS NOT NULL AND {_UNTIL}")
-_COMPLETED = sql(
+#: Return the deployments of stacks that have not changed on a server since a time (microseconds since 1970).
+of_resources: Callable[[Tx, str, int], list[Deployment]] = _DEPLOYMENTS.lister(
+    f"server_id = :server_id AND resource_id IS NOT NULL AND {_UNTIL}"
+)
+#: Return the ids of clients' and triggers' deployments that a server has completed until a time (microseconds since
+#: 1970).
+completed: Callable[[Tx, str, int], list[str]] = column(
     "SELECT id FROM deployments WHERE server_id = :server_id AND status = 'COMPLETE' AND signal_transport IS NOT NULL"
     f" AND resource_id IS NULL AND {_UNTIL} AND {MAY_RUN} ORDER BY seq"
 )
-_HAS_COMPLETED = sql(
+#: Return whether a run of a deployment that applies a config has succeeded.
+has_completed: Callable[[Tx, str], bool] = exists(
     "SELECT 1 FROM deployments WHERE id = :id AND status = 'COMPLETE' AND mode IS NULL"
     " UNION ALL SELECT 1 FROM runs WHERE deployment_id = :id AND status = 'COMPLETE' AND mode IS NULL LIMIT 1"
 )
@@ -162,43 +184,9 @@ _SET_STREAMS = sqls.update(
 _EXPECTED = ("bodies", "expected")
 
 
-def add(tx: Tx, new: Deployment) -> None:
-    """Insert a deployment with its first run."""
-    _DEPLOYMENTS.put(tx, new)
-
-
-def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Deployment:
-    """
-    Return the deployment; ``for_update`` locks its row.
-
-    Raises EntityNotFound if the deployment does not exist, or belongs to another project than ``project_id``.
-    """
-    return require(find(tx, id, for_update=for_update), "Software deployment", id, project_id)
-
-
-def prime(tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> None:
-    """Read several deployments at once for ``find`` (``Repository.prime``). ``for_update`` locks their rows."""
-    _DEPLOYMENTS.prime(tx, _SEVERAL.for_update if for_update else _SEVERAL, ids)
-
-
 def forget(tx: Tx, id: str) -> None:
     """Let ``find`` read a deployment again, after a statement that does not write the whole row."""
     tx.cache.pop(("deployments", id), None)
-
-
-def find_several(tx: Tx, ids: Sequence[str]) -> list[Deployment]:
-    """Return the deployments with these ids that exist."""
-    return _DEPLOYMENTS.several(tx, _SEVERAL, ids) if ids else []
-
-
-def find(tx: Tx, id: str, *, for_update: bool = False) -> Deployment | None:
-    """Return the deployment with this id, or None; ``for_update`` locks its row."""
-    return _DEPLOYMENTS.find(tx, id, for_update=for_update)
-
-
-def of_stack_on_server(tx: Tx, stack_id: str, server_id: str) -> list[Deployment]:
-    """Return the deployments of a stack's resources on the server. Nested stacks have deployments of their own."""
-    return _DEPLOYMENTS.all(tx, _OF_STACK_ON_SERVER, {"server_id": server_id, "stack_id": stack_id})
 
 
 def of_run(tx: Tx, server_id: str, config_id: str, *, for_update: bool = False) -> Deployment | None:
@@ -232,43 +220,10 @@ def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, st
     return owners
 
 
-def is_of(tx: Tx, id: str, server_id: str) -> bool:
-    """Return whether the server may run the deployment, so that its agent may report the result."""
-    return tx.execute_fast(_IS_OF, {"id": id, "server_id": server_id}) is not None
-
-
-def has_run_config(tx: Tx, server_id: str, config_id: str) -> bool:
-    """Return whether the server has the config of a client, or may have run it for any deployment."""
-    return tx.execute_fast(_HAS_RUN_CONFIG, {"server_id": server_id, "config_id": config_id}) is not None
-
-
-def record_past_config(tx: Tx, server_id: str, config_id: str) -> None:
-    """Record that the server may have run a client's config, which its deployment leaves now."""
-    tx.execute_fast(_ADD_PAST_CONFIG, {"server_id": server_id, "config_id": config_id})
-
-
 def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str, str | None, str | None]]:
     """Return the deployments that are IN_PROGRESS: deployment id → (server id, reason, last line of output)."""
     result = tx.fetch_all(_UNDER_WAY, {"ids": rows.dump(list(ids))}) if ids else ()
     return {id: (server_id, reason, _last_line(last)) for id, server_id, reason, last in result}
-
-
-def of_resources(tx: Tx, server_id: str, until: int) -> list[Deployment]:
-    """Return the deployments of stacks that have not changed on the server since a time (microseconds since 1970)."""
-    return _DEPLOYMENTS.all(tx, _OF_RESOURCES, {"server_id": server_id, "until": until})
-
-
-def completed(tx: Tx, server_id: str, until: int) -> list[str]:
-    """
-    Return the ids of clients' and triggers' deployments that the server has completed until this time (microseconds
-    since 1970).
-    """
-    return [row[0] for row in tx.fetch_all(_COMPLETED, {"server_id": server_id, "until": until})]
-
-
-def has_completed(tx: Tx, id: str) -> bool:
-    """Return whether a run that applies a config has succeeded."""
-    return tx.execute_fast(_HAS_COMPLETED, {"id": id}) is not None
 
 
 def polled_since(tx: Tx) -> int:
@@ -282,36 +237,15 @@ def may_have_begun(tx: Tx, id: str, *, any_run: bool = False) -> bool:
     return tx.execute_fast(statement, {"id": id, "polled_since": polled_since(tx)}) is not None
 
 
-def save(tx: Tx, changed: Deployment) -> None:
-    """Write the changeable columns of a deployment, which is locked."""
-    _DEPLOYMENTS.save(tx, changed, later=True)
-
-
-def save_progress(tx: Tx, changed: Deployment) -> None:
-    """Write the columns of a locked deployment that change during its run, or at its end."""
-    _PROGRESS.save(tx, changed, later=True)
-
-
 def relink(tx: Tx, id: str, stack_id: str, resource_id: str) -> None:
     """Assign the deployment to a resource."""
-    forget(tx, id)
-    tx.execute_fast(_RELINK, {"key_id": id, "stack_id": stack_id, "resource_id": resource_id})
+    _DEPLOYMENTS.update(tx, id, stack_id=stack_id, resource_id=resource_id)
 
 
 def disown(tx: Tx, id: str, resource_id: str) -> None:
     """Remove the deployment's link to its resource if it belongs to this resource."""
     forget(tx, id)
-    tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
-
-
-def delete(tx: Tx, id: str) -> None:
-    """Delete the deployment, with its earlier runs and their output."""
-    _DEPLOYMENTS.delete(tx, id)
-
-
-def count(tx: Tx, project_id: str) -> int:
-    """Return the number of the project's deployments."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id}))
+    _disown(tx, id, resource_id)
 
 
 def page(
@@ -351,12 +285,6 @@ def count_fitting(
     sizes = [row[0] for row in _read_page(tx, _SIZES, project_id, server_id, after, limit)]
     count = rows.count_fitting(sizes, size)
     return count if count < len(sizes) else limit
-
-
-def position(tx: Tx, id: str, project_id: str) -> int | None:
-    """Return the deployment's position, as in ``page``, or None if the project has no such deployment."""
-    seq: int | None = tx.scalar(_SEQ, {"id": id, "project_id": project_id})
-    return seq
 
 
 def list_all(tx: Tx, project_id: str, server_id: str | None = None) -> list[Deployment]:

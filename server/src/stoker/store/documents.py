@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from stoker.store import rows
 from stoker.store.notifier import server_topic
-from stoker.store.sql import delete as delete_by
-from stoker.store.sql import sql, update
+from stoker.store.query import execute, scalar
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
-_REVISION = sql("SELECT revision FROM documents WHERE server_id = :server_id")
+_find_revision: Callable[[Tx, str], int | None] = scalar("SELECT revision FROM documents WHERE server_id = :server_id")
 #: In one statement, because most servers have neither checks nor an upgrade.
 _AGENT_HEADS = sql(
     "SELECT documents.server_id, revision, servers.policy,"
@@ -20,14 +20,18 @@ _AGENT_HEADS = sql(
     " EXISTS (SELECT 1 FROM agent_upgrades WHERE agent_upgrades.server_id = documents.server_id)"
     " FROM documents LEFT JOIN servers ON servers.id = documents.server_id WHERE documents.server_id @in(ids)"
 )
-_CHANNEL = sql("SELECT channel FROM documents WHERE server_id = :server_id")
+#: Return the id of the resource whose transport publishes a server's document; None: agents only poll it.
+carrier: Callable[[Tx, str], str | None] = scalar("SELECT channel FROM documents WHERE server_id = :server_id")
 _PUBLISHED = sql("SELECT published, signed_revision FROM documents WHERE server_id = :server_id")
-_SET_PUBLISHED = update("documents", "published", "signed_revision", key=("server_id",))
-_OPEN = sql(
+_set_published: Callable[[Tx, str | None, int, str], None] = execute(
+    "UPDATE documents SET published = :digest, signed_revision = :revision WHERE server_id = :server_id"
+)
+#: Publish a server's document by the transport of a resource; None: no longer publish it.
+carry: Callable[[Tx, str, str | None], None] = execute(
     "INSERT INTO documents (server_id, revision, channel) VALUES (:id, 1, :channel)"
     " ON CONFLICT (server_id) DO UPDATE SET channel = :channel"
 )
-_DELETE = delete_by("documents", "server_id")
+_delete: Callable[[Tx, str], None] = execute("DELETE FROM documents WHERE server_id = :server_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Published:
 
 def revision(tx: Tx, server_id: str) -> int:
     """Return the revision of the server's document; 0 if the server never had a deployment."""
-    return tx.scalar(_REVISION, {"server_id": server_id}) or 0
+    return _find_revision(tx, server_id) or 0
 
 
 class AgentHead(NamedTuple):
@@ -72,17 +76,6 @@ def _concurrency(policy: str | None) -> int:
     return most if isinstance(most, int) and most >= 1 else 1
 
 
-def carry(tx: Tx, server_id: str, resource_id: str | None) -> None:
-    """Publish the server's document by the transport of this resource; None: no longer publish it."""
-    tx.execute_fast(_OPEN, {"id": server_id, "channel": resource_id})
-
-
-def carrier(tx: Tx, server_id: str) -> str | None:
-    """Return the id of the resource whose transport publishes the document; None: agents only poll it."""
-    resource_id: str | None = tx.scalar(_CHANNEL, {"server_id": server_id})
-    return resource_id
-
-
 def published(tx: Tx, server_id: str) -> Published:
     """Return the digest and signed revision of the last published document."""
     row = tx.execute_fast(_PUBLISHED, {"server_id": server_id})
@@ -91,12 +84,11 @@ def published(tx: Tx, server_id: str) -> Published:
 
 def set_published(tx: Tx, server_id: str, carried: Published) -> None:
     """Record the digest and signed revision of the published document."""
-    values = {"published": carried.digest, "signed_revision": carried.revision}
-    tx.execute_fast(_SET_PUBLISHED, {"key_server_id": server_id, **values})
+    _set_published(tx, carried.digest, carried.revision, server_id)
 
 
 def delete(tx: Tx, server_id: str) -> None:
     """Delete the document's row."""
     tx.drop_document(server_id)
     tx.notify(server_topic(server_id))  # drops the document from caches
-    tx.execute_fast(_DELETE, {"server_id": server_id})
+    _delete(tx, server_id)

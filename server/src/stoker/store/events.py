@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from stoker.model.stack import Event
 from stoker.store import rows
+from stoker.store.query import delete_oldest
 from stoker.store.repository import Repository
-from stoker.store.sql import compose, delete_oldest, sql
+from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
 _EVENTS = Repository(Event, "events", key=("stack_id", "id"))
+find = _EVENTS.find
 _SEQ = sql("SELECT seq FROM events WHERE id = :id AND stack_id @in(stacks)")
 #: The columns that ``list_all`` compares.
 _FILTERABLE = frozenset({"resource_name", "resource_type", "action", "status"})
-_PURGE = delete_oldest("events")
+purge: Callable[[Tx, datetime, int], int] = delete_oldest("events")
 
 
 def add(tx: Tx, new: Event) -> None:
     """Append an event."""
     tx.event(_EVENTS.encode(new, tx.secrets) | {"reason": new.reason and new.reason.replace("\0", "")})
-
-
-def find(tx: Tx, stack_id: str, id: str) -> Event | None:
-    """Return the event of the stack with this id, or None."""
-    return _EVENTS.find(tx, stack_id, id)
 
 
 def list_all(
@@ -56,8 +53,3 @@ def list_all(
     query = compose(_EVENTS.select(f"{' AND '.join(conditions)} ORDER BY seq {order} LIMIT :limit").text)
     values |= {"stack": stack_ids[0] if stack_ids else "", "stacks": stacks}
     return _EVENTS.all(tx, query, {**values, "seen": seen, "limit": rows.UNLIMITED if limit is None else limit})
-
-
-def purge(tx: Tx, before: datetime, most: int) -> int:
-    """Delete, among the ``most`` oldest events of all stacks, those older than ``before``; return their number."""
-    return tx.change(_PURGE, {"before": rows.to_micros(before), "most": most})

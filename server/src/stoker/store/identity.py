@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -10,8 +10,9 @@ from typing import Any
 from stoker.model.principal import Project, User
 from stoker.model.status import is_suspended
 from stoker.store import rows
+from stoker.store.query import column, execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import Statement, delete, equal, insert, sql
+from stoker.store.sql import Statement, equal, sql
 from stoker.store.tx import Tx
 
 
@@ -26,19 +27,23 @@ class Owner:
 
 
 _PROJECTS = Repository(Project, "projects", fixed=("domain_id",))
-_PROJECT_NAMED = _PROJECTS.by("domain_id", "name")
+add_project, project, save_project = _PROJECTS.add, _PROJECTS.find, _PROJECTS.save
+find_project_by_name: Callable[[Tx, str, str], Project | None] = _PROJECTS.finder(
+    "name = :name AND domain_id = :domain_id"
+)
 _USERS = Repository(User, "users", fixed=("domain_id",))
-_USER_NAMED = _USERS.by("domain_id", "name")
+add_user, user, save_user = _USERS.add, _USERS.find, _USERS.save
+find_user_by_name: Callable[[Tx, str, str], User | None] = _USERS.finder("name = :name AND domain_id = :domain_id")
 #: The projects of a Keystone are not in the table of projects.
 _OWNER = sql(
-    f"SELECT {_PROJECTS.columns_sql('p')}, r.name, r.action, r.status, s.name, s.project_id"
-    " FROM resources r JOIN stacks s ON s.id = r.stack_id LEFT JOIN projects p ON p.id = s.project_id"
+    f"SELECT {_PROJECTS.columns}, r.name, r.action, r.status, s.name, s.project_id"
+    " FROM resources r JOIN stacks s ON s.id = r.stack_id LEFT JOIN projects ON projects.id = s.project_id"
     " WHERE r.id = :resource"
 )
 #: A deployment without a resource has its own stack user. The deployment's id is in place of a resource's id.
 _OWNER_ALONE = sql(
-    f"SELECT {_PROJECTS.columns_sql('p')}, d.id, 'CREATE', 'COMPLETE', 'deployment', d.project_id"
-    " FROM deployments d LEFT JOIN projects p ON p.id = d.project_id"
+    f"SELECT {_PROJECTS.columns}, d.id, 'CREATE', 'COMPLETE', 'deployment', d.project_id"
+    " FROM deployments d LEFT JOIN projects ON projects.id = d.project_id"
     " WHERE d.id = :resource AND d.resource_id IS NULL"
 )
 _HAS_ROLE = "id IN (SELECT project_id FROM assignments WHERE user_id = :user_id)"
@@ -50,39 +55,43 @@ _CONTENTS = {
     "servers": "servers WHERE",
     "message queues": "queues WHERE",
 }
-_IN_PROJECT = sql(
+#: Return the kinds of objects that a project still contains, such as ``stacks``.
+in_project: Callable[[Tx, str], list[str]] = column(
     " UNION ALL ".join(
         f"SELECT '{kind}' WHERE EXISTS (SELECT 1 FROM {those} project_id = :project_id)"
         for kind, those in _CONTENTS.items()
     )
 )
-_ADD_ROLE = insert("assignments", "user_id", "project_id", "role")
-_ROLES = sql("SELECT role FROM assignments WHERE user_id = :user_id AND project_id = :project_id")
-_DROP_ROLE = delete("assignments", "user_id", "project_id", "role")
-_DROP_ROLES_OF = [delete(table, "user_id") for table in ("assignments", "system_assignments")]
-_DROP_ROLES_IN = delete("assignments", "project_id")
-_MEMBER = sql(
+#: Assign a role in a project to a user: ``add_role(tx, user_id, project_id, role)``.
+add_role: Callable[[Tx, str, str, str], None] = execute(
+    "INSERT INTO assignments (user_id, project_id, role) VALUES (:user_id, :project_id, :role)"
+)
+#: Remove a role of a user in a project, with the same arguments.
+drop_role: Callable[[Tx, str, str, str], None] = execute(
+    "DELETE FROM assignments WHERE user_id = :user_id AND project_id = :project_id AND role = :role"
+)
+_list_roles: Callable[[Tx, str, str], list[str]] = column(
+    "SELECT role FROM assignments WHERE user_id = :user_id AND project_id = :project_id"
+)
+_DROP_ROLES_OF = [
+    execute(f"DELETE FROM {table} WHERE user_id = :user_id") for table in ("assignments", "system_assignments")
+]
+_drop_roles_in: Callable[[Tx, str], None] = execute("DELETE FROM assignments WHERE project_id = :project_id")
+#: Return the id of an enabled user with the role ``member`` in a project, or None.
+member_of: Callable[[Tx, str], str | None] = scalar(
     "SELECT u.id FROM assignments a JOIN users u ON u.id = a.user_id"
     " WHERE a.project_id = :project AND a.role = 'member' AND u.enabled ORDER BY u.id LIMIT 1"
 )
-_ADD_SYSTEM_ROLE = insert("system_assignments", "user_id", "role")
-_DROP_SYSTEM_ROLE = delete("system_assignments", "user_id", "role")
-_SYSTEM_ROLES = sql("SELECT role FROM system_assignments WHERE user_id = :user_id")
-
-
-def add_project(tx: Tx, new: Project) -> None:
-    """Insert a project."""
-    _PROJECTS.add(tx, new)
-
-
-def project(tx: Tx, id: str) -> Project | None:
-    """Return the project with this id, or None."""
-    return _PROJECTS.find(tx, id)
-
-
-def find_project_by_name(tx: Tx, name: str, domain_id: str) -> Project | None:
-    """Return the project of the domain with this name, or None."""
-    return _PROJECTS.first(tx, _PROJECT_NAMED, {"name": name, "domain_id": domain_id})
+#: Assign or remove a role of a user for the whole site: ``add_system_role(tx, user_id, role)``.
+add_system_role: Callable[[Tx, str, str], None] = execute(
+    "INSERT INTO system_assignments (user_id, role) VALUES (:user_id, :role)"
+)
+drop_system_role: Callable[[Tx, str, str], None] = execute(
+    "DELETE FROM system_assignments WHERE user_id = :user_id AND role = :role"
+)
+_list_system_roles: Callable[[Tx, str], list[str]] = column(
+    "SELECT role FROM system_assignments WHERE user_id = :user_id"
+)
 
 
 def owner_of(tx: Tx, resource_id: str) -> Owner | None:
@@ -116,30 +125,10 @@ def _select_projects(names: tuple[str, ...], *, is_limited: bool) -> Statement:
     return _select(_PROJECTS, [*conditions, _HAS_ROLE] if is_limited else conditions)
 
 
-def save_project(tx: Tx, changed: Project) -> None:
-    """Write the changeable columns of a project."""
-    _PROJECTS.save(tx, changed)
-
-
 def delete_project(tx: Tx, id: str) -> None:
     """Delete the project and all role assignments in it."""
-    tx.execute_fast(_DROP_ROLES_IN, {"project_id": id})
+    _drop_roles_in(tx, id)
     _PROJECTS.delete(tx, id)
-
-
-def add_user(tx: Tx, new: User) -> None:
-    """Insert a user."""
-    _USERS.add(tx, new)
-
-
-def user(tx: Tx, id: str) -> User | None:
-    """Return the user with this id, or None."""
-    return _USERS.find(tx, id)
-
-
-def find_user_by_name(tx: Tx, name: str, domain_id: str) -> User | None:
-    """Return the user of the domain with this name, or None."""
-    return _USERS.first(tx, _USER_NAMED, {"name": name, "domain_id": domain_id})
 
 
 def list_users(tx: Tx, **filters: str | bool | None) -> list[User]:
@@ -157,7 +146,7 @@ def _select_users(names: tuple[str, ...]) -> Statement:
 
 def _select(repository: Repository[Any], conditions: Sequence[str]) -> Statement:
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return sql(f"SELECT {repository.columns_sql()} FROM {repository.table}{where} ORDER BY name")
+    return sql(f"SELECT {repository.columns} FROM {repository.table}{where} ORDER BY name")
 
 
 def names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
@@ -169,21 +158,11 @@ def _present(filters: Mapping[str, str | bool | None]) -> dict[str, str | bool]:
     return {name: value for name, value in filters.items() if value is not None}
 
 
-def save_user(tx: Tx, changed: User) -> None:
-    """Write the changeable columns of a user."""
-    _USERS.save(tx, changed)
-
-
 def delete_user(tx: Tx, id: str) -> None:
     """Delete the user and all its role assignments."""
-    for statement in _DROP_ROLES_OF:
-        tx.execute_fast(statement, {"user_id": id})
+    for drop_roles in _DROP_ROLES_OF:
+        drop_roles(tx, id)
     _USERS.delete(tx, id)
-
-
-def in_project(tx: Tx, id: str) -> list[str]:
-    """Return the kinds of objects that the project still contains, such as ``stacks``."""
-    return [kind for (kind,) in tx.fetch_all(_IN_PROJECT, {"project_id": id})]
 
 
 def list_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str, str]]:
@@ -202,40 +181,14 @@ def _select_assignments(columns: str, names: tuple[str, ...]) -> Statement:
     return sql(f"SELECT {columns}{where} ORDER BY {columns.partition(' FROM')[0]}")
 
 
-def drop_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
-    """Remove the user's role in a project."""
-    tx.execute_fast(_DROP_ROLE, {"user_id": user_id, "project_id": project_id, "role": role})
-
-
-def add_role(tx: Tx, user_id: str, project_id: str, role: str) -> None:
-    """Assign a role in a project to the user."""
-    tx.execute_fast(_ADD_ROLE, {"user_id": user_id, "project_id": project_id, "role": role})
-
-
-def member_of(tx: Tx, project_id: str) -> str | None:
-    """Return the id of an enabled user with the role ``member`` in the project, or None."""
-    user_id: str | None = tx.scalar(_MEMBER, {"project": project_id})
-    return user_id
-
-
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:
     """Return the user's roles in a project."""
-    return frozenset(row[0] for row in tx.fetch_all(_ROLES, {"user_id": user_id, "project_id": project_id}))
-
-
-def add_system_role(tx: Tx, user_id: str, role: str) -> None:
-    """Assign a role for the whole site to the user."""
-    tx.execute_fast(_ADD_SYSTEM_ROLE, {"user_id": user_id, "role": role})
-
-
-def drop_system_role(tx: Tx, user_id: str, role: str) -> None:
-    """Remove the user's role for the whole site."""
-    tx.execute_fast(_DROP_SYSTEM_ROLE, {"user_id": user_id, "role": role})
+    return frozenset(_list_roles(tx, user_id, project_id))
 
 
 def system_roles(tx: Tx, user_id: str) -> frozenset[str]:
     """Return the user's roles for the whole site."""
-    return frozenset(row[0] for row in tx.fetch_all(_SYSTEM_ROLES, {"user_id": user_id}))
+    return frozenset(_list_system_roles(tx, user_id))
 
 
 def list_system_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str]]:

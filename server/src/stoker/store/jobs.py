@@ -7,12 +7,13 @@ database server (``@now``).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from stoker.store import rows
+from stoker.store.query import change, execute, exists
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
@@ -25,9 +26,12 @@ _ADD = sql(
 )
 _OF_KEY = f"kind = :kind AND key = :key AND {_WAITING}"
 _CANCEL = sql(f"DELETE FROM jobs WHERE {_OF_KEY}")
-_HASTEN = sql(f"UPDATE jobs SET due = CASE WHEN due > :at THEN :at ELSE due END WHERE {_OF_KEY}")
-#: Locked, so that a job that another transaction is about to take or cancel does not count as pending.
-_IS_PENDING = sql(f"SELECT seq FROM jobs WHERE {_OF_KEY} LIMIT 1 @for_share")
+_hasten: Callable[[Tx, datetime, str, str], int] = change(
+    f"UPDATE jobs SET due = CASE WHEN due > :at THEN :at ELSE due END WHERE {_OF_KEY}"
+)
+#: Return whether a job of a kind and key waits. No process starts it before the transaction ends. Locked, so that a job
+#: that another transaction is about to take or cancel does not count as pending.
+is_pending: Callable[[Tx, str, str], bool] = exists(f"SELECT seq FROM jobs WHERE {_OF_KEY} LIMIT 1 @for_share")
 #: NOT IN: PostgreSQL reads the few running jobs once. For NOT EXISTS, it may join the whole table.
 _STARTABLE = f"{_WAITING} AND kind @in(kinds) AND (kind, key) NOT IN (SELECT kind, key FROM jobs WHERE {_RUNNING})"
 _TAKE = sql(
@@ -46,13 +50,15 @@ _BACKLOG = sql(
     FROM jobs"""
 )
 _RETURNED = "state = 'WAITING', owner = NULL, leased_until = NULL"
-_COMPLETE = sql("DELETE FROM jobs WHERE owner = :owner AND seq = :seq")
+#: Delete a job that has ended, if its owner still owns it: ``complete(tx, owner, seq)``.
+complete: Callable[[Tx, str, int], None] = execute("DELETE FROM jobs WHERE owner = :owner AND seq = :seq")
 _RETRY = sql(
     f"UPDATE jobs SET {_RETURNED}, due = @now + :pause, attempts = attempts + 1, last_error = :error"
     " WHERE owner = :owner AND seq = :seq"
 )
 _RENEW = sql("UPDATE jobs SET leased_until = @now + :lease WHERE owner = :owner AND seq @in_numbers(running)")
-_RELEASE = sql(f"UPDATE jobs SET {_RETURNED} WHERE {_RUNNING} AND owner = :owner")
+#: Return all jobs of an owner to the queue.
+release: Callable[[Tx, str], None] = execute(f"UPDATE jobs SET {_RETURNED} WHERE {_RUNNING} AND owner = :owner")
 _TAKE_OVER = sql(
     f"UPDATE jobs SET {_RETURNED}, attempts = attempts + 1, last_error = 'its lease has expired'"
     f" WHERE {_RUNNING} AND leased_until <= @now AND NOT seq @in_numbers(running) RETURNING kind, key"
@@ -104,12 +110,7 @@ def cancel(tx: Tx, kind: str, key: str) -> None:
 
 def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:
     """Let the waiting jobs of this kind and key start at this time at the latest. Return whether there is one."""
-    return tx.change(_HASTEN, {"kind": kind, "key": key, "at": rows.to_micros(at)}) > 0
-
-
-def is_pending(tx: Tx, kind: str, key: str) -> bool:
-    """Return whether a job of this kind and key waits. No process starts it before the transaction ends."""
-    return tx.execute_fast(_IS_PENDING, {"kind": kind, "key": key}) is not None
+    return _hasten(tx, at, kind, key) > 0
 
 
 def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> list[Job]:
@@ -133,11 +134,6 @@ def seconds_until_due(tx: Tx, kinds: Sequence[str], within: float) -> float:
     return within if micros is None else micros / _SECOND
 
 
-def complete(tx: Tx, owner: str, seq: int) -> None:
-    """Delete a job that has ended, if ``owner`` still owns it."""
-    tx.execute_fast(_COMPLETE, {"owner": owner, "seq": seq})
-
-
 def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
     """Let a failed job wait for ``pause`` seconds, and record its error, if ``owner`` still owns it."""
     tx.execute_fast(_RETRY, _at_now(tx, owner=owner, seq=seq, pause=int(pause * _SECOND), error=error))
@@ -147,11 +143,6 @@ def renew(tx: Tx, owner: str, running: Collection[int], lease: float) -> None:
     """Extend the leases of jobs that ``owner`` runs, given by their ``seq``, to ``lease`` seconds from now."""
     values = _at_now(tx, owner=owner, running=rows.dump(list(running)), lease=int(lease * _SECOND))
     tx.execute_fast(_RENEW, values)
-
-
-def release(tx: Tx, owner: str) -> None:
-    """Return all jobs of ``owner`` to the queue."""
-    tx.execute_fast(_RELEASE, {"owner": owner})
 
 
 def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:

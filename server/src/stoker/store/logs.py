@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 from stoker.model.deployment import LogChunk
 from stoker.store import rows
+from stoker.store.query import change, execute
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
@@ -15,11 +16,12 @@ STREAMS = ("stdout", "stderr")
 #: Limits of one page. A chunk is never split, so a page of one chunk may be larger.
 PAGE_CHUNKS, PAGE_BYTES = 200, 64 * 1024
 _ADD_LOG = insert("logs", "deployment_id", "config_id", "stream", "offset", "data", "at")
-_DROP = sql(
+_drop: Callable[[Tx, str, str, str, int, int, int], None] = execute(
     'DELETE FROM logs WHERE deployment_id = :id AND config_id = :run AND stream = :of AND "offset" >= :from'
     ' AND "offset" < :to AND "offset" + length(data) > :reaching'
 )
-_PURGE = sql(
+#: Delete at most a number of chunks of runs that have ended, older than a time; return the number of deleted chunks.
+purge: Callable[[Tx, datetime, int], int] = change(
     "DELETE FROM logs WHERE seq IN (SELECT seq FROM logs WHERE at < :before AND NOT EXISTS (SELECT 1 FROM deployments"
     " WHERE deployments.id = logs.deployment_id AND deployments.config_id = logs.config_id"
     " AND deployments.ended_at IS NULL) ORDER BY at LIMIT :most)"
@@ -70,13 +72,7 @@ def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: i
 
 def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, end: int, *, reaching: int = 0) -> None:
     """Delete the stream's chunks that begin in ``[begin, end)`` and end after ``reaching``."""
-    of = {"id": deployment_id, "run": config_id, "of": stream}
-    tx.execute_fast(_DROP, {**of, "from": begin, "to": end, "reaching": reaching})
-
-
-def purge(tx: Tx, before: datetime, most: int) -> int:
-    """Delete at most ``most`` chunks older than ``before`` of runs that have ended; return their number."""
-    return tx.change(_PURGE, {"before": rows.to_micros(before), "most": most})
+    _drop(tx, deployment_id, config_id, stream, begin, end, reaching)
 
 
 def page(tx: Tx, deployment_id: str, after: int) -> Page:

@@ -7,23 +7,25 @@ a delimiter, all names that contain it after the prefix form one folder.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
 from stoker.model.objects import Entry, Page, Stored
-from stoker.store import rows
+from stoker.store.query import execute
 from stoker.store.repository import Repository
-from stoker.store.sql import Statement, equal, sql, update
-from stoker.store.sql import delete as delete_from
+from stoker.store.sql import Statement, equal, sql
 from stoker.store.tx import Tx
 
 _KEY = ("account", "container", "name")
 #: All columns except for the data, which is large.
 _OBJECTS = Repository(Stored, "objects", key=_KEY)
-_WHOLE = sql(f"SELECT {_OBJECTS.columns_sql()}, data FROM objects WHERE {equal(*_KEY)}")
-_CHANGE = update("objects", "headers", "content_type", "modified_at", key=_KEY)
-_DELETE_ALL = delete_from("objects", "account", "container")
+find, delete = _OBJECTS.find, _OBJECTS.delete
+_WHOLE = sql(f"SELECT {_OBJECTS.columns}, data FROM objects WHERE {equal(*_KEY)}")
+#: Delete all objects of a container.
+delete_all: Callable[[Tx, str, str], None] = execute(
+    "DELETE FROM objects WHERE account = :account AND container = :container"
+)
 #: Sorts after every possible name: names have at most 1,024 bytes.
 _HIGHEST = "\U0010ffff" * 300
 #: The columns of a listing beside the name, by the names of an entry's fields.
@@ -34,11 +36,6 @@ _OF_OBJECT = {name: name for name in ("etag", "size", "content_type", "modified_
 def add(tx: Tx, new: Stored, data: bytes) -> None:
     """Insert an object."""
     _OBJECTS.add(tx, new, data=tx.secrets.encrypt_bytes(data) if new.encrypted else data)
-
-
-def find(tx: Tx, account: str, container: str, name: str) -> Stored | None:
-    """Return the object, or None."""
-    return _OBJECTS.find(tx, account, container, name)
 
 
 def whole(tx: Tx, account: str, container: str, name: str) -> tuple[Stored, bytes] | None:
@@ -52,19 +49,8 @@ def whole(tx: Tx, account: str, container: str, name: str) -> tuple[Stored, byte
 
 def change(tx: Tx, old: Stored, *, headers: Mapping[str, str], content_type: str, modified_at: int) -> None:
     """Replace an object's headers and content type, without its data."""
-    key = {"key_account": old.account, "key_container": old.container, "key_name": old.name}
-    values = {"headers": rows.dump(headers), "content_type": content_type, "modified_at": modified_at}
-    tx.execute_fast(_CHANGE, {**key, **values})
-
-
-def delete(tx: Tx, account: str, container: str, name: str) -> None:
-    """Delete an object."""
-    _OBJECTS.delete(tx, account, container, name)
-
-
-def delete_all(tx: Tx, account: str, container: str) -> None:
-    """Delete all objects of a container."""
-    tx.execute_fast(_DELETE_ALL, {"account": account, "container": container})
+    changes = {"headers": headers, "content_type": content_type, "modified_at": modified_at}
+    _OBJECTS.update(tx, old.account, old.container, old.name, **changes)
 
 
 def list_containers(tx: Tx, account: str, page: Page) -> list[Entry]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from stoker.model.messaging import Queue
 from stoker.store.queues import QUEUES
 from stoker.store.sql import sql
@@ -16,7 +18,10 @@ _ORPHANED = (
     " AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = {owner})"
     f" AND NOT {_LIVE_STACK}"
 )
-_QUEUES = QUEUES.select(f"{_ORPHANED.format(owner='queues.owner')} ORDER BY project_id, name")
+#: Return the orphaned queues, sorted by project and name.
+of_queues: Callable[[Tx], list[Queue]] = QUEUES.lister(
+    f"{_ORPHANED.format(owner='queues.owner')} ORDER BY project_id, name"
+)
 _CONTAINERS = sql(
     f"SELECT account, name FROM containers WHERE {_ORPHANED.format(owner='containers.owner')} ORDER BY account, name"
 )
@@ -28,11 +33,6 @@ _OBJECTS = sql(
     " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = substr(o.name, 1, 36))"
     " ORDER BY o.account, o.container, o.name"
 )
-
-
-def of_queues(tx: Tx) -> list[Queue]:
-    """Return the orphaned queues, sorted by project and name."""
-    return QUEUES.all(tx, _QUEUES, {})
 
 
 def of_containers(tx: Tx) -> list[tuple[str, str]]:

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker.model.messaging import Queue
-from stoker.store import rows
+from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import delete as delete_from
-from stoker.store.sql import insert, sql, update
 from stoker.store.tx import Tx
 
 QUEUES = Repository(Queue, "queues")
-#: If two transactions create the same queue, only one row is inserted.
-_ADD = sql(f"{insert('queues', *QUEUES.codec.written).text} ON CONFLICT (project_id, name) DO NOTHING RETURNING id")
-_NAMED = QUEUES.by("project_id", "name")
+_NAMED = QUEUES.select("project_id = :project_id AND name = :name")
 #: Not LIKE, which is case-sensitive on PostgreSQL only.
-_PAGE = QUEUES.select(
+_list_after: Callable[[Tx, str, str, str, int], list[Queue]] = QUEUES.lister(
     "project_id = :project_id AND name > :marker AND (CAST(:part AS text) = '' OR replace(name, :part, '') <> name)"
     " ORDER BY name LIMIT :limit"
 )
-_COUNT = sql("SELECT count(*) FROM queues WHERE project_id = :project_id")
-_SET_METADATA = update("queues", "metadata")
-_EMPTY = [delete_from(table, "queue_id") for table in ("messages", "subscriptions")]
+count: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM queues WHERE project_id = :project_id")
+_EMPTY = [execute(f"DELETE FROM {table} WHERE queue_id = :queue_id") for table in ("messages", "subscriptions")]
 
 
 def add(tx: Tx, new: Queue) -> bool:
-    """Insert a queue. Return False if the project has a queue with this name."""
-    return tx.execute_fast(_ADD, QUEUES.encode(new, tx.secrets)) is not None
+    """Insert a queue. Return False if the project has a queue with this name, which another transaction may insert."""
+    return QUEUES.add(tx, new, unless_exists=True)
 
 
 def find(tx: Tx, project_id: str, name: str, *, for_update: bool = False) -> Queue | None:
@@ -37,21 +33,16 @@ def find(tx: Tx, project_id: str, name: str, *, for_update: bool = False) -> Que
 
 def page(tx: Tx, project_id: str, *, marker: str, limit: int, part: str) -> list[Queue]:
     """Return at most ``limit`` queues after ``marker``, sorted by name, whose names contain ``part``."""
-    return QUEUES.all(tx, _PAGE, {"project_id": project_id, "marker": marker, "part": part, "limit": limit})
+    return _list_after(tx, project_id, marker, part, limit)
 
 
-def count(tx: Tx, project_id: str) -> int:
-    """Return the number of the project's queues."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id}))
-
-
-def save_metadata(tx: Tx, id: str, metadata: dict[str, Any]) -> None:
+def save_metadata(tx: Tx, id: str, metadata: Mapping[str, Any]) -> None:
     """Replace the queue's metadata."""
-    tx.execute_fast(_SET_METADATA, {"key_id": id, "metadata": rows.dump(metadata)})
+    QUEUES.update(tx, id, metadata=metadata)
 
 
 def delete(tx: Tx, id: str) -> None:
     """Delete the queue with its messages and subscriptions."""
     QUEUES.delete(tx, id)
-    for statement in _EMPTY:
-        tx.execute_fast(statement, {"queue_id": id})
+    for empty in _EMPTY:
+        empty(tx, id)

@@ -5,7 +5,7 @@ and the times at which Stoker polls them for results.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,8 +14,9 @@ from uuid import uuid4
 from msgspec import Struct
 
 from stoker.store import rows
+from stoker.store.query import change, column, execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import sql, update
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: VERSIONS: objects of which every version is a signal.
@@ -49,6 +50,7 @@ class RemoteObject(Struct, frozen=True, kw_only=True):
 
 
 REMOTE_OBJECTS = Repository(RemoteObject, "remote_objects")
+find = REMOTE_OBJECTS.find
 #: An unchanged desired state does not increment the generation.
 _SET_DESIRED = sql(
     """INSERT INTO remote_objects (id, kind, name, project_id, resource_id, body, desired_generation,
@@ -68,47 +70,65 @@ _SET_DESIRED = sql(
     is_removed = false
     RETURNING id, observed_generation < desired_generation"""
 )
-_MARK_REMOVED = sql(
+#: Request the removal of a remote object, by its kind and name. Return its id, or None if there is none or its removal
+#: was requested before.
+mark_removed: Callable[[Tx, str, str], str | None] = scalar(
     "UPDATE remote_objects SET is_removed = true, desired_generation = desired_generation + 1, poll_at = NULL,"
     " body = NULL WHERE kind = :kind AND name = :name AND NOT is_removed RETURNING id"
 )
-_PENDING = sql("SELECT id FROM remote_objects WHERE kind = :kind AND observed_generation < desired_generation")
-_RENEW = sql(
+#: Return the ids of the objects of a kind whose observed state differs from the desired state.
+pending: Callable[[Tx, str], list[str]] = column(
+    "SELECT id FROM remote_objects WHERE kind = :kind AND observed_generation < desired_generation"
+)
+_renew: Callable[[Tx, str], int] = change(
     "UPDATE remote_objects SET desired_generation = desired_generation + 1"
     " WHERE id = :id AND NOT is_removed AND body IS NULL AND signed_method IS NOT NULL"
 )
-_NAMED = REMOTE_OBJECTS.select("kind = :kind AND name = :name AND NOT is_removed")
-_SET_OBSERVED = update("remote_objects", "observed_generation", "details")
-_DELETE = sql("DELETE FROM remote_objects WHERE id = :id AND is_removed AND desired_generation = :generation")
-_ORPHANS = REMOTE_OBJECTS.select(
+#: Return the remote object of a kind and name, or None if there is none or its removal was requested.
+find_by_name: Callable[[Tx, str, str], RemoteObject | None] = REMOTE_OBJECTS.finder(
+    "kind = :kind AND name = :name AND NOT is_removed"
+)
+_set_observed: Callable[[Tx, int, str, str], None] = execute(
+    "UPDATE remote_objects SET observed_generation = :generation, details = :details WHERE id = :id"
+)
+_delete_removed: Callable[[Tx, str, int], None] = execute(
+    "DELETE FROM remote_objects WHERE id = :id AND is_removed AND desired_generation = :generation"
+)
+#: Return the objects to be removed: by request, or because no resource, server or deployment owns them any more. A
+#: server may outlive its resource, so it counts as an owner.
+orphans: Callable[[Tx], list[RemoteObject]] = REMOTE_OBJECTS.lister(
     "is_removed OR NOT EXISTS (SELECT 1 FROM resources WHERE resources.id = remote_objects.resource_id)"
     " AND NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = remote_objects.resource_id)"
     " AND NOT EXISTS (SELECT 1 FROM deployments WHERE deployments.id = remote_objects.resource_id) ORDER BY kind, name"
 )
-_KNOWN = sql("SELECT name FROM remote_objects WHERE kind = :kind AND name @in(names)")
-_START = sql(
+_list_known: Callable[[Tx, str, Collection[str]], list[str]] = column(
+    "SELECT name FROM remote_objects WHERE kind = :kind AND name @in(names)"
+)
+_start_polling: Callable[[Tx, datetime, timedelta, datetime | None, str, str], None] = execute(
     "UPDATE remote_objects SET poll_at = :at, poll_interval = :every, awaited_until = :until"
     " WHERE kind = :kind AND name = :name AND NOT is_removed"
 )
 #: After a notification. Objects that are not polled any more are not changed.
-_POLL_NOW = sql(
-    "UPDATE remote_objects SET poll_at = :at, poll_interval = :every"
+_poll_now: Callable[[Tx, timedelta, str], int] = change(
+    "UPDATE remote_objects SET poll_at = :now, poll_interval = :every"
     f" WHERE resource_id = :resource AND kind = '{QUEUE}' AND poll_at IS NOT NULL"
 )
 #: With the start of the run, not the deployment's last change: a cancellation changes the deployment but does not make
 #: a result stale. Without a resource, the object belongs to a deployment.
 _DUE = sql(
-    f"""SELECT {REMOTE_OBJECTS.columns_sql()}, deployments.status,
+    f"""SELECT {REMOTE_OBJECTS.columns}, deployments.status,
     coalesce(deployments.queued_at, deployments.created_at)
     FROM remote_objects LEFT JOIN resources ON resources.id = remote_objects.resource_id
     LEFT JOIN deployments ON deployments.id = coalesce(resources.physical_id, remote_objects.resource_id)
     WHERE remote_objects.kind = :kind AND remote_objects.poll_at <= :now
     ORDER BY remote_objects.poll_at LIMIT :most"""
 )
-_NEXT = sql("SELECT min(poll_at) FROM remote_objects WHERE kind = :kind AND poll_at IS NOT NULL")
+_find_next: Callable[[Tx, str], int | None] = scalar(
+    "SELECT min(poll_at) FROM remote_objects WHERE kind = :kind AND poll_at IS NOT NULL"
+)
 #: Not if another transaction has set another time in the meantime.
 _POLLED = sql("UPDATE remote_objects SET poll_at = :at, poll_interval = :every WHERE id = :id AND poll_at = :was")
-_SET_RESULT = sql(
+_set_result: Callable[[Tx, str, str], None] = execute(
     f"UPDATE remote_objects SET last_result = CASE WHEN kind = '{VERSIONS}' THEN coalesce(last_result || ' ', '')"
     " ELSE '' END || :what WHERE id = :id"
 )
@@ -157,58 +177,25 @@ def set_desired(
     return id, bool(is_due)
 
 
-def mark_removed(tx: Tx, kind: str, name: str) -> str | None:
-    """
-    Request the removal of a remote object; return its id, or None if there is none or its removal was requested before.
-    """
-    id: str | None = tx.scalar(_MARK_REMOVED, {"kind": kind, "name": name})
-    return id
-
-
 def renew(tx: Tx, id: str) -> bool:
     """Request a new signed URL for an object without a body. Return False if the URL is no longer desired."""
-    return tx.change(_RENEW, {"id": id}) > 0
-
-
-def pending(tx: Tx, kind: str) -> list[str]:
-    """Return the ids of the objects of this kind whose observed state differs from the desired state."""
-    return [row[0] for row in tx.fetch_all(_PENDING, {"kind": kind})]
-
-
-def find(tx: Tx, id: str) -> RemoteObject | None:
-    """Return the remote object with this id, or None."""
-    return REMOTE_OBJECTS.find(tx, id)
-
-
-def find_by_name(tx: Tx, kind: str, name: str) -> RemoteObject | None:
-    """Return the remote object with this name, or None if there is none or its removal was requested."""
-    return REMOTE_OBJECTS.first(tx, _NAMED, {"kind": kind, "name": name})
+    return _renew(tx, id) > 0
 
 
 def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
     """Record that the state in ``remote_object`` has been applied, with the driver's ``details``."""
     encrypted = tx.secrets.dump(details, always=bool(details))
-    values = {"observed_generation": remote_object.desired_generation, "details": encrypted}
-    tx.execute_fast(_SET_OBSERVED, {"key_id": remote_object.id, **values})
+    _set_observed(tx, remote_object.desired_generation, encrypted, remote_object.id)
 
 
 def delete(tx: Tx, remote_object: RemoteObject) -> None:
     """Delete the row of an object that was removed in the service, unless it is desired again."""
-    tx.execute_fast(_DELETE, {"id": remote_object.id, "generation": remote_object.desired_generation})
+    _delete_removed(tx, remote_object.id, remote_object.desired_generation)
 
 
-def orphans(tx: Tx) -> list[RemoteObject]:
-    """
-    Return the objects to be removed: by request, or because no resource, server or deployment owns them any more.
-
-    A server may outlive its resource, so it counts as an owner.
-    """
-    return REMOTE_OBJECTS.all(tx, _ORPHANS, {})
-
-
-def known_names(tx: Tx, kind: str, names: Sequence[str]) -> set[str]:
+def known_names(tx: Tx, kind: str, names: Collection[str]) -> set[str]:
     """Return those of the names that belong to remote objects of this kind."""
-    return {row[0] for row in tx.fetch_all(_KNOWN, {"kind": kind, "names": rows.dump(list(names))})}
+    return set(_list_known(tx, kind, names))
 
 
 def start_polling(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: datetime | None) -> None:
@@ -217,15 +204,7 @@ def start_polling(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, 
 
     ``until`` is set for signals without a run: until then, a signal is expected.
     """
-    every = pause // rows.MICROSECOND
-    values = {
-        "kind": kind,
-        "name": name,
-        "at": rows.to_micros(at),
-        "every": every,
-        "until": rows.to_micros_optional(until),
-    }
-    tx.execute_fast(_START, values)
+    _start_polling(tx, at, pause, until, kind, name)
 
 
 def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
@@ -233,8 +212,7 @@ def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
     Make the poll of the resource's queue due, after a notification of a result. Return False if the queue is not
     polled.
     """
-    values = {"resource": resource_id, "at": rows.to_micros(tx.now), "every": pause // rows.MICROSECOND}
-    return tx.change(_POLL_NOW, values) > 0
+    return _poll_now(tx, pause, resource_id) > 0
 
 
 def due_polls(tx: Tx, kind: str, limit: int) -> list[Due]:
@@ -253,7 +231,7 @@ def _due(remote_object: RemoteObject, row: Any, now: datetime) -> Due:
 
 def next_poll(tx: Tx, kind: str) -> datetime | None:
     """Return the time of the next poll of this kind of object, or None."""
-    next_at: int | None = tx.scalar(_NEXT, {"kind": kind})
+    next_at = _find_next(tx, kind)
     return None if next_at is None else rows.from_micros(next_at)
 
 
@@ -264,7 +242,7 @@ def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
             "id": poll.remote_object.id,
             "was": poll.remote_object.poll_at,
             "at": rows.to_micros_optional(poll.next_at),
-            "every": poll.interval // rows.MICROSECOND,
+            "every": rows.to_duration(poll.interval),
         }
         for poll in done
     ]
@@ -273,4 +251,4 @@ def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
 
 def set_result(tx: Tx, id: str, what: str) -> None:
     """Record the identifier of a processed result; for objects with versions, add it to the earlier ones."""
-    tx.execute_fast(_SET_RESULT, {"id": id, "what": what})
+    _set_result(tx, what, id)

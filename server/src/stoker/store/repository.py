@@ -15,7 +15,7 @@ from enum import Enum, EnumType
 from functools import cache, partial
 from operator import attrgetter
 from types import SimpleNamespace
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.encryption import ENCRYPTED_COLUMNS, REDACTED_COLUMNS, SecretColumns
+from stoker.store.query import Query
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
@@ -58,7 +59,7 @@ _FORMS: Mapping[Any, _Form] = {
     bytes: _Form(),
     bool: _Form(decode=bool),
     datetime: _Form(),  # converted in the codec's own loops
-    timedelta: _Form(lambda period: period // rows.MICROSECOND, partial(timedelta, 0, 0)),
+    timedelta: _Form(rows.to_duration, partial(timedelta, 0, 0)),
 }
 _ENCRYPTED_FORMS: Mapping[Any, _SecretForm] = {
     str: _SecretForm(SecretColumns.encrypt, SecretColumns.decrypt),
@@ -184,14 +185,6 @@ def without_none(annotation: Any) -> Any:
     return options[0]
 
 
-class _InProject(Protocol):
-    @property
-    def project_id(self) -> str: ...
-
-
-P = TypeVar("P", bound=_InProject)
-
-
 class Repository(Generic[T]):
     """
     The rows of ``table`` as objects of the struct ``model``::
@@ -202,9 +195,15 @@ class Repository(Generic[T]):
         claim = _CLAIMS.find(tx, queue_id, id, for_update=True)
         expired = _CLAIMS.all(tx, _EXPIRED, {"now": now})
 
-    A query that joins begins with ``columns_sql``: ``sql(f"SELECT {_CLAIMS.columns_sql('c')} FROM claims c JOIN …")``.
+    A noun's module exports what needs no more than that::
 
-    ``key`` names the columns that identify a row, ``fixed`` those that ``save`` does not write.
+        add, find, get = _CLAIMS.add, _CLAIMS.find, _CLAIMS.get
+        list_expired: Callable[[Tx, datetime], list[Claim]] = _CLAIMS.lister("expires_at <= :at ORDER BY id")
+
+    A query that joins begins with ``columns``: ``sql(f"SELECT {_CLAIMS.columns} FROM claims JOIN …")``.
+
+    ``key`` names the columns that identify a row, ``fixed`` those that ``save`` does not write. ``noun`` is the name of
+    an object in errors.
     """
 
     def __init__(
@@ -214,14 +213,19 @@ class Repository(Generic[T]):
         *,
         key: tuple[str, ...] = ("id",),
         fixed: Collection[str] = (),
+        noun: str = "",
     ) -> None:
         #: The name of the table.
         self.table = table
+        self._noun = noun
         self.codec = codec = Codec(model, table)
         self.encode, self.decode = codec.encode, codec.decode
         self.fixed = (*key, *fixed)
         self._key = key
+        #: The columns that ``decode`` expects at the beginning of a row.
+        self.columns = ", ".join(f"{table}.{sqls.quote(name)}" for name in codec.fields)
         self._find = self.select(sqls.equal(*key))
+        self._several = self.select(f"{key[0]} @in(ids) ORDER BY {key[0]}")
         changing = [name for name in codec.written if name not in self.fixed]
         self._update = sqls.update(self.table, *changing, key=key)
         self._encode_changes = codec.encoder(
@@ -233,39 +237,48 @@ class Repository(Generic[T]):
         #: The statements of ``update`` and their encoders, by the names of the columns.
         self._updates: dict[tuple[str, ...], tuple[Statement, Encoder[Any]]] = {}
 
-    def columns_sql(self, alias: str = "") -> str:
-        """Return the columns that ``decode`` expects at the beginning of a row. ``alias`` is the table's in a query."""
-        return ", ".join(f"{alias or self.table}.{sqls.quote(name)}" for name in self.codec.fields)
-
     def select(self, condition: str) -> Statement:
         """
-        Return the query for the rows that match a condition, for use with ``first``, ``all`` and ``several``.
+        Return the query for the rows that match a condition, for use with ``first`` and ``all``.
 
         ``condition`` is what follows WHERE; it may end with ORDER BY and LIMIT.
         """
-        return sql(f"SELECT {self.columns_sql()} FROM {self.table} WHERE {condition}")
+        return sql(f"SELECT {self.columns} FROM {self.table} WHERE {condition}")
 
-    def by(self, *names: str) -> Statement:
-        """Return the query for the rows whose columns ``names`` equal the parameters of the same names."""
-        return self.select(sqls.equal(*names))
+    def finder(self, condition: str) -> Callable[..., T | None]:
+        """Return a function (``query``) for the first object that matches a condition, or None. See ``select``."""
+        return Query(self.select(condition), self.first)
+
+    def lister(self, condition: str) -> Callable[..., list[T]]:
+        """Return a function (``query``) for the objects that match a condition. See ``select``."""
+        return Query(self.select(condition), self.all)
 
     def add(
-        self, tx: Tx, new: T, *, encrypt: Collection[str] = (), unless_exists: bool = False, **columns: Any
+        self,
+        tx: Tx,
+        new: T,
+        *,
+        encrypt: Collection[str] = (),
+        unless_exists: bool = False,
+        later: bool = False,
+        **columns: Any,
     ) -> bool:
         """
-        Insert an object. With ``unless_exists``, return False instead if a unique index has its values already.
+        Insert an object: with ``later``, with the next other statement (``Tx.put``).
+
+        With ``unless_exists``, return False instead if a unique index has its values already.
 
         ``encrypt`` names columns that are encrypted even if the transaction knows no secret in them. ``columns`` are
         the values of other columns, as stored.
         """
-        values = _encrypt(tx, self.encode(new, tx.secrets), encrypt) | columns
-        inserted = tx.execute_fast(_insert(self.table, tuple(values), unless_exists), values)
-        return not unless_exists or inserted is not None
-
-    def put(self, tx: Tx, new: T, **columns: Any) -> None:
-        """Insert an object with the next other statement (``Tx.put``). ``columns`` are as in ``add``."""
         values = self.encode(new, tx.secrets) | columns
-        tx.put(_insert(self.table, tuple(values)), values)
+        if encrypt:
+            _encrypt(tx, values, encrypt)
+        statement = _insert(self.table, tuple(values), unless_exists)
+        if later:
+            tx.put(statement, values)
+            return True
+        return tx.execute_fast(statement, values) is not None or not unless_exists
 
     def add_all(self, tx: Tx, new: Iterable[T], *, replace: bool = False) -> None:
         """
@@ -284,11 +297,20 @@ class Repository(Generic[T]):
             return None if row is None else self.decode(row, tx.secrets)
         return self.first(tx, self._find, dict(zip(self._key, key, strict=True)), for_update=for_update)
 
-    def prime(self, tx: Tx, query: Statement, ids: Iterable[str]) -> None:
+    def get(self, tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> T:
+        """
+        Return the object; ``for_update`` locks its row.
+
+        Raises EntityNotFound if there is none, or if it belongs to another project than ``project_id``.
+        """
+        return require(self.find(tx, id, for_update=for_update), self._noun, id, project_id)
+
+    def prime(self, tx: Tx, ids: Iterable[str], *, for_update: bool = False) -> None:
         """
         Read the rows with these keys at once: ``find`` takes them from memory until the transaction writes them.
 
-        ``query`` is as for ``several``. ``find`` decodes the rows, and the transaction learns their secrets then.
+        ``for_update`` locks them, in the order of the keys. ``find`` decodes the rows, and the transaction learns their
+        secrets then.
         """
         missing = [id for id in ids if (self.table, id) not in tx.cache]
         if not missing:
@@ -296,22 +318,23 @@ class Repository(Generic[T]):
         if tx.is_reading:
             tx.cache |= dict.fromkeys((self.table, id) for id in missing)
         position = self.codec.fields.index(self._key[0])
+        query = self._several.for_update if for_update else self._several
         tx.cache |= {(self.table, row[position]): row for row in tx.fetch_all(query, {"ids": rows.dump(missing)})}
 
     def first(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> T | None:
-        """Return the object in the first row of a query made by ``select`` or ``by``, or None."""
+        """Return the object in the first row of a query made by ``select``, or None."""
         row = tx.execute_fast(query.for_update if for_update else query, values)
         return None if row is None else self.decode(row, tx.secrets)
 
     def all(self, tx: Tx, query: Statement, values: Mapping[str, Any], *, for_update: bool = False) -> list[T]:
-        """Return the objects in all rows of a query made by ``select`` or ``by``."""
+        """Return the objects in all rows of a query made by ``select``."""
         decode, secrets = self.decode, tx.secrets
         return [decode(row, secrets) for row in tx.fetch_all(query.for_update if for_update else query, values)]
 
-    def several(self, tx: Tx, query: Statement, ids: Iterable[str]) -> list[T]:
-        """Return the objects in all rows of a query whose parameter ``ids`` is a list (``@in(ids)``)."""
+    def find_several(self, tx: Tx, ids: Iterable[str]) -> list[T]:
+        """Return the objects with these keys that exist."""
         listed = list(ids)
-        return self.all(tx, query, {"ids": rows.dump(listed)}) if listed else []
+        return self.all(tx, self._several, {"ids": rows.dump(listed)}) if listed else []
 
     def save(self, tx: Tx, changed: T, *, encrypt: Collection[str] = (), later: bool = False) -> None:
         """
@@ -321,8 +344,10 @@ class Repository(Generic[T]):
         """
         if tx.cache:
             tx.cache.pop((self.table, *(getattr(changed, name) for name in self._key)), None)
-        write = tx.put if later else tx.execute_fast
-        write(self._update, _encrypt(tx, self._encode_changes(changed, tx.secrets), encrypt))
+        values = self._encode_changes(changed, tx.secrets)
+        if encrypt:
+            _encrypt(tx, values, encrypt)
+        (tx.put if later else tx.execute_fast)(self._update, values)
 
     def update(self, tx: Tx, *key: Any, **changes: Any) -> None:
         """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
@@ -341,13 +366,14 @@ class Repository(Generic[T]):
         tx.execute_fast(self._delete, dict(zip(self._key, key, strict=True)))
 
 
-def require(entity: P | None, noun: str, id: str, project_id: str | None = None) -> P:
+def require(entity: T | None, noun: str, id: str, project_id: str | None = None) -> T:
     """
     Return an object that was found. ``project_id`` is the project that it must belong to; None: any project.
 
     Raises EntityNotFound, with ``noun`` and ``id``, for None and for an object of another project.
     """
-    if entity is None or project_id not in (None, entity.project_id):
+    owned: Any = entity
+    if entity is None or (project_id is not None and owned.project_id != project_id):
         raise EntityNotFound.of(noun, id)
     return entity
 
@@ -358,7 +384,6 @@ def _insert(table: str, names: tuple[str, ...], unless_exists: bool = False) -> 
     return sql(f"{statement.text} ON CONFLICT DO NOTHING RETURNING {names[0]}") if unless_exists else statement
 
 
-def _encrypt(tx: Tx, values: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+def _encrypt(tx: Tx, values: dict[str, Any], names: Collection[str]) -> None:
     for name in names:
         values[name] = tx.secrets.encrypt(values[name], always=True)
-    return values

@@ -32,6 +32,11 @@ def to_micros(moment: datetime) -> int:
     return (moment - EPOCH) // MICROSECOND
 
 
+def to_duration(period: timedelta) -> int:
+    """Convert a period to microseconds."""
+    return period // MICROSECOND
+
+
 def to_micros_optional(moment: datetime | None) -> int | None:
     """Convert a time to microseconds since 1970; None for None."""
     return None if moment is None else to_micros(moment)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from stoker.model.deployment import Deployment, Run
-from stoker.store import rows
+from stoker.store.query import change
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
@@ -14,19 +15,20 @@ from stoker.store.tx import Tx
 KEPT = 100
 
 _RUNS = Repository(Run, "runs", key=("deployment_id", "config_id"))
-_EARLIER = _RUNS.select("deployment_id = :deployment_id ORDER BY number DESC")
+_list_earlier: Callable[[Tx, str], list[Run]] = _RUNS.lister("deployment_id = :deployment_id ORDER BY number DESC")
 _FORGET = sql("DELETE FROM runs WHERE deployment_id = :id")
 _OLD = "SELECT config_id FROM runs WHERE deployment_id = :id AND number <= :last"
 _FORGET_OLD_LOGS = sql(f"DELETE FROM logs WHERE deployment_id = :id AND config_id IN ({_OLD})")
 _FORGET_OLD_RUNS = sql("DELETE FROM runs WHERE deployment_id = :id AND number <= :last")
 _ENDED = "SELECT deployment_id, config_id FROM runs WHERE ended_at < :before ORDER BY ended_at LIMIT :most"
-_PURGE_LOGS = sql(f"DELETE FROM logs WHERE (deployment_id, config_id) IN ({_ENDED})")
-_PURGE = sql(f"DELETE FROM runs WHERE (deployment_id, config_id) IN ({_ENDED})")
+_PURGE_LOGS, _PURGE = (
+    change(f"DELETE FROM {table} WHERE (deployment_id, config_id) IN ({_ENDED})") for table in ("logs", "runs")
+)
 
 
 def add(tx: Tx, ended: Run) -> None:
     """Insert a run that another one follows. Delete the oldest runs of its deployment beyond ``KEPT``."""
-    _RUNS.put(tx, ended)
+    _RUNS.add(tx, ended, later=True)
     if ended.number >= KEPT:
         old = {"id": ended.deployment_id, "last": ended.number + 1 - KEPT}
         tx.put(_FORGET_OLD_LOGS, old)
@@ -35,14 +37,13 @@ def add(tx: Tx, ended: Run) -> None:
 
 def list_all(tx: Tx, deployment: Deployment) -> list[Run]:
     """Return the deployment's runs, newest first."""
-    return [deployment.run, *_RUNS.all(tx, _EARLIER, {"deployment_id": deployment.id})]
+    return [deployment.run, *_list_earlier(tx, deployment.id)]
 
 
 def purge(tx: Tx, before: datetime, most: int) -> int:
     """Delete at most ``most`` runs that ended before ``before``, with their output; return their number."""
-    values = {"before": rows.to_micros(before), "most": most}
-    tx.execute_fast(_PURGE_LOGS, values)
-    return tx.change(_PURGE, values)
+    _PURGE_LOGS(tx, before, most)
+    return _PURGE(tx, before, most)
 
 
 def forget(tx: Tx, deployment_id: str) -> None:

@@ -34,7 +34,7 @@ _PAGE_OF = SERVERS.select(f"project_id = :project_id AND id @in(ids) AND {_FOLLO
 #: Servers that wait for approval, or have left, are never selected: nothing would run there.
 _SELECTABLE = f"project_id = :project_id AND agent_access = '{AgentAccess.ALLOWED}'"
 _FACTS = "LEFT JOIN server_facts ON server_facts.server_id = servers.id"
-_WITH_FACTS = f"SELECT {SERVERS.columns_sql()}, server_facts.facts FROM servers {_FACTS}"
+_WITH_FACTS = f"SELECT {SERVERS.columns}, server_facts.facts FROM servers {_FACTS}"
 _SELECTED = SERVERS.select(f"{_SELECTABLE} AND {_FOLLOWING}")
 _SELECTED_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE {_SELECTABLE} AND {_FOLLOWING}")
 #: PostgreSQL finds the servers with the labels by an index before it sorts them. It would otherwise expect to find the

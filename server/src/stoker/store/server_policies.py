@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from stoker.model.stack import Stack
 from stoker.store import rows, stacks
 from stoker.store.deployments import MAY_HAVE_BEGUN, forget, polled_since
+from stoker.store.query import exists, scalar
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
 
@@ -23,14 +24,16 @@ _WITH_CONFIG_TEXT = (
     " FROM servers JOIN configs ON configs.id = :config WHERE servers.id = :id"
 )
 _WITH_CONFIG = sql(_WITH_CONFIG_TEXT, postgresql=f"{_WITH_CONFIG_TEXT} FOR KEY SHARE OF servers")
-_TRIGGERED = sql("SELECT stack_id FROM triggers WHERE id = :id")
+#: Return the stack that contains the source of a trigger, or None.
+stack_of_trigger: Callable[[Tx, str], str | None] = scalar("SELECT stack_id FROM triggers WHERE id = :id")
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted. A run that is being
 #: sent may be one of them.
 _UNSENT = (
     "server_id = :server AND held_by IS NULL AND status = 'IN_PROGRESS' AND (project_id = :owner OR admitted)"
     " AND (mode IS NULL OR mode != 'preview') AND state = 'QUEUED' AND sent_at IS NULL"
 )
-_ANY_UNSENT = sql(f"SELECT id FROM deployments WHERE {_UNSENT} LIMIT 1")
+#: Return whether a server of the project ``owner`` has runs that were not sent to its agent yet.
+has_untold: Callable[[Tx, str, str], bool] = exists(f"SELECT id FROM deployments WHERE {_UNSENT} LIMIT 1")
 _HELD_BACK = "server_id = :server AND held_by = 'WINDOW' AND (status IS NULL OR status != 'FAILED')"
 #: Only deployments in progress get a new reason; the others keep their own.
 _NEW_REASON = "status_reason = CASE WHEN status = 'IN_PROGRESS' THEN :reason ELSE status_reason END"
@@ -123,12 +126,6 @@ def prime_with_config(tx: Tx, id: str, config_id: str) -> None:
         tx.cache["configs", config_id], tx.cache["policy", id] = row[:4], row[4:]
 
 
-def stack_of_trigger(tx: Tx, id: str) -> str | None:
-    """Return the stack that contains the trigger's source, or None."""
-    stack_id: str | None = tx.scalar(_TRIGGERED, {"id": id})
-    return stack_id
-
-
 def top(tx: Tx, stack_id: str) -> Stack | None:
     """Return the root stack of this stack's tree, or None if the stack does not exist."""
     stack = stacks.find(tx, stack_id)
@@ -153,11 +150,6 @@ def list_received(tx: Tx, server_id: str) -> list[UnderWay]:
 def _under_way(tx: Tx, query: Statement, server_id: str) -> list[UnderWay]:
     rows_found = tx.fetch_all(query, {"server": server_id})
     return [UnderWay(id, config_id, any(owner_ids)) for id, config_id, *owner_ids in rows_found]
-
-
-def has_untold(tx: Tx, server_id: str, owner: str) -> bool:
-    """Return whether the server has runs that were not sent to its agent yet."""
-    return tx.execute_fast(_ANY_UNSENT, {"server": server_id, "owner": owner}) is not None
 
 
 def hold_back(tx: Tx, server_id: str, owner: str, reason: str) -> list[Changed]:

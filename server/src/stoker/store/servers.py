@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -13,35 +13,41 @@ from stoker.model.errors import Conflict
 from stoker.model.facts import PROBLEM, FactsSummary, ServerFacts, describe_os
 from stoker.model.selectors import Selectable
 from stoker.model.server import AgentAccess, Kind, Machine, Server
-from stoker.store import rows
-from stoker.store.repository import Repository, require
-from stoker.store.sql import delete as delete_by
-from stoker.store.sql import sql, update
+from stoker.store import enrollments, rows
+from stoker.store.query import column, execute
+from stoker.store.repository import Repository
+from stoker.store.sql import update
 from stoker.store.tx import Tx
 
-SERVERS = Repository(Server, "servers")
-_SEVERAL = SERVERS.select("id @in(ids)")
+SERVERS = Repository(Server, "servers", noun="Server")
+find, get, prime = SERVERS.find, SERVERS.get, SERVERS.prime
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_NAMED = SERVERS.select("project_id = :project_id AND name = :name")
-_OF_KIND = SERVERS.select("kind = :kind")
+#: Return a project's servers with a name. Servers of stacks may share a name; enrolled servers may not.
+find_by_name: Callable[[Tx, str, str], list[Server]] = SERVERS.lister("name = :name AND project_id = :project_id")
+#: Return all servers of a kind, of all projects.
+of_kind: Callable[[Tx, Kind], list[Server]] = SERVERS.lister("kind = :kind")
 _SET_SEEN = update("servers", "last_seen", "agent_version", "hooks", "modes")
-_SET_SEEN_AGAIN = sql("UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)")
-_DISOWN = sql(
+_set_seen_again: Callable[[Tx, datetime, Collection[str]], None] = execute(
+    "UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)"
+)
+#: Remove a server's link to its resource if it belongs to this resource.
+disown: Callable[[Tx, str, str], None] = execute(
     "UPDATE servers SET stack_id = NULL, resource_id = NULL, resource_name = NULL"
     " WHERE id = :id AND resource_id = :resource_id"
 )
-_NAMES = sql("SELECT name FROM servers WHERE project_id = :project_id AND name @in(names)")
+_list_names: Callable[[Tx, str, Collection[str]], list[str]] = column(
+    "SELECT name FROM servers WHERE project_id = :project_id AND name @in(names)"
+)
 #: The enrollment is in both parts, as two parameters, because SQLite then uses an index for each.
 _REDEEMED = SERVERS.select(
     "(enrollment_id = :enrollment_id AND instance = :instance"
     " OR enrollment_id = :enrollment_too AND machine = :machine)"
 )
-_DROP_ENROLLMENTS = delete_by("enrollments", "server_id")
 _FACTS = Repository(ServerFacts, "server_facts", key=("server_id",))
-_FACTS_OF_SEVERAL = _FACTS.select("server_id @in(ids)")
+#: Return the facts of a server, or None if its agent has sent none; ``prime_facts`` reads those of several at once.
+find_facts, prime_facts = _FACTS.find, _FACTS.prime
 #: Lists do not read the facts, which are up to 32 KB of each server.
 _SUMMARIES = Repository(FactsSummary, "server_facts", key=("server_id",))
-_SUMMARIES_OF_SEVERAL = _SUMMARIES.select("server_id @in(ids)")
 
 
 def lock_names(tx: Tx, project_id: str) -> None:
@@ -71,26 +77,6 @@ def change(tx: Tx, id: str, **changes: Any) -> None:
     if "policy" in changes:
         tx.bump_document(id)
     SERVERS.update(tx, id, **changes)
-
-
-def find(tx: Tx, id: str, *, for_update: bool = False) -> Server | None:
-    """Return the server with this id, of any project, or None; ``for_update`` locks its row."""
-    return SERVERS.find(tx, id, for_update=for_update)
-
-
-def prime(tx: Tx, ids: Iterable[str]) -> None:
-    """Read the rows of several servers at once for ``find`` (``Repository.prime``)."""
-    SERVERS.prime(tx, _SEVERAL, ids)
-
-
-def get(tx: Tx, id: str, project_id: str) -> Server:
-    """Return the project's server. Raises EntityNotFound."""
-    return require(find(tx, id), "Server", id, project_id)
-
-
-def find_by_name(tx: Tx, name: str, project_id: str) -> list[Server]:
-    """Return the project's servers with this name. Servers of stacks may share a name; enrolled servers may not."""
-    return SERVERS.all(tx, _NAMED, {"project_id": project_id, "name": name})
 
 
 def find_enrolled(tx: Tx, name: str, project_id: str) -> Server | None:
@@ -130,12 +116,7 @@ def resolve_id(tx: Tx, project_id: str, ref: str) -> str:
 
 def find_several(tx: Tx, ids: Collection[str]) -> dict[str, Server]:
     """Return by id the servers with these ids, of any project."""
-    return {server.id: server for server in SERVERS.several(tx, _SEVERAL, ids)}
-
-
-def of_kind(tx: Tx, kind: Kind) -> list[Server]:
-    """Return all servers of this kind, of all projects."""
-    return SERVERS.all(tx, _OF_KIND, {"kind": kind.value})
+    return {server.id: server for server in SERVERS.find_several(tx, ids)}
 
 
 def record_seen(
@@ -153,7 +134,7 @@ def record_seen(
 
 def record_seen_again(tx: Tx, ids: Collection[str], at: datetime) -> None:
     """Record the time of the last heartbeats of several agents."""
-    tx.execute_fast(_SET_SEEN_AGAIN, {"ids": rows.dump(list(ids)), "last_seen": rows.to_micros(at)})
+    _set_seen_again(tx, at, ids)
 
 
 def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None:
@@ -167,12 +148,7 @@ def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None
 
 def find_names(tx: Tx, project_id: str, names: Collection[str]) -> set[str]:
     """Return those of the names that servers of the project have."""
-    return {row[0] for row in tx.fetch_all(_NAMES, {"project_id": project_id, "names": rows.dump(list(names))})}
-
-
-def disown(tx: Tx, id: str, resource_id: str) -> None:
-    """Remove the server's link to its resource if it belongs to this resource."""
-    tx.execute_fast(_DISOWN, {"id": id, "resource_id": resource_id})
+    return set(_list_names(tx, project_id, names))
 
 
 def delete(tx: Tx, id: str) -> None:
@@ -180,18 +156,8 @@ def delete(tx: Tx, id: str) -> None:
     server = find(tx, id)
     if server is not None:
         tx.record_server_change(server.project_id, selectable(server, load_facts(tx, id)), None)
-    tx.execute_fast(_DROP_ENROLLMENTS, {"server_id": id})
+    enrollments.drop_of_server(tx, id)
     SERVERS.delete(tx, id)
-
-
-def prime_facts(tx: Tx, ids: Iterable[str]) -> None:
-    """Read the facts of several servers at once for ``find_facts`` (``Repository.prime``)."""
-    _FACTS.prime(tx, _FACTS_OF_SEVERAL, ids)
-
-
-def find_facts(tx: Tx, server_id: str) -> ServerFacts | None:
-    """Return the facts of a server, or None if its agent has sent none."""
-    return _FACTS.find(tx, server_id)
 
 
 def load_facts(tx: Tx, server_id: str) -> Mapping[str, Any]:
@@ -207,7 +173,7 @@ def selectable(server: Server, facts: Mapping[str, Any]) -> Selectable | None:
 
 def summarize_facts(tx: Tx, server_ids: Iterable[str]) -> dict[str, FactsSummary]:
     """Return by server id what lists show of the servers' facts."""
-    return {facts.server_id: facts for facts in _SUMMARIES.several(tx, _SUMMARIES_OF_SEVERAL, server_ids)}
+    return {facts.server_id: facts for facts in _SUMMARIES.find_several(tx, server_ids)}
 
 
 def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping[str, Any]) -> None:

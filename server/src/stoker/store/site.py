@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
 from stoker.model.server import AgentAccess, Kind
 from stoker.store import jobs, rows
 from stoker.store.migrate import expected_columns
+from stoker.store.query import execute, scalar
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
-_GET = sql("SELECT value FROM site_properties WHERE name = :name")
-_ADD = sql("INSERT INTO site_properties (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING")
-_SET = sql(
+#: Return the value of a property, which all processes on this database share, or None if it is not set.
+get_property: Callable[[Tx, str], str | None] = scalar("SELECT value FROM site_properties WHERE name = :name")
+_add_property: Callable[[Tx, str, str], None] = execute(
+    "INSERT INTO site_properties (name, value) VALUES (:name, :value) ON CONFLICT (name) DO NOTHING"
+)
+#: Set a property, and overwrite any previous value.
+replace_property: Callable[[Tx, str, str], None] = execute(
     "INSERT INTO site_properties (name, value) VALUES (:name, :value)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
@@ -78,21 +83,10 @@ class DatabaseSize:
     tables: list[TableSize]
 
 
-def get_property(tx: Tx, name: str) -> str | None:
-    """Return the value of a property, which all processes on this database share, or None if it is not set."""
-    value: str | None = tx.scalar(_GET, {"name": name})
-    return value
-
-
 def add_property(tx: Tx, name: str, value: str) -> str:
     """Set a property unless it has a value. Return its value, which another process may have set."""
-    tx.execute_fast(_ADD, {"name": name, "value": value})
+    _add_property(tx, name, value)
     return get_property(tx, name) or value
-
-
-def replace_property(tx: Tx, name: str, value: str) -> None:
-    """Set a property, and overwrite any previous value."""
-    tx.execute_fast(_SET, {"name": name, "value": value})
 
 
 def read_figures(tx: Tx, offline_after: timedelta) -> SiteFigures:

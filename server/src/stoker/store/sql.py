@@ -113,6 +113,12 @@ class Statement:
         return text.encode(), tuple(names)
 
     @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The names of the parameters, in the order in which the text first has them."""
+        matches = _PARAMETER.finditer(expand(self.text, "sqlite"))
+        return tuple(dict.fromkeys(match["name"] for match in matches if match["name"]))
+
+    @cached_property
     def for_update(self) -> Statement:
         """The same query, which locks its rows."""
         return Statement(f"{self.text} @for_update")
@@ -153,16 +159,6 @@ def insert_rows(table: str, names: tuple[str, ...], count: int, end: str = "") -
 def delete(table: str, *names: str) -> Statement:
     """Return ``DELETE FROM table WHERE name = :name …``."""
     return sql(f"DELETE FROM {table} WHERE {equal(*names)}")
-
-
-def delete_oldest(table: str) -> Statement:
-    """
-    Return the deletion of those of the ``:most`` oldest rows of a table whose time ``at`` is before ``:before``.
-
-    Rows are added in the order of time, so the oldest have the smallest ``seq``, and the time needs no index.
-    """
-    oldest = f"SELECT seq, at FROM {table} ORDER BY seq LIMIT :most"
-    return sql(f"DELETE FROM {table} WHERE seq IN (SELECT seq FROM ({oldest}) AS oldest WHERE at < :before)")
 
 
 #: As ``sql``, for a query that is composed of conditions when it is needed: it is compiled once, too.

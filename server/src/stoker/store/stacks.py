@@ -10,9 +10,8 @@ import msgspec
 
 from stoker.model.errors import StackExists
 from stoker.model.stack import Source, Stack
-from stoker.store import rows
+from stoker.store.query import change, column, execute, scalar
 from stoker.store.repository import Repository, require
-from stoker.store.sql import sql, update
 from stoker.store.tx import Tx
 
 T = TypeVar("T")
@@ -29,24 +28,35 @@ _ROOT = "(SELECT root_id FROM stacks WHERE id = :id)"
 _LOCKED = STACKS.select(f"id = {_ROOT} @for_update")
 _BY_ID = STACKS.select("id = :id")
 _ID = STACKS.codec.fields.index("id")
-_CHILDREN = STACKS.select("parent_id = :parent_id AND deleted_at IS NULL")
-_OF_RESOURCE = STACKS.select(
+_list_children: Callable[[Tx, str], list[Stack]] = STACKS.lister("parent_id = :parent_id AND deleted_at IS NULL")
+#: Return the nested stack that a resource of a stack represents, or None: ``of_resource(tx, stack_id, resource_id)``.
+of_resource: Callable[[Tx, str, str], Stack | None] = STACKS.finder(
     "parent_id = :parent_id AND parent_resource_id = :parent_resource_id AND deleted_at IS NULL"
 )
 _TREE = STACKS.select(f"root_id = {_ROOT} AND deleted_at IS NULL")
-_NAMED = STACKS.select("project_id = :project_id AND name = :name AND deleted_at IS NULL")
-_SOURCE = sql("SELECT source FROM stacks WHERE id = :id")
-_PREVIOUS = sql("SELECT previous FROM stacks WHERE id = :id")
-_SET_SOURCE = update("stacks", "source")
-_SET_PREVIOUS = update("stacks", "previous")
-_KEEP = sql("UPDATE stacks SET previous = source WHERE id = :id")
-_GONE = sql("SELECT id FROM stacks WHERE deleted_at < :before ORDER BY deleted_at LIMIT :most")
+#: Return a project's stack with a name, or None. Deleted stacks are excluded.
+find_by_name: Callable[[Tx, str, str], Stack | None] = STACKS.finder(
+    "name = :name AND project_id = :project_id AND deleted_at IS NULL"
+)
+_find_source: Callable[[Tx, str], str] = scalar("SELECT source FROM stacks WHERE id = :id")
+_find_previous: Callable[[Tx, str], str | None] = scalar("SELECT previous FROM stacks WHERE id = :id")
+_set_source: Callable[[Tx, str, str], None] = execute("UPDATE stacks SET source = :source WHERE id = :id")
+#: Make the current source of a stack the one that a rollback restores.
+keep_source: Callable[[Tx, str], None] = execute("UPDATE stacks SET previous = source WHERE id = :id")
+#: Delete the source of the last completed operation, because the stack is deleted and no operation follows.
+forget_previous_source: Callable[[Tx, str], None] = execute("UPDATE stacks SET previous = NULL WHERE id = :id")
+_list_gone: Callable[[Tx, datetime, int], list[str]] = column(
+    "SELECT id FROM stacks WHERE deleted_at < :before ORDER BY deleted_at LIMIT :most"
+)
 _PURGE_PARTS = [
-    sql(f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE stack_id @in(ids) LIMIT :most)")
+    change(f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE stack_id @in(ids) LIMIT :most)")
     for table, key in (("events", "seq"), ("snapshots", "id"))
 ]
-_PURGE = sql("DELETE FROM stacks WHERE id @in(ids)")
-_COUNT = sql("SELECT count(*) FROM stacks WHERE project_id = :project_id AND deleted_at IS NULL AND parent_id IS NULL")
+_purge: Callable[[Tx, list[str]], int] = change("DELETE FROM stacks WHERE id @in(ids)")
+#: Return the number of a project's stacks, without nested and deleted ones.
+count: Callable[[Tx, str], int] = scalar(
+    "SELECT count(*) FROM stacks WHERE project_id = :project_id AND deleted_at IS NULL AND parent_id IS NULL"
+)
 
 #: In ``Tx.cache``: the row of a stack whose tree is locked, and the nested stacks of a stack.
 _LOCKED_ROW, _CHILDREN_OF = "stacks locked", "stacks children"
@@ -54,7 +64,7 @@ _LOCKED_ROW, _CHILDREN_OF = "stacks locked", "stacks children"
 
 def add(tx: Tx, new: Stack, source: Source) -> None:
     """Insert a stack. Raises StackExists if another stack of the project has its name."""
-    columns = {"source": _dump_source(tx, source), "previous": None}
+    columns: dict[str, Any] = {"source": _dump_source(tx, source), "previous": None}
     if not STACKS.add(tx, new, unless_exists=True, encrypt=_hidden_columns(tx, new), **columns):
         raise StackExists(f"The Stack ({new.name}) already exists.")
 
@@ -86,11 +96,6 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
     return require(find(tx, id, for_update=for_update), "Stack", id, project_id)
 
 
-def find_by_name(tx: Tx, name: str, project_id: str) -> Stack | None:
-    """Return the project's stack with this name, or None. Deleted stacks are excluded."""
-    return STACKS.first(tx, _NAMED, {"name": name, "project_id": project_id})
-
-
 def save(tx: Tx, changed: Stack) -> None:
     """Write the changeable columns of a stack."""
     tx.cache.pop((_LOCKED_ROW, changed.id), None)
@@ -99,7 +104,7 @@ def save(tx: Tx, changed: Stack) -> None:
 
 def source(tx: Tx, id: str) -> Source:
     """Return the source that is being applied, or was applied last."""
-    return _load_source(tx, tx.scalar(_SOURCE, {"id": id}))
+    return _load_source(tx, _find_source(tx, id))
 
 
 def derive_from_source(tx: Tx, id: str, derive: Callable[[Source], T]) -> T:
@@ -122,31 +127,21 @@ def _note(id: str) -> str:
 
 def previous(tx: Tx, id: str) -> Source | None:
     """Return the source that a rollback restores, the last one applied without failure, or None."""
-    text = tx.scalar(_PREVIOUS, {"id": id})
+    text = _find_previous(tx, id)
     return None if text is None else _load_source(tx, text)
 
 
 def set_source(tx: Tx, id: str, new: Source) -> None:
     """Replace the source of a stack."""
     tx.notes.pop(_note(id), None)
-    tx.execute_fast(_SET_SOURCE, {"key_id": id, "source": _dump_source(tx, new)})
-
-
-def keep_source(tx: Tx, id: str) -> None:
-    """Make the current source the one that a rollback restores."""
-    tx.execute_fast(_KEEP, {"id": id})
+    _set_source(tx, _dump_source(tx, new), id)
 
 
 def children(tx: Tx, id: str) -> list[Stack]:
     """Return the nested stacks that resources of this stack represent."""
     if (_CHILDREN_OF, id) in tx.cache:
         return list(tx.cache[_CHILDREN_OF, id])
-    return STACKS.all(tx, _CHILDREN, {"parent_id": id})
-
-
-def of_resource(tx: Tx, id: str, resource_id: str) -> Stack | None:
-    """Return the nested stack that a resource of the stack ``id`` represents, or None."""
-    return STACKS.first(tx, _OF_RESOURCE, {"parent_id": id, "parent_resource_id": resource_id})
+    return _list_children(tx, id)
 
 
 def prime(tx: Tx, root_id: str) -> list[Stack]:
@@ -167,11 +162,6 @@ def prime(tx: Tx, root_id: str) -> list[Stack]:
     return loaded
 
 
-def forget_previous_source(tx: Tx, id: str) -> None:
-    """Delete the source of the last completed operation, because the stack is deleted and no operation follows."""
-    tx.execute_fast(_SET_PREVIOUS, {"key_id": id, "previous": None})
-
-
 def tree(tx: Tx, id: str) -> list[Stack]:
     """Return the stack and all stacks nested in it, parents first. Deleted stacks are excluded."""
     members = STACKS.all(tx, _TREE, {"id": id})
@@ -181,22 +171,16 @@ def tree(tx: Tx, id: str) -> list[Stack]:
     return below
 
 
-def count(tx: Tx, project_id: str) -> int:
-    """Return the number of the project's stacks, without nested and deleted ones."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id}))
-
-
 def purge(tx: Tx, before: datetime, most: int) -> int:
     """
     Delete events and snapshots of stacks that were deleted before this time; return the number of deleted rows.
 
     Deletes at most ``most`` rows of each table, and the stacks themselves when none of these rows remain.
     """
-    ids = [row[0] for row in tx.fetch_all(_GONE, {"before": rows.to_micros(before), "most": most})]
+    ids = _list_gone(tx, before, most)
     if not ids:
         return 0
-    values = {"ids": rows.dump(ids), "most": most}
-    return sum(tx.change(statement, values) for statement in _PURGE_PARTS) or tx.change(_PURGE, values)
+    return sum(purge_part(tx, ids, most) for purge_part in _PURGE_PARTS) or _purge(tx, ids)
 
 
 def _dump_source(tx: Tx, source: Source) -> str:

@@ -6,31 +6,42 @@ The cost of each statement depends only on the dependencies of its own step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec.structs import replace
 
 from stoker.model.stack import Step, StepState
-from stoker.store import rows
 from stoker.store import sql as sqls
+from stoker.store.query import execute, exists
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _STEPS = Repository(Step, "steps", key=("stack_id", "key"))
+#: Return a step that has not started, or None: ``get(tx, stack_id, key)``.
+get = _STEPS.find
 _ADD_EDGES = sqls.insert("edges", "stack_id", "need", "key")
-_READY = _STEPS.select(f"stack_id = :stack AND waiting = 0 AND state = '{StepState.WAITING}' LIMIT :limit")
+#: Return at most a number of steps of a stack without unfinished requirements.
+ready: Callable[[Tx, str, int], list[Step]] = _STEPS.lister(
+    f"stack_id = :stack AND waiting = 0 AND state = '{StepState.WAITING}' LIMIT :limit"
+)
 _RELEASE = sql(
     "UPDATE steps SET waiting = waiting - 1 WHERE stack_id = :stack"
     " AND key IN (SELECT key FROM edges WHERE stack_id = :stack AND need = :ended) RETURNING "
     # most dependents of a large stack wait for more, and their definitions are not needed
-    + _STEPS.columns_sql().replace("steps.definition", "CASE WHEN waiting = 0 THEN definition END")
+    + _STEPS.columns.replace("steps.definition", "CASE WHEN waiting = 0 THEN definition END")
 )
-_HAS_EDGE = sql("SELECT key FROM edges WHERE stack_id = :stack AND need = :need AND key = :step")
-_HOLD = sql("UPDATE steps SET waiting = waiting + 1 WHERE stack_id = :stack AND key = :step")
-_DELETE = sql("DELETE FROM steps WHERE stack_id = :stack AND key @in(keys)")
-_DROP_EDGES = sqls.delete("edges", "stack_id", "need")
-_CLEAR = [sqls.delete(table, "stack_id") for table in ("steps", "edges")]
+_has_edge: Callable[[Tx, str, str, str], bool] = exists(
+    "SELECT key FROM edges WHERE stack_id = :stack AND need = :need AND key = :step"
+)
+_hold: Callable[[Tx, str, str], None] = execute(
+    "UPDATE steps SET waiting = waiting + 1 WHERE stack_id = :stack AND key = :step"
+)
+_delete_all: Callable[[Tx, str, Sequence[str]], None] = execute(
+    "DELETE FROM steps WHERE stack_id = :stack AND key @in(keys)"
+)
+_drop_edges: Callable[[Tx, str, str], None] = execute("DELETE FROM edges WHERE stack_id = :stack AND need = :need")
+_CLEAR = [execute(f"DELETE FROM {table} WHERE stack_id = :stack") for table in ("steps", "edges")]
 
 
 def add_all(tx: Tx, new: Iterable[Step], needs: Iterable[tuple[str, str, str]]) -> None:
@@ -41,20 +52,10 @@ def add_all(tx: Tx, new: Iterable[Step], needs: Iterable[tuple[str, str, str]]) 
     tx.run_many(_ADD_EDGES, [{"stack_id": stack, "need": need, "key": key} for stack, need, key in needs])
 
 
-def get(tx: Tx, stack_id: str, key: str) -> Step | None:
-    """Return a step that has not started, or None."""
-    return _STEPS.find(tx, stack_id, key)
-
-
-def ready(tx: Tx, stack_id: str, limit: int) -> list[Step]:
-    """Return at most ``limit`` steps without unfinished requirements."""
-    return _STEPS.all(tx, _READY, {"stack": stack_id, "limit": limit})
-
-
 def add(tx: Tx, stack_id: str, key: str) -> Step:
     """Add a step that waits for nothing, and return it."""
     # a step of this key that has ended leaves its dependencies behind
-    tx.execute_fast(_DROP_EDGES, {"stack_id": stack_id, "need": key})
+    _drop_edges(tx, stack_id, key)
     new = Step(stack_id=stack_id, key=key, waiting=0, state=StepState.WAITING)
     _STEPS.add(tx, new)
     return new
@@ -62,9 +63,9 @@ def add(tx: Tx, stack_id: str, key: str) -> Step:
 
 def hold(tx: Tx, stack_id: str, key: str, before: str) -> None:
     """Let the step ``before`` wait for the step ``key``, unless it does already."""
-    if not tx.fetch_all(_HAS_EDGE, {"stack": stack_id, "need": key, "step": before}):
+    if not _has_edge(tx, stack_id, key, before):
         tx.run_many(_ADD_EDGES, [{"stack_id": stack_id, "need": key, "key": before}])
-        tx.execute_fast(_HOLD, {"stack": stack_id, "step": before})
+        _hold(tx, stack_id, before)
 
 
 def pause(tx: Tx, step: Step) -> Step:
@@ -77,7 +78,7 @@ def pause(tx: Tx, step: Step) -> Step:
 def delete_all(tx: Tx, stack_id: str, keys: Sequence[str]) -> None:
     """Delete steps that have started or ended."""
     if keys:
-        tx.execute_fast(_DELETE, {"stack": stack_id, "keys": rows.dump(keys)})
+        _delete_all(tx, stack_id, keys)
 
 
 def release(tx: Tx, stack_id: str, ended: str) -> list[Step]:
@@ -88,5 +89,5 @@ def release(tx: Tx, stack_id: str, ended: str) -> list[Step]:
 
 def clear(tx: Tx, stack_id: str) -> None:
     """Delete the plan of the stack."""
-    for statement in _CLEAR:
-        tx.execute_fast(statement, {"stack_id": stack_id})
+    for delete in _CLEAR:
+        delete(tx, stack_id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection
 
 from stoker.model.trigger import Target, TargetStatus
 from stoker.store import rows
-from stoker.store import sql as sqls
 from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
+from stoker.store.query import change, execute
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
@@ -18,18 +18,26 @@ _TARGETS = Repository(
     key=("trigger_id", "position"),
     fixed=("server_id", "server_name", "name", "input_values", "resource_name"),
 )
-_DELETE = sqls.delete("trigger_targets", "trigger_id")
-_OF_TRIGGER = _TARGETS.select("trigger_id = :trigger_id ORDER BY position")
-_STARTED = _TARGETS.select("trigger_id = :trigger_id AND deployment_id IS NOT NULL ORDER BY position LIMIT :limit")
-#: The targets of one server are neighbors, so only the first one of each server is not preceded by another.
-_NEXT = _TARGETS.select(
+#: Insert targets.
+add = _TARGETS.add_all
+#: Delete all targets of a trigger.
+delete: Callable[[Tx, str], None] = execute("DELETE FROM trigger_targets WHERE trigger_id = :trigger_id")
+#: Return all targets of a trigger, in their order.
+of_trigger: Callable[[Tx, str], list[Target]] = _TARGETS.lister("trigger_id = :trigger_id ORDER BY position")
+#: Return the first targets of a trigger that have a deployment, at most a number.
+list_started: Callable[[Tx, str, int], list[Target]] = _TARGETS.lister(
+    "trigger_id = :trigger_id AND deployment_id IS NOT NULL ORDER BY position LIMIT :limit"
+)
+#: Return up to a number of queued targets of a trigger from a position on, the first one of each server. The targets of
+#: one server are neighbors, so only the first one of each server is not preceded by another.
+list_queued: Callable[[Tx, str, int, int], list[Target]] = _TARGETS.lister(
     "trigger_id = :trigger_id AND status = 'QUEUED' AND position >= :next"
     " AND NOT EXISTS (SELECT 1 FROM trigger_targets AS earlier WHERE earlier.trigger_id = trigger_targets.trigger_id"
     " AND earlier.position = trigger_targets.position - 1 AND earlier.server_id = trigger_targets.server_id)"
     " ORDER BY position LIMIT :limit"
 )
 #: Without the input values, because a client that lists or follows a trigger reads all of its targets.
-_STATES = _TARGETS.columns_sql().replace("trigger_targets.input_values", "'{}'")
+_STATES = _TARGETS.columns.replace("trigger_targets.input_values", "'{}'")
 _PAGE = sql(
     f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id AND position > :after"
     " AND (:any_status OR status = :of_status) ORDER BY position LIMIT :limit"
@@ -40,7 +48,7 @@ _CHANGED = sql(
 )
 #: A transaction locks the trigger before its deployments, so no other transaction ends these in the meantime.
 _TO_STOP = sql(
-    f"SELECT {_TARGETS.columns_sql()} FROM trigger_targets"
+    f"SELECT {_TARGETS.columns} FROM trigger_targets"
     " JOIN deployments ON deployments.id = trigger_targets.deployment_id"
     " WHERE trigger_targets.trigger_id = :trigger_id AND trigger_targets.status = 'IN_PROGRESS'"
     " AND (:again OR NOT deployments.cancelling) ORDER BY trigger_targets.position LIMIT :limit"
@@ -52,7 +60,7 @@ _IS_BUSY = (
 )
 #: Queued targets come first: the end of a running one would start the next one of its server.
 _REPLACED = sql(
-    f"SELECT {_TARGETS.columns_sql()} FROM trigger_targets"
+    f"SELECT {_TARGETS.columns} FROM trigger_targets"
     " JOIN trigger_targets AS newer ON newer.trigger_id = :newer_id AND newer.server_id = trigger_targets.server_id"
     " AND coalesce(newer.resource_name, '') = coalesce(trigger_targets.resource_name, '')"
     " LEFT JOIN deployments ON deployments.id = trigger_targets.deployment_id"
@@ -61,34 +69,12 @@ _REPLACED = sql(
     f" AND (NOT {MAY_HAVE_BEGUN} OR {_IS_BUSY}))"
     " ORDER BY trigger_targets.status DESC, trigger_targets.position DESC LIMIT :limit"
 )
-_OF_DEPLOYMENT = _TARGETS.select("deployment_id = :deployment_id")
-_OF_DEPLOYMENTS = sql(
-    f"SELECT {_TARGETS.columns_sql()}, deployment_id FROM trigger_targets WHERE deployment_id @in(ids)"
-)
-_DROP_QUEUE = sql(
+_find_of_deployment: Callable[[Tx, str], Target | None] = _TARGETS.finder("deployment_id = :deployment_id")
+_OF_DEPLOYMENTS = sql(f"SELECT {_TARGETS.columns}, deployment_id FROM trigger_targets WHERE deployment_id @in(ids)")
+_drop_queue: Callable[[Tx, str, int, str], int] = change(
     "UPDATE trigger_targets SET status = 'CANCELLED', status_reason = :reason, revision = :revision"
     " WHERE trigger_id = :id AND status = 'QUEUED'"
 )
-
-
-def add(tx: Tx, new: Sequence[Target]) -> None:
-    """Insert targets."""
-    _TARGETS.add_all(tx, new)
-
-
-def delete(tx: Tx, trigger_id: str) -> None:
-    """Delete all targets of a trigger."""
-    tx.execute_fast(_DELETE, {"trigger_id": trigger_id})
-
-
-def of_trigger(tx: Tx, trigger_id: str) -> list[Target]:
-    """Return all targets of a trigger, in their order."""
-    return _TARGETS.all(tx, _OF_TRIGGER, {"trigger_id": trigger_id})
-
-
-def list_started(tx: Tx, trigger_id: str, limit: int) -> list[Target]:
-    """Return the first ``limit`` targets that have a deployment."""
-    return _TARGETS.all(tx, _STARTED, {"trigger_id": trigger_id, "limit": limit})
 
 
 def list_changed(tx: Tx, trigger_id: str, after: tuple[int, int], limit: int) -> list[Target]:
@@ -110,11 +96,6 @@ def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | 
     """
     filters = {"any_status": status is None, "of_status": status}
     return _TARGETS.all(tx, _PAGE, {"trigger_id": trigger_id, "after": after, "limit": limit, **filters})
-
-
-def list_queued(tx: Tx, trigger_id: str, next: int, limit: int) -> list[Target]:
-    """Return up to ``limit`` queued targets from the position ``next`` on, the first one of each server."""
-    return _TARGETS.all(tx, _NEXT, {"trigger_id": trigger_id, "next": next, "limit": limit})
 
 
 def find_following(tx: Tx, target: Target) -> Target | None:
@@ -150,7 +131,7 @@ def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
     row = tx.cache.get(("target", deployment_id))
     if row is not None:
         return _TARGETS.decode(row, tx.secrets)
-    return _TARGETS.first(tx, _OF_DEPLOYMENT, {"deployment_id": deployment_id})
+    return _find_of_deployment(tx, deployment_id)
 
 
 def prime(tx: Tx, deployment_ids: Collection[str]) -> None:
@@ -168,4 +149,4 @@ def save(tx: Tx, changed: Target) -> None:
 
 def drop_queue(tx: Tx, trigger_id: str, reason: str, revision: int) -> int:
     """Cancel all queued targets of a trigger, with this revision of the trigger; return their number."""
-    return tx.change(_DROP_QUEUE, {"id": trigger_id, "reason": tx.secrets.redact_text(reason), "revision": revision})
+    return _drop_queue(tx, tx.secrets.redact_text(reason), revision, trigger_id)

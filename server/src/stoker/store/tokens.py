@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from stoker.model.principal import Token
-from stoker.store import rows
+from stoker.store.query import column, execute
 from stoker.store.repository import Repository
-from stoker.store.sql import delete, sql
 from stoker.store.tx import Tx
 
 _TOKENS = Repository(Token, "tokens", key=("hash",))
-_DROP = sql("DELETE FROM tokens WHERE hash @in(hashes)")
-_MADE_FROM = sql("SELECT hash FROM tokens WHERE parent_hash @in(hashes)")
-_DROP_OF_USER = delete("tokens", "user_id")
-_DROP_EXPIRED = sql("DELETE FROM tokens WHERE expires_at < :now")
+#: ``for_update`` locks the row of a token, so that it is not revoked until the transaction ends.
+find = _TOKENS.find
+_drop_all: Callable[[Tx, Sequence[str]], None] = execute("DELETE FROM tokens WHERE hash @in(hashes)")
+_list_created_from: Callable[[Tx, Sequence[str]], list[str]] = column(
+    "SELECT hash FROM tokens WHERE parent_hash @in(hashes)"
+)
+drop_of_user: Callable[[Tx, str], None] = execute("DELETE FROM tokens WHERE user_id = :user_id")
+#: Delete all tokens that have expired before a time.
+drop_expired: Callable[[Tx, datetime], None] = execute("DELETE FROM tokens WHERE expires_at < :before")
 
 
 def add(tx: Tx, token_hash: str, new: Token) -> None:
     """Insert a token."""
     _TOKENS.add(tx, new, hash=token_hash)
-
-
-def find(tx: Tx, token_hash: str, *, for_update: bool = False) -> Token | None:
-    """Return the token, or None. ``for_update`` locks its row, so that it is not revoked until the transaction ends."""
-    return _TOKENS.find(tx, token_hash, for_update=for_update)
 
 
 def drop(tx: Tx, token_hash: str) -> None:
@@ -36,16 +36,5 @@ def drop(tx: Tx, token_hash: str) -> None:
     """
     level = [token_hash]
     while level:
-        values = {"hashes": rows.dump(level)}
-        tx.execute_fast(_DROP, values)
-        level = [row[0] for row in tx.fetch_all(_MADE_FROM, values)]
-
-
-def drop_of_user(tx: Tx, user_id: str) -> None:
-    """Delete all tokens of a user."""
-    tx.execute_fast(_DROP_OF_USER, {"user_id": user_id})
-
-
-def drop_expired(tx: Tx, now: datetime) -> None:
-    """Delete all tokens that have expired at the time ``now``."""
-    tx.execute_fast(_DROP_EXPIRED, {"now": rows.to_micros(now)})
+        _drop_all(tx, level)
+        level = _list_created_from(tx, level)

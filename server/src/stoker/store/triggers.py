@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 import msgspec
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Target, Trigger
-from stoker.store import rows, targets
+from stoker.store import targets
 from stoker.store.notifier import trigger_topic
+from stoker.store.query import column, scalar
 from stoker.store.repository import Repository, require
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: All columns except for the config, which is large.
@@ -24,18 +24,24 @@ _TRIGGERS = Repository(
         *("requested_by", "schedule_id", "total", "created_at"),
     ),
 )
-_CONTENT = sql("SELECT config FROM triggers WHERE id = :id")
-_SEQ = sql("SELECT seq FROM triggers WHERE id = :id AND project_id = :project_id")
+_find_content: Callable[[Tx, str], str] = scalar("SELECT config FROM triggers WHERE id = :id")
+_find_seq: Callable[[Tx, str, str], int | None] = scalar(
+    "SELECT seq FROM triggers WHERE id = :id AND project_id = :project_id"
+)
 _PAGE = _TRIGGERS.select(
     "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
     " AND (:any_stack OR stack_id = :of_stack) ORDER BY seq DESC LIMIT :limit"
 )
-_ENDED = sql("SELECT id FROM triggers WHERE ended_at < :before AND status != 'IN_PROGRESS' ORDER BY seq LIMIT 1")
-_RUNNING_OF_SCHEDULE = sql(
+#: Return the id of a trigger of any project that ended before a time, or None.
+find_ended: Callable[[Tx, datetime], str | None] = scalar(
+    "SELECT id FROM triggers WHERE ended_at < :before AND status != 'IN_PROGRESS' ORDER BY seq LIMIT 1"
+)
+#: Return the ids of a schedule's triggers that have not ended, in the order of their locks.
+list_running: Callable[[Tx, str, str], list[str]] = column(
     "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status = 'IN_PROGRESS'"
     " ORDER BY id"
 )
-_OF_SCHEDULE = sql(
+_list_of_schedule: Callable[[Tx, str, str, int, int], list[str]] = column(
     "SELECT id FROM triggers WHERE project_id = :project_id AND schedule_id = :schedule AND status != 'IN_PROGRESS'"
     " ORDER BY seq DESC LIMIT :most OFFSET :kept"
 )
@@ -92,7 +98,7 @@ def _lock_name(id: str) -> str:
 
 def content(tx: Tx, id: str) -> Content:
     """Return the config that the trigger runs."""
-    return msgspec.json.decode(tx.secrets.decrypt(tx.scalar(_CONTENT, {"id": id})), type=Content)
+    return msgspec.json.decode(tx.secrets.decrypt(_find_content(tx, id)), type=Content)
 
 
 def save(tx: Tx, changed: Trigger) -> None:
@@ -124,7 +130,7 @@ def page(
     """
     before = 2**62
     if marker is not None:
-        seq = tx.scalar(_SEQ, {"id": marker, "project_id": project_id})
+        seq = _find_seq(tx, marker, project_id)
         if seq is None:
             raise EntityNotFound.of("Software trigger", marker)
         before = seq
@@ -133,18 +139,6 @@ def page(
     return _TRIGGERS.all(tx, _PAGE, {"project_id": project_id, "before": before, "limit": most, **filters})
 
 
-def find_ended(tx: Tx, before: datetime) -> str | None:
-    """Return the id of a trigger of any project that ended before this time, or None."""
-    id: str | None = tx.scalar(_ENDED, {"before": rows.to_micros(before)})
-    return id
-
-
-def list_running(tx: Tx, project_id: str, schedule_id: str) -> list[str]:
-    """Return the ids of a schedule's triggers that have not ended, in the order of their locks."""
-    return [row[0] for row in tx.fetch_all(_RUNNING_OF_SCHEDULE, {"project_id": project_id, "schedule": schedule_id})]
-
-
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:
     """Return the ids of a schedule's ended triggers, except for the newest ``kept`` ones."""
-    values = {"project_id": project_id, "schedule": schedule_id, "kept": kept, "most": 2**62}
-    return [row[0] for row in tx.fetch_all(_OF_SCHEDULE, values)]
+    return _list_of_schedule(tx, project_id, schedule_id, 2**62, kept)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from stoker.store import rows
 from stoker.store.repository import Repository
@@ -27,12 +27,13 @@ _RETAIN = sql("INSERT INTO retained_objects (id) VALUES (:id) ON CONFLICT DO NOT
 _ANY_OF_ROOT = sql("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
 #: Columns that always are encrypted: they may contain passwords, private keys and user data.
 _SECRET = ("specification", "arguments")
-_OF_ROOT = _OBJECTS.by("root_id")
-_WITH_EXTERNAL_ID = _OBJECTS.by("project_id", "external_id")
-_WITH_EXTERNAL_IDS = _OBJECTS.select("external_id @in(ids)")
-_OF_EXTERNAL_ID = _OBJECTS.by("project_id", "kind", "external_id")
-_OF_NAME = _OBJECTS.by("project_id", "kind", "name")
-_OF_KIND = _OBJECTS.by("project_id", "kind")
+_OF_ROOT = _OBJECTS.select("root_id = :root_id")
+_WITH_EXTERNAL_ID = _OBJECTS.select("project_id = :project_id AND external_id = :external_id")
+#: Return the objects of all projects that have one of these ids at the cloud.
+with_external_ids: Callable[[Tx, Collection[str]], list[CloudObject]] = _OBJECTS.lister("external_id @in(ids)")
+_OF_EXTERNAL_ID = _OBJECTS.select("project_id = :project_id AND kind = :kind AND external_id = :external_id")
+_OF_NAME = _OBJECTS.select("project_id = :project_id AND kind = :kind AND name = :name")
+_OF_KIND = _OBJECTS.select("project_id = :project_id AND kind = :kind")
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
@@ -43,11 +44,6 @@ def find(tx: Tx, id: str, *, for_update: bool = False) -> CloudObject | None:
 def find_external(tx: Tx, project_id: str, external_id: str) -> CloudObject | None:
     """Return the project's object with this id at the cloud, or None."""
     return _OBJECTS.first(tx, _WITH_EXTERNAL_ID, {"project_id": project_id, "external_id": external_id})
-
-
-def with_external_ids(tx: Tx, external_ids: Collection[str]) -> list[CloudObject]:
-    """Return the objects of all projects that have one of these ids at the cloud."""
-    return _OBJECTS.several(tx, _WITH_EXTERNAL_IDS, external_ids)
 
 
 def of_external_id(tx: Tx, project_id: str, kind: CloudKind, external_id: str) -> list[CloudObject]:

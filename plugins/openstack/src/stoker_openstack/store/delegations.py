@@ -43,7 +43,7 @@ _CREDENTIALS = Repository(CloudCredential, "cloud_credentials", fixed=("project_
 _ACTIVE = _DELEGATIONS.select("root_id = :root_id AND NOT is_ended")
 _ALL_ACTIVE = _DELEGATIONS.select("NOT is_ended ORDER BY id")
 _ALL = _DELEGATIONS.select("true")
-_OF_CREDENTIAL = _DELEGATIONS.by("credential_id")
+_OF_CREDENTIAL = _DELEGATIONS.select("credential_id = :credential_id")
 _OF_USER = _DELEGATIONS.select("project_id = :project_id AND user_id = :user_id ORDER BY id")
 _USABLE = _CREDENTIALS.select("user_id = :user_id AND project_id = :project_id AND NOT is_ended ORDER BY id")
 _UNUSED = _DELEGATIONS.select(
