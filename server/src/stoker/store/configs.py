@@ -11,7 +11,7 @@ from stoker.model.config import CREDENTIALS, Config
 from stoker.model.errors import EntityNotFound
 from stoker.model.secrets import SHORTEST
 from stoker.store import rows
-from stoker.store.encryption import ENCRYPTED, SecretColumns
+from stoker.store.encryption import ENCRYPTED
 from stoker.store.query import execute, scalar
 from stoker.store.query import exists as exists_row
 from stoker.store.sql import insert, sql
@@ -81,6 +81,7 @@ def add(tx: Tx, new: Config, *, server_id: str = "", shows_present: bool = False
         if entry.get("secret") or entry["name"] in CREDENTIALS:
             tx.secrets.learn((entry.get("value"), entry.get("default")))
     body = render(new)
+    within = tx.secrets.within(body)
     tx.put(
         _ADD,
         {
@@ -92,13 +93,15 @@ def add(tx: Tx, new: Config, *, server_id: str = "", shows_present: bool = False
             "created_at": rows.to_micros(new.created_at),
             "is_owned": new.is_owned,
             "body": tx.secrets.encrypt(
-                body, always=new.has_secrets, related=_secrets_on(tx, server_id) if shows_present else ()
+                body,
+                always=new.has_secrets,
+                present=[*within, *_secrets_on(tx, server_id)] if shows_present else within,
             ),
         },
     )
     present: dict[str, None] | None = tx.cache.get(("secrets", server_id))
     if present is not None:
-        present |= _texts(tx.secrets, body)
+        present |= _select_long(within)
     return body
 
 
@@ -113,13 +116,13 @@ def _secrets_on(tx: Tx, server_id: str) -> Collection[str]:
         present: dict[str, None] = {}
         for (column,) in tx.fetch_all(_SECRET_BODIES_ON, {"server_id": server_id}):
             secrets = tx.new_secrets()
-            present |= _texts(secrets, secrets.decrypt(column))
+            present |= _select_long(secrets.within(secrets.decrypt(column)))
         tx.cache[key] = present
     return list(tx.cache[key])
 
 
-def _texts(secrets: SecretColumns, body: str) -> dict[str, None]:
-    return dict.fromkeys(text for text in secrets.within(body) if len(text) >= SHORTEST)
+def _select_long(texts: Iterable[str]) -> dict[str, None]:
+    return dict.fromkeys(text for text in texts if len(text) >= SHORTEST)
 
 
 def body(tx: Tx, id: str, project_id: str) -> str:

@@ -202,17 +202,18 @@ class SecretColumns:
         """Return the known secrets that a JSON text contains."""
         return [] if self._needles is None else list(dict.fromkeys(self._needles.within(text).values()))
 
-    def encrypt(self, text: str, *, always: bool = False, related: Collection[str] = ()) -> str:
+    def encrypt(self, text: str, *, always: bool = False, present: Collection[str] | None = None) -> str:
         """
         Return the column for a JSON text: encrypted if the text contains a secret or ``always`` is set, else unchanged.
 
-        ``related`` are secrets that the text does not contain: a transaction that reads the column learns them, too.
+        ``present`` are the secrets that a transaction learns when it reads the column; None: those within the text.
         Raises Unavailable if there is no key.
         """
-        return text if is_encrypted(text) else self._encrypt(text, always, related)
+        return text if is_encrypted(text) else self._encrypt(text, always, present)
 
-    def _encrypt(self, text: str, always: bool, related: Collection[str] = ()) -> str:
-        present = [*self.within(text), *related] if self.texts or related else []
+    def _encrypt(self, text: str, always: bool, present: Collection[str] | None = None) -> str:
+        if present is None:
+            present = self.within(text) if self.texts else ()
         if not (present or always or secrets.may_hold_credential(text)):
             return text
         return self._keys().encrypt(rows.dump([present, text]))
