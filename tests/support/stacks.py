@@ -285,15 +285,15 @@ def world(
     work, machines = ManualWork(), Machines()
     is_local = cloud == "local"
     services = ResourceEnv(
-        transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
-        work,
-        machines if is_local else None,
-        SignalTokens(b"secret"),
-        site(store, work, objects),
-        RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
-        AnyProject(),
-        Keys(store, b"secret"),
-        DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
+        transports=transports.load().for_site("STOKER_SIGNAL", "STOKER_PUSH"),
+        work=work,
+        compute=machines if is_local else None,
+        signal_tokens=SignalTokens(b"secret"),
+        platform=site(store, work, objects),
+        remote_heats=RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
+        projects=AnyProject(),
+        keys=Keys(store, b"secret"),
+        authorizer=DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
         provided=_provided(cloud),
         find_owned=_find_owned,
     )

@@ -78,6 +78,6 @@ def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, r
 def _start_unstarted(tx: Tx, wanted: Deployment, requested_by: str) -> Deployment:
     """Start the first run of a deployment that was stored without a status."""
     runs.forget(tx, wanted.id)
-    queued = service.queue_config(tx, wanted, requested_by, number=1)
+    queued = service.queue_run(tx, wanted, requested_by, number=1)
     deployments.save(tx, queued)
     return run_end.save(tx, queued)

@@ -9,6 +9,7 @@ within the caller's write transaction.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 from msgspec.structs import replace
 
@@ -49,7 +50,12 @@ def resume(tx: Tx, work: Work, deployment: Deployment) -> None:
     """Continue to remediate drift after the stack of the deployment was suspended."""
     check = checks.find(tx, deployment.id)
     if check is not None and check.enforce and check.state is CheckState.DRIFTED:
-        work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id})
+        defer_remediation(tx, work, deployment.id)
+
+
+def defer_remediation(tx: Tx, work: Work, deployment_id: str, at: datetime | None = None) -> None:
+    """Start the next remediation of a deployment, not before the time ``at``."""
+    work.defer_once(tx, REMEDIATE, deployment_id, {"deployment_id": deployment_id}, at=at)
 
 
 def reset(tx: Tx, deployment: Deployment) -> None:

@@ -54,21 +54,14 @@ def limit_of(tx: Tx, deployment: Deployment) -> float | None:
     return seconds_of(config.inputs) if config else None
 
 
-def set_deadline(tx: Tx, work: Work, deployment: Deployment, seconds: float, *, limits_queue: bool = False) -> None:
-    """
-    Set the deadline of the deployment's current run to ``seconds`` from now.
-
-    ``limits_queue``: the time includes the wait for the agent. A run that waits for a maintenance window gets its
-    deadline when the window opens.
-    """
-    if deployment.held_by is None:
-        set_run_deadline(tx, work, deployment.id, deployment.config_id, seconds, limits_queue=limits_queue)
-
-
-def set_run_deadline(
+def set_deadline(
     tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float, *, limits_queue: bool = False
 ) -> None:
-    """Set the deadline of the run with the derived config ``config_id`` to ``seconds`` from now."""
+    """
+    Set the deadline of the run with the derived config ``config_id`` to ``seconds`` from now.
+
+    ``limits_queue``: the time includes the wait for the agent.
+    """
     args = {"deployment_id": deployment_id, "config_id": config_id, LIMITS_QUEUE: limits_queue}
     work.defer(tx, DEADLINE, config_id, args, at=tx.now + timedelta(seconds=seconds) + GRACE)
 
@@ -91,6 +84,6 @@ def postpone_deadline(tx: Tx, work: Work, deployment: Deployment, args: Mapping[
     return True
 
 
-def cancel_deadline(tx: Tx, work: Work, deployment: Deployment) -> None:
-    """Cancel the deadline of the deployment's current run, because it has ended or its result is no longer awaited."""
-    work.cancel(tx, DEADLINE, deployment.config_id)
+def cancel_deadline(tx: Tx, work: Work, config_id: str) -> None:
+    """Cancel the deadline of a run, because it has ended or its result is no longer awaited."""
+    work.cancel(tx, DEADLINE, config_id)

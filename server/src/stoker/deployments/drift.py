@@ -21,7 +21,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments import owners, service
-from stoker.deployments.checks import REMEDIATE
+from stoker.deployments.checks import defer_remediation
 from stoker.deployments.configs import EVENT_SINKS
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.signals import CHANGES, read_changes
@@ -92,8 +92,7 @@ def remediate(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
     ``args``: ``deployment_id``.
     """
-    unlocked = deployments.find(tx, args["deployment_id"])
-    deployment = owners.lock(tx, unlocked) if unlocked else None
+    deployment = owners.find_locked(tx, args["deployment_id"])
     check = checks.find(tx, deployment.id) if deployment else None
     if deployment is None or check is None or not check.enforce:
         return
@@ -170,7 +169,7 @@ def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -
     pause = min(_FIRST_PAUSE * 2 ** min(check.remediations, _MOST_DOUBLINGS), _LONGEST_PAUSE)
     next_at = tx.now + pause
     if deployment.status == Status.IN_PROGRESS:  # it may wait for a maintenance window
-        env.work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id}, at=next_at)
+        defer_remediation(tx, env.work, deployment.id, next_at)
         return check
     try:
         started = service.run_again(tx, env, deployment, REQUESTED_BY)
@@ -178,7 +177,7 @@ def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -
     except DeploymentRefused as error:
         started, reason = deployment, f"The remediation is denied: {error.message}"
     # the job also follows a remediation that fails, after which no check reports
-    env.work.defer_once(tx, REMEDIATE, deployment.id, {"deployment_id": deployment.id}, at=next_at)
+    defer_remediation(tx, env.work, deployment.id, next_at)
     return replace(
         check,
         config_id=started.config_id,
@@ -201,7 +200,7 @@ def _is_suspended(tx: Tx, deployment: Deployment) -> bool:
 
 
 def _postpone(tx: Tx, env: DeploymentEnv, check: Check, at: Any) -> Check:
-    env.work.defer_once(tx, REMEDIATE, check.deployment_id, {"deployment_id": check.deployment_id}, at=at)
+    defer_remediation(tx, env.work, check.deployment_id, at)
     number = check.remediations
     times = "Remediation" if number == 1 else f"{number} remediations"
     return replace(check, reason=f"{times} did not last: the next starts at {rows.heat_time(at)}")

@@ -14,6 +14,7 @@ from typing import Any
 from stoker.model.config import COMPONENT, UNGROUPED, Config
 from stoker.model.errors import Conflict
 from stoker.model.server import Server
+from stoker.model.trigger import Content
 from stoker.store import servers
 from stoker.store.tx import Tx
 
@@ -91,11 +92,11 @@ def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str
     )
 
 
-def refuse_missing_hook(tx: Tx, config: Config, server_id: str, action: str | None) -> None:
-    """Raise Conflict if the server certainly lacks the hook of its project's config."""
-    groups = needed_groups(config.group, config.config, config.options, (action or "CREATE",))
+def refuse_missing_hook(tx: Tx, content: Content | Config, project_id: str, server_id: str, action: str | None) -> None:
+    """Raise Conflict if the project's server certainly lacks the hook for a run of the content."""
+    groups = needed_groups(content.group, content.config, content.options, (action or "CREATE",))
     server = servers.find(tx, server_id) if groups else None
-    if server is not None and (reason := describe_missing_hook(server, groups, config.project_id)):
+    if server is not None and (reason := describe_missing_hook(server, groups, project_id)):
         raise Conflict(f"The {reason}.")
 
 

@@ -9,7 +9,8 @@ for its stack user and in its signal URL.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.identity.signal_tokens import SignalTokens
@@ -24,33 +25,17 @@ from stoker.transports.selection import AUTO
 from stoker.work import Work
 
 
-class DeploymentEnv(Protocol):
-    """The services of one process. ``resources.env.ResourceEnv`` implements the protocol."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeploymentEnv:
+    """The services of one process that runs need. ``resources.env.ResourceEnv`` adds those of other resources."""
 
-    @property
-    def transports(self) -> Transports:
-        """The transports of this process."""
-        ...
-
-    @property
-    def work(self) -> Work:
-        """The queue of jobs."""
-        ...
-
-    @property
-    def platform(self) -> Platform:
-        """The services of this site."""
-        ...
-
-    @property
-    def signal_tokens(self) -> SignalTokens:
-        """The tokens of signal URLs."""
-        ...
-
-    @property
-    def authorizer(self) -> DeploymentAuthorizer:
-        """Applies the policies of servers."""
-        ...
+    #: The transports of this process.
+    transports: Transports
+    work: Work
+    platform: Platform
+    signal_tokens: SignalTokens
+    #: Every run of a deployment passes the authorizer.
+    authorizer: DeploymentAuthorizer
 
 
 #: Transports whose results arrive at the deployment's own URL: upstream agents post there without a resource.
@@ -136,7 +121,13 @@ def lock(tx: Tx, deployment: Deployment) -> Deployment:
         stacks.find(tx, deployment.stack_id, for_update=True)
     if deployment.trigger_id is not None:
         triggers.find(tx, deployment.trigger_id, for_update=True)
-    locked = deployments.find(tx, deployment.id, for_update=True)
-    if locked is None:
-        raise EntityNotFound.of("Software deployment", deployment.id)
-    return locked
+    return deployments.get(tx, deployment.id, for_update=True)
+
+
+def find_locked(tx: Tx, id: str) -> Deployment | None:
+    """Return the deployment, locked as by ``lock``, or None if it was deleted."""
+    unlocked = deployments.find(tx, id)
+    try:
+        return lock(tx, unlocked) if unlocked else None
+    except EntityNotFound:
+        return None

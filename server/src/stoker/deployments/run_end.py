@@ -36,7 +36,7 @@ def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
 
     A later report replaces the result, but not the recorded time of the end.
     """
-    cancel_deadline(tx, work, ended)
+    cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
     return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
 
@@ -55,7 +55,7 @@ def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str
         runs.log_rejection(tx, deployment.id, deployment.config_id, reason)
         return deployment
     if is_progress:
-        return runs.record_progress(tx, deployment, runs.progress_of(tx, values))
+        return runs.read_progress(tx, deployment, values)
     outputs = configs.outputs(tx, deployment.config_id)
     reported = log_storage.store_report(tx, deployment, values, log_bytes)
     if is_over:

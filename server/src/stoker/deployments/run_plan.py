@@ -188,8 +188,9 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
     if deployment.signal_transport is not None:
         transport = env.transports.signal_transports[deployment.signal_transport]
         if deployment.resource_id is None:
-            target = _next_target(deployment, config)
-            inputs = _with_new_signal(tx, env, target, config, transport)
+            target = client_target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
+            new = client_signal_inputs(tx, env, transport, target)
+            inputs = tuple({**entry, "value": new.get(entry["name"], entry.get("value"))} for entry in inputs)
         timeout = deadlines.seconds_of(inputs)
     request = RunRequest(
         content=content_of(config),
@@ -222,19 +223,6 @@ def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
     action = Action.DELETE.value
     request = replace(again.request, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
     return replace(again, request=request, config=config)
-
-
-def _next_target(deployment: Deployment, config: Config) -> TransportTarget:
-    """Return the remote end for the result of the next run of a deployment without a resource."""
-    return client_target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
-
-
-def _with_new_signal(
-    tx: Tx, env: DeploymentEnv, target: TransportTarget, config: Config, transport: SignalTransport
-) -> tuple[Mapping[str, Any], ...]:
-    """Return the config's inputs, with those for the signal to ``target``."""
-    signal_inputs = client_signal_inputs(tx, env, transport, target)
-    return tuple({**entry, "value": signal_inputs.get(entry["name"], entry.get("value"))} for entry in config.inputs)
 
 
 def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest) -> None:

@@ -11,7 +11,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments.signals import REASON, STATUS
-from stoker.model.deployment import OWN_CHANNEL, Deployment, Progress, RunState
+from stoker.model.deployment import OWN_CHANNEL, Deployment, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
 from stoker.store import configs, deployments
@@ -45,8 +45,7 @@ def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, mes
     """
     deployment = of_server(tx, server_id, config_id)
     if deployment.status == Status.IN_PROGRESS:
-        report = Progress(RunState.RUNNING, percent, message and message.replace("\0", "")[:_MESSAGE], tx.now)
-        record_progress(tx, deployment, report, OWN_CHANNEL)
+        _record_progress(tx, deployment, percent, message, OWN_CHANNEL)
 
 
 def record_wait(tx: Tx, *, server_id: str, config_id: str, reason: str) -> None:
@@ -77,33 +76,35 @@ def is_progress(values: Mapping[str, Any]) -> bool:
     return values.get(STATUS) == Status.IN_PROGRESS
 
 
-def progress_of(tx: Tx, values: Mapping[str, Any]) -> Progress:
-    """Return the progress in the values of a signal. Any hook may write them, so unreadable values are ignored."""
+def read_progress(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
+    """
+    Record the progress in the values of a signal. Return the changed deployment.
+
+    Any hook may write the values, so unreadable ones are ignored.
+    """
     number = str(values.get("deploy_percent", "")).strip().removesuffix("%")
     percent = int(number) if re.fullmatch("[0-9]{1,3}", number) and int(number) <= 100 else None
     words = values.get("deploy_message") or values.get(REASON)
-    message = None if words is None else str(words).replace("\0", "")[:_MESSAGE]
-    return Progress(RunState.RUNNING, percent, message, tx.now)
+    return _record_progress(tx, deployment, percent, None if words is None else str(words))
 
 
-def record_progress(tx: Tx, deployment: Deployment, progress: Progress, channel: str | None = None) -> Deployment:
-    """
-    Record progress of a run. Return the changed deployment.
-
-    ``channel``: the transport by which the agent received the run, if the caller knows it.
-    """
+def _record_progress(
+    tx: Tx, deployment: Deployment, percent: int | None, message: str | None, channel: str | None = None
+) -> Deployment:
+    """``channel``: the transport by which the agent received the run, if the caller knows it."""
+    message = None if message is None else message.replace("\0", "")[:_MESSAGE]
     # adds the run's secrets to the transaction, so that the message is redacted
     configs.learn_secrets(tx, deployment.config_id)
     is_cancelling = deployment.cancelling  # the pending cancellation remains visible
     changed = replace(
         deployment,
-        status_reason=deployment.status_reason if is_cancelling else describe_progress(progress),
-        state=RunState.CANCELLING if is_cancelling else progress.state,
-        percent=progress.percent,
-        message=progress.message,
-        last_heartbeat_at=progress.at,
-        started_at=deployment.started_at or progress.at,
-        sent_at=deployment.sent_at or progress.at,
+        status_reason=deployment.status_reason if is_cancelling else describe_progress(percent, message),
+        state=RunState.CANCELLING if is_cancelling else RunState.RUNNING,
+        percent=percent,
+        message=message,
+        last_heartbeat_at=tx.now,
+        started_at=deployment.started_at or tx.now,
+        sent_at=deployment.sent_at or tx.now,
         channel=deployment.channel or channel,
     )
     deployments.save_progress(tx, changed)
@@ -111,11 +112,10 @@ def record_progress(tx: Tx, deployment: Deployment, progress: Progress, channel:
     return changed
 
 
-def describe_progress(progress: Progress) -> str:
+def describe_progress(percent: int | None, message: str | None) -> str:
     """Return progress as a status reason, such as ``Running (40 %): copying files``."""
-    word = progress.state.capitalize()
-    percent = "" if progress.percent is None else f" ({progress.percent} %)"
-    return f"{word}{percent}: {progress.message}" if progress.message else f"{word}{percent}"
+    share = "" if percent is None else f" ({percent} %)"
+    return f"Running{share}: {message}" if message else f"Running{share}"
 
 
 def of_server(tx: Tx, server_id: str, config_id: str) -> Deployment:

@@ -14,7 +14,7 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments import owners, run_end, service
-from stoker.deployments.deadlines import DEADLINE, seconds_of, set_run_deadline
+from stoker.deployments.deadlines import DEADLINE, cancel_deadline, seconds_of, set_deadline
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_plan import WAITING
 from stoker.model.deployment import INTERRUPTED
@@ -50,7 +50,7 @@ def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
         reason = holds.waiting_reason(server.name, opening)
         changed = server_policies.hold_back(tx, server_id, server.project_id, reason)
         for run in changed:
-            work.cancel(tx, DEADLINE, run.config_id)
+            cancel_deadline(tx, work, run.config_id)
         # An agent may have a run whose delivery is not recorded yet. If it was not sent after all, it is held later.
         is_untold = server_policies.has_untold(tx, server_id, server.project_id)
         check_at = min(opening, tx.now + POLLING) if is_untold else opening
@@ -66,7 +66,7 @@ def _start_deadline(tx: Tx, work: Work, released: Changed) -> None:
     config = configs.find(tx, released.config_id) if released.awaited else None
     seconds = seconds_of(config.inputs) if config else None
     if seconds is not None:
-        set_run_deadline(tx, work, released.deployment_id, released.config_id, seconds)
+        set_deadline(tx, work, released.deployment_id, released.config_id, seconds)
 
 
 def release_server(tx: Tx, work: Work, server_id: str, name: str) -> None:
@@ -115,9 +115,8 @@ def _fail_later(tx: Tx, work: Work, run: UnderWay, reason: str) -> None:
     The lock order requires locking stack and trigger before the deployment, and the end of a run may start or withdraw
     another.
     """
-    work.cancel(tx, DEADLINE, run.config_id)
     args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
-    work.defer(tx, DEADLINE, run.config_id, args)
+    work.defer_once(tx, DEADLINE, run.config_id, args)
 
 
 def rerun_later(tx: Tx, work: Work, server: Server, requested_by: str | None) -> None:
@@ -146,8 +145,7 @@ def rerun(store: Store, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
 
 def _rerun(tx: Tx, env: DeploymentEnv, id: str, args: Mapping[str, Any]) -> None:
-    unlocked = deployments.find(tx, id)
-    deployment = owners.lock(tx, unlocked) if unlocked else None
+    deployment = owners.find_locked(tx, id)
     if deployment is None or deployment.status != Status.COMPLETE or deployment.action == Action.DELETE:
         return
     if rows.to_micros(deployment.updated_at or deployment.created_at) <= args["until"]:

@@ -15,6 +15,7 @@ from msgspec.structs import asdict, replace
 from stoker.deployments import checks, deadlines, owners, run_end
 from stoker.deployments.deadlines import cancel_deadline, postpone_deadline, set_deadline
 from stoker.deployments.derive import without_secrets
+from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import DeploymentEnv, client_target
 from stoker.deployments.run_plan import WAITING, PlannedRun, RunRequest, list_pending, plan_rerun, plan_run, plan_undo
 from stoker.deployments.signals import read_code
@@ -51,8 +52,11 @@ def start_run(
     Derive a config and start its run, as the first of a new deployment or as a later one of the deployment ``before``.
 
     ``deployment_id``: the id of a new deployment. Returns the deployment. Raises Invalid, UserParameterMissing,
-    DeploymentRefused.
+    DeploymentRefused, and Conflict if the server's agent has no hook for the run. For the runs of a stack, the stack's
+    operation has found that out before.
     """
+    if request.resource is None:
+        refuse_missing_hook(tx, request.content, request.project_id, request.server_id, request.action)
     id = deployment_id or str(uuid4())
     run = plan_run(tx, env, request, id)
     if before is not None:
@@ -82,16 +86,19 @@ def run_config(
 ) -> Deployment:
     """
     Run a client's config unchanged, as in Heat: as the first run of the new deployment ``wanted``, or as the next one
-    of ``before``, the deployment as it is stored. Return the deployment. Raises DeploymentRefused.
+    of ``before``, the deployment as it is stored. Return the deployment. Raises DeploymentRefused, and Conflict if the
+    server's agent has no hook for the config.
 
     If the server may have run the config for any deployment, the run is one of a copy: agents run each config once.
     """
+    if not wanted.has_ended:
+        refuse_missing_hook(tx, config, wanted.project_id, wanted.server_id, wanted.action)
     if wanted.status == Status.IN_PROGRESS and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
         if before is not None:
             return restart_run(tx, env, before, requested_by, wanted)
         return _start(tx, env, plan_rerun(tx, env, wanted, requested_by), wanted, is_first=True)
     number = 1 if before is None else before.run_number + 1
-    queued = queue_config(tx, authorize(tx, env, wanted, config, requested_by), requested_by, number=number)
+    queued = queue_run(tx, authorize(tx, env, wanted, config, requested_by), requested_by, number=number)
     if before is None:
         return _store_first(tx, queued)
     _close_transport(tx, env, before)
@@ -112,12 +119,6 @@ def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config
     return replace(deployment, admitted=admission.admitted, held_by=admission.held_by, status_reason=reason)
 
 
-def queue_config(tx: Tx, admitted: Deployment, requested_by: str, *, number: int) -> Deployment:
-    """Return the deployment with a run of a client's config, which the client may have ended already."""
-    queued = _queue_run(tx, admitted, requested_by, number=number, cancelling=False)
-    return replace(queued, status_code=read_code(queued.output_values)) if queued.has_ended else queued
-
-
 def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """Apply a signal to a locked deployment and tell its owner. Late and repeated signals change nothing."""
     return tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
@@ -129,8 +130,7 @@ def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
     ``args``: ``deployment_id``, ``config_id`` of the run, and ``reason`` unless the run timed out.
     """
-    unlocked = deployments.find(tx, args["deployment_id"])
-    deployment = owners.lock(tx, unlocked) if unlocked else None
+    deployment = owners.find_locked(tx, args["deployment_id"])
     if deployment is None or deployment.config_id != args["config_id"] or deployment.has_ended:
         return
     reason = args.get("reason")
@@ -209,7 +209,7 @@ def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
 
     The object or queue of a resource stays until the resource is deleted.
     """
-    cancel_deadline(tx, env.work, deployment)
+    cancel_deadline(tx, env.work, deployment.config_id)
     if deployment.resource_id is None:
         _close_transport(tx, env, deployment)
     deployments.delete(tx, deployment.id)
@@ -244,16 +244,17 @@ def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deploym
         _close_transport(tx, env, before)
 
 
-def _queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
+def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
     """
-    Return the deployment with a run that begins now, or has ended already. Every run begins here.
+    Return the deployment with a run that begins now, or that its client has ended already. Every run begins here.
 
     ``changes`` are further fields that change with the run.
     """
-    is_over = changes.get("status", deployment.status) != Status.IN_PROGRESS
-    state = RunState.PENDING_WINDOW if changes.get("held_by", deployment.held_by) else RunState.QUEUED
+    queued = replace(deployment, **changes) if changes else deployment
+    is_over = queued.status != Status.IN_PROGRESS
+    state = RunState.PENDING_WINDOW if queued.held_by else RunState.QUEUED
     return replace(
-        deployment,
+        queued,
         run_number=number,
         state=RunState.DONE if is_over else state,
         queued_at=tx.now,
@@ -264,13 +265,13 @@ def _queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, numb
         percent=None,
         message=None,
         last_heartbeat_at=None,
-        status_code=None,
+        status_code=read_code(queued.output_values) if queued.has_ended else None,
         requested_by=requested_by,
+        cancelling=False,
         changed=None,
         changed_items=0,
         changes=(),
         **_NO_OUTPUT,
-        **changes,
     )
 
 
@@ -286,7 +287,7 @@ def _supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) 
 
     The agent's report on the previous run is not expected any more, and its derived config is no longer needed.
     """
-    cancel_deadline(tx, work, before)
+    cancel_deadline(tx, work, before.config_id)
     previous = before.run
     if previous.ended_at is None:
         ended = {"state": RunState.DONE, "ended_at": tx.now, "status": Status.FAILED, "status_reason": _SUPERSEDED}
@@ -318,7 +319,7 @@ def _start(
     _open_transport(tx, env, run, before)
     waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
     values = request.input_values
-    started = _queue_run(
+    started = queue_run(
         tx,
         before,
         request.requested_by,
@@ -332,7 +333,6 @@ def _start(
         input_values=without_secrets(values, config.inputs) if run.transport else values,
         signal_transport=run.transport.signal_name if run.transport else None,
         held_by=admission.held_by,
-        cancelling=False,
         mode=request.mode,
         admitted=admission.admitted,
         updated_at=None if is_first else tx.now,
@@ -346,8 +346,9 @@ def _start(
         settings = request.checks.over(CheckSettings.of(config.options))
         if settings != CheckSettings() or not is_first:
             checks.configure(tx, env.work, started, settings)
-    if request.timeout is not None and awaits_signal:
-        set_deadline(tx, env.work, started, request.timeout, limits_queue=request.limits_queue)
+    # A run that waits for a maintenance window gets its deadline when the window opens.
+    if request.timeout is not None and awaits_signal and started.held_by is None:
+        set_deadline(tx, env.work, started.id, config.id, request.timeout, limits_queue=request.limits_queue)
     return started
 
 

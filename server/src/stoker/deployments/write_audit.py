@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from stoker.model.audit import Decision, Outcome
 from stoker.model.errors import WriteRefused
 from stoker.policy import authorizer
 from stoker.store import deployments, resources, servers, stacks
 from stoker.store.tx import Tx
-
-
-@dataclass(frozen=True, slots=True)
-class _Subject:
-    """The objects that an owner's id refers to, in the terms of the audit log."""
-
-    server_id: str | None = None
-    deployment_id: str | None = None
-    stack_id: str | None = None
 
 
 def record_refusal(tx: Tx, refused: WriteRefused, *, actor: str | None, action: str) -> None:
@@ -27,7 +16,6 @@ def record_refusal(tx: Tx, refused: WriteRefused, *, actor: str | None, action: 
     ``actor`` is the user's name, or None for an unauthenticated request. ``action`` is, for example, ``PUT container``
     or the name of a resource type.
     """
-    subject = _subject(tx, refused.owner)
     authorizer.record(
         tx,
         Decision(
@@ -36,9 +24,7 @@ def record_refusal(tx: Tx, refused: WriteRefused, *, actor: str | None, action: 
             action=action,
             outcome=Outcome.REFUSED,
             reason=refused.message,
-            server_id=subject.server_id,
-            deployment_id=subject.deployment_id,
-            stack_id=subject.stack_id,
+            **_find_subject(tx, refused.owner),
         ),
     )
 
@@ -71,14 +57,15 @@ def record_signal(
     )
 
 
-def _subject(tx: Tx, owner: str) -> _Subject:
+def _find_subject(tx: Tx, owner: str) -> dict[str, str | None]:
+    """Return the ids of the objects that an owner's id refers to, by the fields of an audit entry."""
     resource = resources.find(tx, owner)
     if resource is not None:
         id = resource.physical_id or resource.id
         if servers.find(tx, id) is not None:
-            return _Subject(server_id=id, stack_id=resource.stack_id)
+            return {"server_id": id, "stack_id": resource.stack_id}
         is_deployment = deployments.find(tx, id) is not None
-        return _Subject(deployment_id=id if is_deployment else None, stack_id=resource.stack_id)
+        return {"deployment_id": id if is_deployment else None, "stack_id": resource.stack_id}
     if stacks.find(tx, owner) is not None:
-        return _Subject(stack_id=owner)
-    return _Subject(deployment_id=owner)
+        return {"stack_id": owner}
+    return {"deployment_id": owner}

@@ -136,16 +136,6 @@ class Deployment(Struct, frozen=True, kw_only=True):
         return verb + items
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress that an agent reports during a run."""
-
-    state: RunState
-    percent: int | None
-    message: str | None
-    at: datetime
-
-
 class RunState(StrEnum):
     """The last known state of a run."""
 

@@ -9,33 +9,23 @@ from typing import Any
 from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.provider import Delegations, OwnedObject, no_owners
 from stoker.backends.remote_heat import RemoteHeatClient
+from stoker.deployments.owners import DeploymentEnv
 from stoker.identity.project_lookup import ProjectLookup
-from stoker.identity.signal_tokens import SignalTokens
-from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
-from stoker.transports import Transports
-from stoker.transports.base import Platform
-from stoker.work import Work
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceEnv:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceEnv(DeploymentEnv):
     """The services that resource types use, for all calls of one process."""
 
-    transports: Transports
-    work: Work
     #: None if no provider is enabled.
     compute: Compute | None
-    signal_tokens: SignalTokens
-    platform: Platform
     remote_heats: RemoteHeatClient
     projects: ProjectLookup
     #: Agent keys, with which published documents are signed.
     keys: Keys
-    #: Every run of a deployment passes the authorizer.
-    authorizer: DeploymentAuthorizer
     #: What the provider offers to its types, by interface; empty without a provider.
     provided: Mapping[type[Any], Any] = field(default_factory=dict)
     #: Returns the objects with these external ids that belong to resources already.

@@ -15,7 +15,6 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments import run_end, service
-from stoker.deployments.hook_check import describe_missing_hook, needed_groups
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.run_plan import RunRequest
 from stoker.model import canary
@@ -307,9 +306,6 @@ def _run(tx: Tx, env: DeploymentEnv, trigger: Trigger, content: Content, target:
     is_preview = trigger.options.mode is Mode.PREVIEW
     if is_preview and (problem := preview_problem(server)):
         raise Invalid(problem)
-    groups = needed_groups(content.group, content.config, content.options, (trigger.action,))
-    if reason := describe_missing_hook(server, groups, trigger.project_id):
-        raise Conflict(f"The {reason}.")
     request = RunRequest(
         content=content,
         action=trigger.action,
