@@ -29,60 +29,29 @@ WINDOW, CANCELLED, INTERRUPTED = "WINDOW", "CANCELLED", "INTERRUPTED"
 
 #: Values of a result that are stored in the log, or as columns of the run.
 LOGGED = ("deploy_stdout", "deploy_stderr", "deploy_run_seconds")
-#: The fields of a run that its deployment has, too.
-_OF_RUN = (
-    *("config_id", "action", "mode", "state", "percent", "message", "last_heartbeat_at", "sent_at", "channel"),
-    *("started_at", "ended_at", "status", "status_code", "requested_by", "input_values", "changed", "changes"),
-    *("stdout_bytes", "stderr_bytes"),
-)
 
 
-class Deployment(Struct, frozen=True, kw_only=True):
+class RunFields(Struct, frozen=True, kw_only=True):
     """
-    A config joined with a server and input values. ``action`` and ``status`` are free text in Heat's API, so they are
-    not enums.
+    The fields that a deployment has for its current run, and each of its earlier runs. ``action`` and ``status`` are
+    free text in Heat's API, so they are not enums.
     """
 
-    id: str
-    project_id: str
-    server_id: str
-    #: The derived config, which contains the input values. Every action has a new one.
+    #: The derived config, which contains the input values. Every run has a new one.
     config_id: str
     action: str | None
     status: str | None
-    status_reason: str | None
+    status_reason: str | None = None
     input_values: Mapping[str, Any]
     output_values: Mapping[str, Any]
-    created_at: datetime
-    updated_at: datetime | None = None
-    #: How the agent reports its result. None: no report is expected, so the entry stays in the agent's document.
-    signal_transport: str | None = None
-    #: The stack resource that the deployment belongs to, if any.
-    resource_id: str | None = None
-    stack_id: str | None = None
-    #: The trigger that started the deployment, if any.
-    trigger_id: str | None = None
-    #: WINDOW, CANCELLED, INTERRUPTED, or None: documents contain the deployment.
-    held_by: str | None = None
-    #: The agent has to stop the run and has not confirmed the stop yet.
-    cancelling: bool = False
-    #: The server belongs to another project, whose policy admits this deployment.
-    admitted: bool = False
-    #: What the hook does in the last run: PREVIEW or UNDO; None: it applies the config.
+    #: What the hook does in the run: PREVIEW or UNDO; None: it applies the config.
     mode: str | None = None
-    #: A client has deleted the deployment, which disappears when its run has undone it.
-    removing: bool = False
-    #: Whether the last run changed the server; None if the run has not ended, or its hook does not report it.
+    #: Whether the run changed the server; None if the run has not ended, or its hook does not report it.
     changed: bool | None = None
-    #: The number of items that the last run changed; 0 if its hook does not list them.
-    changed_items: int = 0
-    #: What the last run changed: maps with ``item``, ``outcome`` and ``diff``.
+    #: What the run changed: maps with ``item``, ``outcome`` and ``diff``.
     changes: tuple[Mapping[str, Any], ...] = ()
-    #: The current run, from the request to the result. Earlier runs are history (``Run``).
-    run_number: int = 1
     #: The stored state. UNRESPONSIVE is never stored: ``Run.state_at`` computes it from the time.
     state: str = "QUEUED"
-    queued_at: datetime | None = None
     #: When a document with this run was sent or published. The agent may have started the run since then.
     sent_at: datetime | None = None
     #: The transport that delivered the run.
@@ -99,6 +68,36 @@ class Deployment(Struct, frozen=True, kw_only=True):
     #: Bytes of output that the run has written, stored or not.
     stdout_bytes: int = 0
     stderr_bytes: int = 0
+
+
+class Deployment(RunFields, frozen=True, kw_only=True):
+    """A config joined with a server and input values. The fields of ``RunFields`` are those of its current run."""
+
+    id: str
+    project_id: str
+    server_id: str
+    created_at: datetime
+    updated_at: datetime | None = None
+    #: How the agent reports its result. None: no report is expected, so the entry stays in the agent's document.
+    signal_transport: str | None = None
+    #: The stack resource that the deployment belongs to, if any.
+    resource_id: str | None = None
+    stack_id: str | None = None
+    #: The trigger that started the deployment, if any.
+    trigger_id: str | None = None
+    #: WINDOW, CANCELLED, INTERRUPTED, or None: documents contain the deployment.
+    held_by: str | None = None
+    #: The agent has to stop the run and has not confirmed the stop yet.
+    cancelling: bool = False
+    #: The server belongs to another project, whose policy admits this deployment.
+    admitted: bool = False
+    #: A client has deleted the deployment, which disappears when its run has undone it.
+    removing: bool = False
+    #: The number of items that the last run changed; 0 if its hook does not list them.
+    changed_items: int = 0
+    #: The number of the current run, and when it was requested.
+    run_number: int = 1
+    queued_at: datetime | None = None
     #: The last bytes of each stream that may be the beginning of a secret: no chunk contains them yet.
     stdout_held: bytes | None = None
     stderr_held: bytes | None = None
@@ -113,16 +112,13 @@ class Deployment(Struct, frozen=True, kw_only=True):
     @property
     def run(self) -> Run:
         """The current run. Until it ends, it has no result: the deployment still has that of the previous run."""
-        is_over = self.ended_at is not None
-        outputs = {name: value for name, value in self.output_values.items() if name not in LOGGED} if is_over else {}
-        return Run(
-            deployment_id=self.id,
-            number=self.run_number,
-            queued_at=self.queued_at or self.created_at,
-            status_reason=self.status_reason if is_over else None,
-            output_values=outputs,
-            **{name: getattr(self, name) for name in _OF_RUN},
-        )
+        fields = {name: getattr(self, name) for name in RunFields.__struct_fields__}
+        if self.ended_at is None:
+            fields |= {"status_reason": None, "output_values": {}}
+        else:
+            kept = {name: value for name, value in self.output_values.items() if name not in LOGGED}
+            fields["output_values"] = kept
+        return Run(deployment_id=self.id, number=self.run_number, queued_at=self.queued_at or self.created_at, **fields)
 
     @property
     def change_summary(self) -> str | None:
@@ -148,42 +144,12 @@ class RunState(StrEnum):
     DONE = "DONE"
 
 
-class Run(Struct, frozen=True, kw_only=True):
+class Run(RunFields, frozen=True, kw_only=True):
     """One execution of a deployment, from the request to the result."""
 
     deployment_id: str
-    #: The derived config that the run executes.
-    config_id: str
     number: int
-    action: str | None
-    #: PREVIEW or UNDO; None: the run applies the config.
-    mode: str | None = None
-    #: The stored state. UNRESPONSIVE is never stored: ``state_at`` computes it from the time.
-    state: str
     queued_at: datetime
-    percent: int | None = None
-    message: str | None = None
-    #: When the agent last sent a heartbeat or progress of this run.
-    last_heartbeat_at: datetime | None = None
-    #: When a document with this run was sent or published. The agent may have started the run since then.
-    sent_at: datetime | None = None
-    #: The transport that delivered the run.
-    channel: str | None = None
-    started_at: datetime | None = None
-    ended_at: datetime | None = None
-    status: str | None = None
-    status_code: str | None = None
-    status_reason: str | None = None
-    #: None: the action of a stack started the run.
-    requested_by: str | None = None
-    input_values: Mapping[str, Any]
-    output_values: Mapping[str, Any]
-    #: Whether the run changed the server; None if its hook does not report it.
-    changed: bool | None = None
-    #: What the run changed: maps with ``item``, ``outcome`` and ``diff``.
-    changes: tuple[Mapping[str, Any], ...] = ()
-    stdout_bytes: int = 0
-    stderr_bytes: int = 0
 
     @property
     def delivered_at(self) -> datetime | None:

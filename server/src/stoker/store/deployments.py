@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from stoker.model.deployment import Deployment
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.query import column, execute, exists, scalar
+from stoker.store.query import column, execute, exists, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import Statement, sql
 from stoker.store.tx import Tx
@@ -136,8 +136,9 @@ _TO_RUN = sql(
     + f" WHERE deployments.server_id @in(ids) AND {_MAY_CONCERN_AGENT}"
     f" AND (deployments.cancelling OR deployments.held_by IS NULL) AND {MAY_RUN}"
 )
-#: Runs in a server's document, as in ``bodies``.
-_UNSENT = sql(
+#: Return the runs in a project's document of a server, as in ``bodies``, that were never sent: (deployment id, derived
+#: config id).
+unsent: Callable[[Tx, str, str], list[tuple[str, str]]] = table(
     "SELECT id, config_id FROM deployments"
     f" WHERE server_id = :server_id AND status = 'IN_PROGRESS' AND sent_at IS NULL AND {_APPLIES} AND {OF_PROJECT}"
 )
@@ -365,13 +366,6 @@ def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
         )
         result.setdefault(server_id, []).append(run)
     return result
-
-
-def unsent(tx: Tx, server_id: str, project_id: str) -> Sequence[tuple[str, str]]:
-    """
-    Return the runs in the project's document of a server that were never sent: (deployment id, derived config id).
-    """
-    return [(id, run) for id, run in tx.fetch_all(_UNSENT, {"server_id": server_id, "project": project_id})]
 
 
 class Delivery(NamedTuple):

@@ -9,8 +9,7 @@ from typing import Any
 
 from stoker.model.principal import Project, User
 from stoker.model.status import is_suspended
-from stoker.store import rows
-from stoker.store.query import column, execute, scalar
+from stoker.store.query import column, execute, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import Statement, equal, sql
 from stoker.store.tx import Tx
@@ -47,7 +46,9 @@ _OWNER_ALONE = sql(
     " WHERE d.id = :resource AND d.resource_id IS NULL"
 )
 _HAS_ROLE = "id IN (SELECT project_id FROM assignments WHERE user_id = :user_id)"
-_NAMES = sql("SELECT id, name FROM users WHERE id @in(ids) UNION ALL SELECT id, name FROM projects WHERE id @in(ids)")
+_list_names: Callable[[Tx, Iterable[str]], list[tuple[str, str]]] = table(
+    "SELECT id, name FROM users WHERE id @in(ids) UNION ALL SELECT id, name FROM projects WHERE id @in(ids)"
+)
 _CONTENTS = {
     "stacks": "stacks WHERE deleted_at IS NULL AND",
     "software deployments": "deployments WHERE",
@@ -151,7 +152,7 @@ def _select(repository: Repository[Any], conditions: Sequence[str]) -> Statement
 
 def names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
     """Return the names of the users and projects with these ids, by id."""
-    return {id: name for id, name in tx.fetch_all(_NAMES, {"ids": rows.dump(sorted(set(ids)))})}
+    return dict(_list_names(tx, set(ids)))
 
 
 def _present(filters: Mapping[str, str | bool | None]) -> dict[str, str | bool]:

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from stoker.store import rows
-from stoker.store.query import change, execute, exists
-from stoker.store.sql import sql
+from stoker.store.query import change, execute, exists, put, scalar, table
 from stoker.store.tx import Tx
 
 _SECOND = 1_000_000
 #: The conditions of the partial indexes.
 _WAITING, _RUNNING = "state = 'WAITING'", "state = 'RUNNING'"
-_ADD = sql(
+#: Insert a job that is due at a time; None: now. ``add(tx, kind, key, args, at)``.
+add: Callable[[Tx, str, str, Mapping[str, Any], datetime | None], None] = execute(
     "INSERT INTO jobs (kind, key, args, due, attempts, state)"
     " VALUES (:kind, :key, :args, coalesce(:at, @now), 0, 'WAITING')"
 )
 _OF_KEY = f"kind = :kind AND key = :key AND {_WAITING}"
-_CANCEL = sql(f"DELETE FROM jobs WHERE {_OF_KEY}")
+#: Delete the waiting jobs of a kind and key.
+cancel: Callable[[Tx, str, str], None] = put(f"DELETE FROM jobs WHERE {_OF_KEY}")
 _hasten: Callable[[Tx, datetime, str, str], int] = change(
     f"UPDATE jobs SET due = CASE WHEN due > :at THEN :at ELSE due END WHERE {_OF_KEY}"
 )
@@ -34,7 +35,7 @@ _hasten: Callable[[Tx, datetime, str, str], int] = change(
 is_pending: Callable[[Tx, str, str], bool] = exists(f"SELECT seq FROM jobs WHERE {_OF_KEY} LIMIT 1 @for_share")
 #: NOT IN: PostgreSQL reads the few running jobs once. For NOT EXISTS, it may join the whole table.
 _STARTABLE = f"{_WAITING} AND kind @in(kinds) AND (kind, key) NOT IN (SELECT kind, key FROM jobs WHERE {_RUNNING})"
-_TAKE = sql(
+_take: Callable[[Tx, Sequence[str], int, str, timedelta], list[tuple[Any, ...]]] = table(
     f"""WITH candidates AS (SELECT seq, kind, key, due FROM jobs WHERE {_STARTABLE} AND due <= @now
         ORDER BY due, seq LIMIT :count @for_update @skip_locked)
     UPDATE jobs SET state = 'RUNNING', owner = :owner, leased_until = @now + :lease
@@ -42,9 +43,11 @@ _TAKE = sql(
         FROM candidates) AS ranked WHERE place = 1)
     RETURNING seq, kind, key, args, attempts"""
 )
-_NEXT_DUE = sql(f"SELECT due - @now FROM jobs WHERE {_STARTABLE} AND due <= @now + :within ORDER BY due, seq LIMIT 1")
+_find_wait: Callable[[Tx, Sequence[str], timedelta], int | None] = scalar(
+    f"SELECT due - @now FROM jobs WHERE {_STARTABLE} AND due <= @now + :within ORDER BY due, seq LIMIT 1"
+)
 _IS_DUE = f"{_WAITING} AND due <= @now"
-_BACKLOG = sql(
+_count: Callable[[Tx], list[tuple[Any, ...]]] = table(
     f"""SELECT count(*) FILTER (WHERE {_IS_DUE}), count(*) FILTER (WHERE {_RUNNING}),
     count(*) FILTER (WHERE {_WAITING} AND due > @now), coalesce(@now - min(due) FILTER (WHERE {_IS_DUE}), 0)
     FROM jobs"""
@@ -52,22 +55,22 @@ _BACKLOG = sql(
 _RETURNED = "state = 'WAITING', owner = NULL, leased_until = NULL"
 #: Delete a job that has ended, if its owner still owns it: ``complete(tx, owner, seq)``.
 complete: Callable[[Tx, str, int], None] = execute("DELETE FROM jobs WHERE owner = :owner AND seq = :seq")
-_RETRY = sql(
+_retry: Callable[[Tx, timedelta, str, str, int], None] = execute(
     f"UPDATE jobs SET {_RETURNED}, due = @now + :pause, attempts = attempts + 1, last_error = :error"
     " WHERE owner = :owner AND seq = :seq"
 )
-_RENEW = sql("UPDATE jobs SET leased_until = @now + :lease WHERE owner = :owner AND seq @in_numbers(running)")
+_renew: Callable[[Tx, timedelta, str, Collection[int]], None] = execute(
+    "UPDATE jobs SET leased_until = @now + :lease WHERE owner = :owner AND seq @in_numbers(running)"
+)
 #: Return all jobs of an owner to the queue.
 release: Callable[[Tx, str], None] = execute(f"UPDATE jobs SET {_RETURNED} WHERE {_RUNNING} AND owner = :owner")
-_TAKE_OVER = sql(
+#: Return the jobs whose lease has expired to the queue, except for the running ones that are given by their ``seq``.
+#: Return their kinds and keys. These are the jobs of ended processes, and jobs that were taken in a commit whose
+#: confirmation was lost.
+release_expired: Callable[[Tx, Collection[int]], list[tuple[str, str]]] = table(
     f"UPDATE jobs SET {_RETURNED}, attempts = attempts + 1, last_error = 'its lease has expired'"
     f" WHERE {_RUNNING} AND leased_until <= @now AND NOT seq @in_numbers(running) RETURNING kind, key"
 )
-
-
-def _at_now(tx: Tx, **values: Any) -> dict[str, Any]:
-    """Return the parameters of a statement with ``@now``."""
-    return {**values, "now": rows.to_micros(tx.now)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,19 +96,8 @@ class Backlog:
 
 def backlog(tx: Tx) -> Backlog:
     """Count the jobs of all processes."""
-    due, running, later, lag = tx.fetch_all(_BACKLOG, _at_now(tx))[0]
+    ((due, running, later, lag),) = _count(tx)
     return Backlog(int(due), int(running), int(later), max(0.0, int(lag) / _SECOND))
-
-
-def add(tx: Tx, kind: str, key: str, args: Mapping[str, Any], at: datetime | None) -> None:
-    """Insert a job that is due at this time; None: now."""
-    values = _at_now(tx, kind=kind, key=key, args=rows.dump(args), at=rows.to_micros_optional(at))
-    tx.execute_fast(_ADD, values)
-
-
-def cancel(tx: Tx, kind: str, key: str) -> None:
-    """Delete the waiting jobs of this kind and key."""
-    tx.put(_CANCEL, {"kind": kind, "key": key})
 
 
 def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:
@@ -121,34 +113,24 @@ def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> 
     transactions have locked, and jobs of the same kind and key, follow in a later call. Raises UniqueViolation if
     another process takes a job of the same kind and key at the same time.
     """
-    values = _at_now(tx, owner=owner, kinds=rows.dump(kinds), count=count, lease=int(lease * _SECOND))
+    taken = _take(tx, kinds, count, owner, timedelta(seconds=lease))
     return [
         Job(seq=seq, kind=kind, key=key, args=rows.load(args), attempts=attempts)
-        for seq, kind, key, args, attempts in tx.fetch_all(_TAKE, values)
+        for seq, kind, key, args, attempts in taken
     ]
 
 
 def seconds_until_due(tx: Tx, kinds: Sequence[str], within: float) -> float:
     """Return the seconds until the next job of these kinds can start, at most ``within``; negative if it is late."""
-    micros = tx.scalar(_NEXT_DUE, _at_now(tx, kinds=rows.dump(kinds), within=int(within * _SECOND)))
+    micros = _find_wait(tx, kinds, timedelta(seconds=within))
     return within if micros is None else micros / _SECOND
 
 
 def retry(tx: Tx, owner: str, seq: int, pause: float, error: str) -> None:
     """Let a failed job wait for ``pause`` seconds, and record its error, if ``owner`` still owns it."""
-    tx.execute_fast(_RETRY, _at_now(tx, owner=owner, seq=seq, pause=int(pause * _SECOND), error=error))
+    _retry(tx, timedelta(seconds=pause), error, owner, seq)
 
 
 def renew(tx: Tx, owner: str, running: Collection[int], lease: float) -> None:
     """Extend the leases of jobs that ``owner`` runs, given by their ``seq``, to ``lease`` seconds from now."""
-    values = _at_now(tx, owner=owner, running=rows.dump(list(running)), lease=int(lease * _SECOND))
-    tx.execute_fast(_RENEW, values)
-
-
-def release_expired(tx: Tx, running: Collection[int]) -> list[tuple[str, str]]:
-    """
-    Return the jobs whose lease has expired to the queue, except for ``running``. Return their kinds and keys.
-
-    These are the jobs of ended processes, and jobs that were taken in a commit whose confirmation was lost.
-    """
-    return [(kind, key) for kind, key in tx.fetch_all(_TAKE_OVER, _at_now(tx, running=rows.dump(list(running))))]
+    _renew(tx, timedelta(seconds=lease), owner, running)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from stoker.model.messaging import Queue
+from stoker.store.query import table
 from stoker.store.queues import QUEUES
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _LIVE_STACK = "EXISTS (SELECT 1 FROM stacks s WHERE s.id = {owner} AND s.deleted_at IS NULL)"
@@ -22,24 +22,16 @@ _ORPHANED = (
 of_queues: Callable[[Tx], list[Queue]] = QUEUES.lister(
     f"{_ORPHANED.format(owner='queues.owner')} ORDER BY project_id, name"
 )
-_CONTAINERS = sql(
+#: Return the orphaned containers: (account, name).
+of_containers: Callable[[Tx], list[tuple[str, str]]] = table(
     f"SELECT account, name FROM containers WHERE {_ORPHANED.format(owner='containers.owner')} ORDER BY account, name"
 )
-#: A stack's container has the objects of resources that signal by objects. Their names begin with the resource's id.
-_OBJECTS = sql(
+#: Return the orphaned objects in containers that still have an owner: (account, container, name). A stack's container
+#: has the objects of resources that signal by objects. Their names begin with the resource's id.
+of_objects: Callable[[Tx], list[tuple[str, str, str]]] = table(
     "SELECT o.account, o.container, o.name FROM objects o"
     " JOIN containers c ON c.account = o.account AND c.name = o.container"
     f" WHERE {_LIVE_STACK.format(owner='c.owner')} AND length(o.name) >= 36"
     " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = substr(o.name, 1, 36))"
     " ORDER BY o.account, o.container, o.name"
 )
-
-
-def of_containers(tx: Tx) -> list[tuple[str, str]]:
-    """Return the orphaned containers: (account, name)."""
-    return [(account, name) for account, name in tx.fetch_all(_CONTAINERS, {})]
-
-
-def of_objects(tx: Tx) -> list[tuple[str, str, str]]:
-    """Return the orphaned objects in containers that still have an owner: (account, container, name)."""
-    return [(account, container, name) for account, container, name in tx.fetch_all(_OBJECTS, {})]

@@ -63,6 +63,11 @@ def column(text: str) -> Callable[..., list[Any]]:
     return Query(sql(text), lambda tx, statement, values: [row[0] for row in tx.fetch_all(statement, values)])
 
 
+def table(text: str) -> Callable[..., list[tuple[Any, ...]]]:
+    """Return a function for all rows, as tuples."""
+    return Query(sql(text), lambda tx, statement, values: [tuple(row) for row in tx.fetch_all(statement, values)])
+
+
 def exists(text: str) -> Callable[..., bool]:
     """Return a function that tells whether the statement returns a row."""
     return Query(sql(text), lambda tx, statement, values: tx.execute_fast(statement, values) is not None)
@@ -80,6 +85,11 @@ def execute(text: str) -> Callable[..., None]:
         tx.execute_fast(statement, values)
 
     return Query(sql(text), run)
+
+
+def put(text: str) -> Callable[..., None]:
+    """Return a function that executes a statement with the next other statement (``Tx.put``)."""
+    return Query(sql(text), Statements.put)
 
 
 def delete_oldest(table: str) -> Callable[[Tx, datetime, int], int]:

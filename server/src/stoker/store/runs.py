@@ -6,9 +6,8 @@ from collections.abc import Callable
 from datetime import datetime
 
 from stoker.model.deployment import Deployment, Run
-from stoker.store.query import change
+from stoker.store.query import change, put
 from stoker.store.repository import Repository
-from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: The number of runs of one deployment that are kept, with the current one.
@@ -16,10 +15,13 @@ KEPT = 100
 
 _RUNS = Repository(Run, "runs", key=("deployment_id", "config_id"))
 _list_earlier: Callable[[Tx, str], list[Run]] = _RUNS.lister("deployment_id = :deployment_id ORDER BY number DESC")
-_FORGET = sql("DELETE FROM runs WHERE deployment_id = :id")
-_OLD = "SELECT config_id FROM runs WHERE deployment_id = :id AND number <= :last"
-_FORGET_OLD_LOGS = sql(f"DELETE FROM logs WHERE deployment_id = :id AND config_id IN ({_OLD})")
-_FORGET_OLD_RUNS = sql("DELETE FROM runs WHERE deployment_id = :id AND number <= :last")
+#: Delete the earlier runs of a deployment.
+forget: Callable[[Tx, str], None] = put("DELETE FROM runs WHERE deployment_id = :id")
+_OLD = "FROM runs WHERE deployment_id = :id AND number <= :last"
+_FORGET_OLD = [
+    put(f"DELETE FROM logs WHERE deployment_id = :id AND config_id IN (SELECT config_id {_OLD})"),
+    put(f"DELETE {_OLD}"),
+]
 _ENDED = "SELECT deployment_id, config_id FROM runs WHERE ended_at < :before ORDER BY ended_at LIMIT :most"
 _PURGE_LOGS, _PURGE = (
     change(f"DELETE FROM {table} WHERE (deployment_id, config_id) IN ({_ENDED})") for table in ("logs", "runs")
@@ -30,9 +32,8 @@ def add(tx: Tx, ended: Run) -> None:
     """Insert a run that another one follows. Delete the oldest runs of its deployment beyond ``KEPT``."""
     _RUNS.add(tx, ended, later=True)
     if ended.number >= KEPT:
-        old = {"id": ended.deployment_id, "last": ended.number + 1 - KEPT}
-        tx.put(_FORGET_OLD_LOGS, old)
-        tx.put(_FORGET_OLD_RUNS, old)
+        for forget_old in _FORGET_OLD:
+            forget_old(tx, ended.deployment_id, ended.number + 1 - KEPT)
 
 
 def list_all(tx: Tx, deployment: Deployment) -> list[Run]:
@@ -44,8 +45,3 @@ def purge(tx: Tx, before: datetime, most: int) -> int:
     """Delete at most ``most`` runs that ended before ``before``, with their output; return their number."""
     _PURGE_LOGS(tx, before, most)
     return _PURGE(tx, before, most)
-
-
-def forget(tx: Tx, deployment_id: str) -> None:
-    """Delete the earlier runs of a deployment."""
-    tx.put(_FORGET, {"id": deployment_id})

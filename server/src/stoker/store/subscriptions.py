@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from stoker.model.messaging import Subscription
 from stoker.store import rows
-from stoker.store.query import execute, scalar
+from stoker.store.query import execute, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
@@ -31,7 +31,7 @@ _list_after: Callable[[Tx, str, int, int], list[Subscription]] = _SUBSCRIPTIONS.
 )
 _NOTIFIED = f"{_HERE} AND (:unconfirmed OR confirmed)"
 _find_latest: Callable[[Tx, str, bool], int | None] = scalar(f"SELECT max(seq) FROM subscriptions WHERE {_NOTIFIED}")
-_IDS = sql(
+_list_ids: Callable[[Tx, str, bool, int, int, int], list[tuple[int, str]]] = table(
     f"SELECT seq, id FROM subscriptions WHERE {_NOTIFIED} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
 )
 delete: Callable[[Tx, str, str], None] = execute("DELETE FROM subscriptions WHERE queue_id = :queue_id AND id = :id")
@@ -79,15 +79,7 @@ def latest(tx: Tx, queue_id: str, *, unconfirmed: bool) -> int | None:
 
 def ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int, unconfirmed: bool) -> list[tuple[int, str]]:
     """Return (position, id) of subscriptions that receive messages, with positions after ``after`` up to ``upto``."""
-    values = {
-        "queue_id": queue_id,
-        "after": after,
-        "upto": upto,
-        "limit": limit,
-        "unconfirmed": unconfirmed,
-        "now": rows.to_micros(tx.now),
-    }
-    return [(seq, id) for seq, id in tx.fetch_all(_IDS, values)]
+    return _list_ids(tx, queue_id, unconfirmed, after, upto, limit)
 
 
 def trim(tx: Tx, queue_id: str, subscriber: str) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from stoker.model.trigger import TriggerStatus
+from stoker.model.trigger import Trigger, TriggerStatus
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import advance_resource
 from stoker.store import triggers
 from stoker.store.open import Store
+from stoker.store.purge import in_batches
 from stoker.store.tx import Tx, TxCallbacks
 from stoker.triggers import lifecycle, schedules
 from stoker.types import label_groups, publishing
@@ -19,31 +20,28 @@ from stoker.types import label_groups, publishing
 #: Deployments that one transaction deletes. Each gives its server's document a new revision, so the pauses also keep
 #: the servers of a large trigger from polling at the same time.
 _BATCH = 50
-_PAUSE = 0.02
 
 
 def purge(store: Store, engine: Engine, before: datetime) -> int:
     """Delete all triggers that ended before this time, and return their number."""
     count = 0
-    while True:
-        begun = time.monotonic()
-        is_deleted = store.write(lambda tx: _delete_some(tx, engine, before), background=True, durable=False)
-        if is_deleted is None:
-            return count
-        count += is_deleted
-        time.sleep(max(_PAUSE, time.monotonic() - begun))
+    while (id := _find_ended(store, before)) is not None:
+        in_batches(store, partial(_delete_some, engine=engine, id=id), _BATCH)
+        count += 1
+    return count
 
 
-def _delete_some(tx: Tx, engine: Engine, before: datetime) -> bool | None:
-    """Delete a part of one trigger. Return whether no part remains; None: no trigger is old enough."""
-    id = triggers.find_ended(tx, before)
-    if id is None:
-        return None
+def _find_ended(store: Store, before: datetime) -> str | None:
+    with store.read() as tx:
+        return triggers.find_ended(tx, before)
+
+
+def _delete_some(tx: Tx, most: int, engine: Engine, id: str) -> int:
+    """Delete a part of one trigger. Return the number of deleted deployments; 0: no part remains."""
     trigger = triggers.find(tx, id, for_update=True)
     if trigger is None or trigger.status == TriggerStatus.IN_PROGRESS:
-        return False  # deleted or retried since
-    lifecycle.delete_some(tx, engine.env, trigger, _BATCH)
-    return triggers.find(tx, id) is None
+        return 0  # deleted or retried since
+    return lifecycle.delete_some(tx, engine.env, trigger, most)
 
 
 def register(store: Store, engine: Engine) -> None:
@@ -57,25 +55,21 @@ def register(store: Store, engine: Engine) -> None:
             trigger_woken=lambda tx, id, wakes: lifecycle.advance(tx, engine.env, id, wakes),
         )
     )
-    work.register(
-        lifecycle.GO_ON, lambda args: store.write(lambda tx: continue_trigger(tx, engine, args), background=True)
-    )
-    work.register(
-        lifecycle.REPLACE, lambda args: store.write(lambda tx: continue_replacement(tx, engine, args), background=True)
+
+    def register_part(kind: str, do: Callable[[Tx, Trigger, Mapping[str, Any]], object]) -> None:
+        """Register a job that does a part of a trigger's work, which exceeds one transaction."""
+
+        def act(tx: Tx, args: Mapping[str, Any]) -> None:
+            trigger = triggers.find(tx, args["trigger_id"], for_update=True)
+            if trigger is not None:
+                do(tx, trigger, args)
+
+        work.register(kind, lambda args: store.write(lambda tx: act(tx, args), background=True))
+
+    register_part(lifecycle.GO_ON, lambda tx, trigger, _: lifecycle.go_on(tx, engine.env, trigger))
+    register_part(
+        lifecycle.REPLACE,
+        lambda tx, trigger, args: lifecycle.replace_waiting(tx, engine.env, trigger, args["newer_id"]),
     )
     work.register(schedules.RUN, lambda args: schedules.run(store, engine, args))
     work.register(schedules.TIDY, lambda args: store.write(lambda tx: schedules.tidy(tx, engine, args)))
-
-
-def continue_trigger(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    """Job: continue a trigger whose work exceeds one transaction."""
-    trigger = triggers.find(tx, args["trigger_id"], for_update=True)
-    if trigger is not None:
-        lifecycle.go_on(tx, engine.env, trigger)
-
-
-def continue_replacement(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    """Job: continue to replace the runs of a schedule's earlier trigger."""
-    trigger = triggers.find(tx, args["trigger_id"], for_update=True)
-    if trigger is not None:
-        lifecycle.replace_waiting(tx, engine.env, trigger, args["newer_id"])

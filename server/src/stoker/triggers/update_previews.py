@@ -144,8 +144,6 @@ class _Previews:
                 secret=tuple({*marked, *(name for name in values if tx.secrets.contain(values[name]))}),
             ),
             requested_by=self.requested_by,
-            total=len(targets),
-            queued=len(targets),
             created_at=tx.now,
         )
         return lifecycle.start(tx, self.planner.engine.env, trigger, replace(content, facts=facts), targets)

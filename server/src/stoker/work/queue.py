@@ -100,17 +100,12 @@ class Work:
         self.cancel(tx, kind, key)
         self.defer(tx, kind, key, args, at=at)
 
-    def cancel(self, tx: Tx, kind: str, key: str) -> None:
-        """Delete the jobs of this kind and key that have not started or wait for a retry. A running job continues."""
-        jobs.cancel(tx, kind, key)
-
-    def is_pending(self, tx: Tx, kind: str, key: str) -> bool:
-        """
-        Return whether a job of this kind and key has not started or waits for a retry.
-
-        Such a job sees the data that the write transaction ``tx`` commits.
-        """
-        return jobs.is_pending(tx, kind, key)
+    #: ``cancel(tx, kind, key)``: delete the jobs of this kind and key that have not started or wait for a retry. A
+    #: running job continues.
+    cancel = staticmethod(jobs.cancel)
+    #: ``is_pending(tx, kind, key)``: whether a job of this kind and key has not started or waits for a retry. Such a
+    #: job sees the data that the write transaction ``tx`` commits.
+    is_pending = staticmethod(jobs.is_pending)
 
     def count_threads(self) -> tuple[int, int]:
         """Return the number of free threads for jobs, and of all."""

@@ -36,19 +36,17 @@ class Kind:
     every: timedelta = _HOUR
 
 
+def _delete(purge: Callable[[Tx, datetime, int], int]) -> Callable[[Store, datetime], int]:
+    return lambda store, before: in_batches(store, lambda tx, most: purge(tx, before, most))
+
+
 #: The kinds that need nothing but the database.
 KINDS = (
-    Kind(
-        "stacks",
-        "records of deleted stacks",
-        lambda store, at: in_batches(store, lambda tx, n: stacks.purge(tx, at, n)),
-    ),
-    Kind("events", "events", lambda store, at: in_batches(store, lambda tx, n: events.purge(tx, at, n))),
-    Kind("runs", "earlier runs", lambda store, at: in_batches(store, lambda tx, n: runs.purge(tx, at, n)), _DAY),
-    Kind("logs", "pieces of output", lambda store, at: in_batches(store, lambda tx, n: logs.purge(tx, at, n))),
-    Kind(
-        "audit", "entries of the audit log", lambda store, at: in_batches(store, lambda tx, n: audit.purge(tx, at, n))
-    ),
+    Kind("stacks", "records of deleted stacks", _delete(stacks.purge)),
+    Kind("events", "events", _delete(events.purge)),
+    Kind("runs", "earlier runs", _delete(runs.purge), _DAY),
+    Kind("logs", "pieces of output", _delete(logs.purge)),
+    Kind("audit", "entries of the audit log", _delete(audit.purge)),
 )
 
 
