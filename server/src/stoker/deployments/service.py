@@ -91,7 +91,7 @@ def run_config(
 
     If the server may have run the config for any deployment, the run is one of a copy: agents run each config once.
     """
-    if not wanted.has_ended:
+    if wanted.status in (None, Status.IN_PROGRESS):
         refuse_missing_hook(tx, config, wanted.project_id, wanted.server_id, wanted.action)
     if wanted.status == Status.IN_PROGRESS and deployments.has_run_config(tx, wanted.server_id, wanted.config_id):
         if before is not None:
@@ -265,7 +265,7 @@ def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, numbe
         percent=None,
         message=None,
         last_heartbeat_at=None,
-        status_code=read_code(queued.output_values) if queued.has_ended else None,
+        status_code=read_code(queued.output_values) if is_over else None,
         requested_by=requested_by,
         cancelling=False,
         changed=None,
@@ -408,7 +408,7 @@ def _authorization(
         deployment_id=deployment.id,
         action=action,
         group=config.group,
-        hook=delivered(config.options),
+        hook=delivered(config.options) if config.options else None,
         config_name=config.name,
         stack_id=deployment.stack_id,
         trigger_id=deployment.trigger_id,

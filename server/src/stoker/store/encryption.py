@@ -235,7 +235,7 @@ class SecretColumns:
 
     def load(self, column: str) -> Any:
         """Decrypt a column and parse its JSON text."""
-        return rows.load(self.decrypt(column) if is_encrypted(column) else column)
+        return rows.load(self.decrypt(column) if column.startswith(ENCRYPTED) else column)
 
     def encrypt_bytes(self, data: bytes) -> bytes:
         """Encrypt bytes, whether they contain a secret or not."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from stoker.store import rows
@@ -34,11 +35,15 @@ class Query:
         self.statement = statement
         self._run = run
 
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """The names of the arguments."""
+        return tuple(name for name in self.statement.names if name != "now")
+
     def __call__(self, tx: Tx, *arguments: Any) -> Any:
         """Execute the statement with the values of its parameters, except for ``:now``."""
-        names = self.statement.names
-        values = dict(zip((name for name in names if name != "now"), map(_to_column, arguments), strict=True))
-        if "now" in names:
+        values = dict(zip(self._names, map(_to_column, arguments), strict=True))
+        if len(self._names) < len(self.statement.names):
             values["now"] = rows.to_micros(tx.now)
         return self._run(tx, self.statement, values)
 

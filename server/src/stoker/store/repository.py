@@ -65,6 +65,8 @@ _ENCRYPTED_FORMS: Mapping[Any, _SecretForm] = {
     str: _SecretForm(SecretColumns.encrypt, SecretColumns.decrypt),
     bytes: _SecretForm(SecretColumns.encrypt_bytes, SecretColumns.decrypt_bytes),
 }
+#: The forms of empty lists and maps, in which there is nothing to protect.
+_EMPTY: Mapping[type, str] = {dict: "{}", list: "[]", tuple: "[]"}
 _REDACTED_FORM = _SecretForm(SecretColumns.redact_text)
 
 
@@ -118,7 +120,8 @@ class Codec(Generic[T]):
             for name, protect in secret:
                 value = values[name]
                 if value is not None:
-                    values[name] = protect(secrets, value)
+                    empty = None if value else _EMPTY.get(type(value))
+                    values[name] = protect(secrets, value) if empty is None else empty
             return values
 
         return encode

@@ -246,7 +246,7 @@ class GroupWriter:
         return group
 
     def _commit(self, group: list[_Work]) -> None:
-        self._sync(any(work.durable for work in group))
+        self._sync(group[0].durable or any(work.durable for work in group))
         self._raw.execute("BEGIN IMMEDIATE")
         if len(group) == 1:  # a savepoint would protect no other transaction
             self._do(group[0], "ROLLBACK")

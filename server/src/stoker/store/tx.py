@@ -16,7 +16,7 @@ from stoker.model.selectors import Selectable
 from stoker.model.wake import Cause, Owner, Settled
 from stoker.store import rows
 from stoker.store import sql as sqls
-from stoker.store.connection import Batch, Connection, Rows
+from stoker.store.connection import Connection, Rows
 from stoker.store.encryption import Encryption, SecretColumns
 from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, unusable_value
 from stoker.store.notifier import Notifier, server_topic
@@ -153,11 +153,13 @@ class Statements:
     def send(self) -> None:
         """Execute the statements of ``put``."""
         if self._unsent:
-            self.connection.execute(self._take_unsent())
+            batch, self._unsent = self._unsent, []
+            self.connection.execute(batch)
 
     def commit(self) -> None:
         """Execute the statements of ``put`` and commit, in one round trip. Only on PostgreSQL."""
-        self.connection.commit(self._take_unsent())
+        batch, self._unsent = self._unsent, []
+        self.connection.commit(batch)
 
     def execute_fast(self, statement: Statement, values: Mapping[str, Any]) -> Any:
         """
@@ -188,12 +190,8 @@ class Statements:
 
     def _execute(self, statement: Statement, values: Sequence[Mapping[str, Any]]) -> Rows:
         """Execute a statement, after those of ``put``."""
-        last = (statement, values)
-        return self.connection.execute((*self._take_unsent(), last) if self._unsent else (last,))
-
-    def _take_unsent(self) -> Batch:
-        unsent, self._unsent = self._unsent, []
-        return unsent
+        batch, self._unsent = (*self._unsent, (statement, values)), []
+        return self.connection.execute(batch)
 
 
 class Tx(Statements):
@@ -334,8 +332,9 @@ class Tx(Statements):
             owner, callbacks = min(self._woken), self._callbacks
             woken = callbacks.resource_woken if owner.kind == "resource" else callbacks.trigger_woken
             woken(self, owner.id, self._woken.pop(owner))
-        self.put_rows("events", self._events)
-        self._events = []
+        if self._events:
+            self.put_rows("events", self._events)
+            self._events = []
         if self._server_changes and self._callbacks is not None:
             self._callbacks.servers_changed(self, self._server_changes)
         self._server_changes = []
@@ -354,9 +353,9 @@ class Tx(Statements):
         """Give documents new revisions; return their servers, revisions and channels."""
         # Sorted, so that two transactions that bump the same documents cannot deadlock.
         ids, now = sorted(self._bumped), rows.to_micros(self.now)
-        if len(ids) < 2:
-            return [self.execute_fast(_BUMP, {"id": id, "now": now}) for id in ids]
-        return self.fetch_all(_BUMP_ALL, {"ids": rows.dump(ids), "now": now})
+        if len(ids) == 1:
+            return self.fetch_all(_BUMP, {"id": ids[0], "now": now})
+        return () if not ids else self.fetch_all(_BUMP_ALL, {"ids": rows.dump(ids), "now": now})
 
     def notify_committed(self, notifier: Notifier) -> None:
         """Notify subscribers and call the functions of ``after_commit``. The store calls this after the commit."""
