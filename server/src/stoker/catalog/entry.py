@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker.catalog import shipped
-from stoker.model.config import UNGROUPED
+from stoker.model.config import INPUT_TYPES, UNGROUPED
 from stoker.model.errors import Invalid
 
 #: The key that distinguishes an entry from a template, and its only value so far.
@@ -29,14 +29,6 @@ _TEXTS = ("name", "description", "group", "config")
 _KEYS = frozenset((VERSION_KEY, *_TEXTS, "version", "library", "inputs", "outputs", "options", "actions", "example"))
 _INPUT_KEYS = frozenset(("name", "type", "description", "default", "secret", "constraints"))
 _OUTPUT_KEYS = frozenset(("name", "description"))
-#: Types of inputs, and of parameters.
-_PARAMETER_TYPES = {
-    "String": "string",
-    "Number": "number",
-    "CommaDelimitedList": "comma_delimited_list",
-    "Json": "json",
-    "Boolean": "boolean",
-}
 _TEMPLATE_VERSION = "2021-04-16"
 #: The parameter for the server. No input may have this name.
 _SERVER = "server"
@@ -191,7 +183,7 @@ def _override(declared: Iterable[Mapping[str, Any]], own: Any, what: str) -> lis
 
 def _parameter(declared: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameter for an input."""
-    parameter = {"type": _PARAMETER_TYPES[declared["type"]], "description": declared["description"]}
+    parameter = {"type": INPUT_TYPES[declared["type"]], "description": declared["description"]}
     if "default" in declared:
         parameter["default"] = declared["default"]
     constraints = declared.get("constraints") or ()
@@ -221,8 +213,8 @@ def _inputs(value: Any, what: str) -> Iterable[dict[str, Any]]:
             raise Invalid(f"{place}: a name has lower-case letters, digits and underscores, and is not {_SERVER!r}")
         _text(declared.get("description"), f"{place}: description")
         kind = declared.get("type", "String")
-        if kind not in _PARAMETER_TYPES:
-            raise Invalid(f"{place}: type must be one of {', '.join(_PARAMETER_TYPES)}")
+        if kind not in INPUT_TYPES:
+            raise Invalid(f"{place}: type must be one of {', '.join(INPUT_TYPES)}")
         yield {**declared, "type": kind}
 
 

@@ -15,6 +15,7 @@ from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.deployments.hook_check import run_groups
 from stoker.hot.parameters import values
 from stoker.hot.words import clip, did_you_mean, list_few, quote_word
+from stoker.model.config import INPUT_TYPES
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Content
 
@@ -23,14 +24,6 @@ Type = Literal["String", "Number", "CommaDelimitedList", "Json", "Boolean"]
 TYPES: tuple[str, ...] = get_args(Type)
 _INPUT_KEYS = frozenset(("name", "type", "description", "default", "replace_on_change", "value", "secret"))
 _OUTPUT_KEYS = frozenset(("name", "type", "description", "error_output"))
-#: The types of HOT's parameters with the same values.
-_HOT_TYPES: Mapping[str, str] = {
-    "String": "string",
-    "Number": "number",
-    "CommaDelimitedList": "comma_delimited_list",
-    "Json": "json",
-    "Boolean": "boolean",
-}
 
 
 def inputs(entries: Any) -> tuple[dict[str, Any], ...]:
@@ -112,7 +105,7 @@ def coerce(kind: str, value: Any, where: str) -> Any:
     ``where`` names the value in the message. Raises Invalid.
     """
     try:
-        return values.convert(_HOT_TYPES[kind], value)
+        return values.convert(INPUT_TYPES[kind], value)
     except ValueError as error:
         raise Invalid(f"{where}: {clip(str(error))}") from None
 

@@ -15,6 +15,14 @@ UNGROUPED = "Heat::Ungrouped"
 COMPONENT = "component"
 #: An input that every derived config has, including those that Heat's clients derive, and that no other config uses.
 _DERIVED = "deploy_server_id"
+#: The types of inputs and outputs, each with the type of HOT's parameters with the same values.
+INPUT_TYPES: Mapping[str, str] = {
+    "String": "string",
+    "Number": "number",
+    "CommaDelimitedList": "comma_delimited_list",
+    "Json": "json",
+    "Boolean": "boolean",
+}
 #: Inputs that Stoker adds itself. A client that knows their values can report a result.
 CREDENTIALS = frozenset(("deploy_password", "deploy_signal_id", "deploy_url_signature"))
 _NAME, _SECRET = itemgetter("name"), methodcaller("get", "secret")

@@ -110,16 +110,8 @@ _NAME = itemgetter(1)
 _NAME_AND_AGE = itemgetter(1, -1)
 #: Runs that any agent may see. Other agents than Stoker's apply every config, whatever its mode.
 _APPLIES = "deployments.held_by IS NULL AND deployments.mode IS NULL"
-_BODIES_OF_SEVERAL = sql(
-    _BODIES.format(
-        ", deployments.server_id,"
-        " CASE WHEN deployments.admitted THEN servers.project_id ELSE deployments.project_id END AS project_id"
-    )
-    + " LEFT JOIN servers ON servers.id = deployments.server_id"
-    + f" WHERE deployments.server_id @in(ids) AND {_APPLIES} ORDER BY deployments.seq"
-)
 _BODIES_OF_PROJECT = sql(
-    f"{_BODIES.format('')} WHERE deployments.server_id = :server_id AND {OF_PROJECT} AND {_APPLIES}"
+    f"{_BODIES.format(', deployments.server_id')} WHERE deployments.server_id @in(ids) AND {OF_PROJECT} AND {_APPLIES}"
     " ORDER BY deployments.seq"
 )
 #: The condition of the index, with constants: the databases do not compare it with parameters.
@@ -297,29 +289,21 @@ def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:
     """
     Return the rendered derived configs in a project's document of a server, in Heat's order: by name, then by age.
     """
-    cached = _cached_bodies(tx, server_id)
-    if cached is not None:
-        result = [row for row in cached if row[3] == project_id]
-    else:
-        result = list(tx.fetch_all(_BODIES_OF_PROJECT, {"server_id": server_id, "project": project_id}))
-    return [tx.secrets.decrypt(row[0]) for row in sorted(result, key=_NAME)]
+    present: list[Any] | None = tx.cache.get(("bodies", server_id, project_id))
+    if present is None:
+        expected = tx.cache.pop(_EXPECTED) if server_id in tx.cache.get(_EXPECTED, ()) else ()
+        loaded: dict[str, list[Any]] = {id: [] for id in expected or (server_id,)}
+        for row in tx.fetch_all(_BODIES_OF_PROJECT, {"ids": rows.dump(list(loaded)), "project": project_id}):
+            loaded[row[2]].append(row)
+        tx.cache |= {("bodies", id, project_id): loaded[id] for id in expected}
+        present = loaded[server_id]
+    return [tx.secrets.decrypt(row[0]) for row in sorted(present, key=_NAME)]
 
 
 def prime_bodies(tx: Tx, server_ids: Collection[str]) -> None:
     """In a read transaction, let the first call of ``bodies`` for one of these servers load those of all."""
     if tx.is_reading:
         tx.cache.setdefault(_EXPECTED, set()).update(server_ids)
-
-
-def _cached_bodies(tx: Tx, server_id: str) -> list[Any] | None:
-    expected = tx.cache.get(_EXPECTED, ())
-    if server_id in expected:
-        del tx.cache[_EXPECTED]
-        tx.cache |= {("bodies", id): [] for id in expected}
-        for row in tx.fetch_all(_BODIES_OF_SEVERAL, {"ids": rows.dump(list(expected))}):
-            tx.cache["bodies", row[2]].append(row)
-    bodies: list[Any] | None = tx.cache.get(("bodies", server_id))
-    return bodies
 
 
 class ToRun(NamedTuple):

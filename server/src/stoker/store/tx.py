@@ -105,7 +105,7 @@ class Statements:
         self._unsent: list[tuple[Statement, list[Mapping[str, Any]]]] = []
         #: What the transaction has read already, by kind and id, so that nothing is read twice: in a read transaction
         #: anything, in a write transaction rows that never change, and rows that were read in advance.
-        self.cache: dict[tuple[str, str], Any] = {}
+        self.cache: dict[tuple[str, ...], Any] = {}
 
     def put(self, statement: Statement, values: Mapping[str, Any]) -> None:
         """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import uuid4
 
 from msgspec.structs import replace
@@ -12,7 +12,7 @@ from stoker.deployments.run_plan import RunRequest, check_request
 from stoker.hot.words import list_few
 from stoker.model.config import UNGROUPED
 from stoker.model.delivered_hook import delivered
-from stoker.model.errors import Conflict, EntityNotFound, Invalid
+from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
 from stoker.model.stack import Stack
 from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
@@ -49,8 +49,8 @@ def create(
     """
     resolved = resolve(tx, engine, project_id, request)
     check(tx, engine, resolved, request)
-    _check_policies(tx, engine, project_id, resolved, requested_by)
-    _check_hooks(project_id, resolved)
+    _refuse_if_all(_list_denials(tx, engine, project_id, resolved, requested_by))
+    _refuse_if_all(_list_missing_hooks(project_id, resolved))
     source, id = resolved.source, str(uuid4())
     targets = _new_targets(id, resolved, request.name)
     selection = request.selection
@@ -141,7 +141,8 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
     if request.require_window:
         _check_windows(resolved)
     if request.mode is Mode.PREVIEW:
-        _check_previews(resolved)
+        reasons = (lifecycle.preview_problem(server) for server, _ in resolved.targets)
+        _refuse_if_all(Invalid(f"mode PREVIEW: {reason}") if reason else None for reason in reasons)
     for server, own in resolved.targets:
         run_request = RunRequest(
             content=content,
@@ -158,11 +159,23 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
             break  # all servers get the same content
 
 
-def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedTrigger, actor: str | None) -> None:
+def _refuse_if_all(problems: Iterable[StokerError | None]) -> None:
     """
-    Raise DeploymentRefused if every server denies the run. If some admit it, the runs on the others fail on their own.
+    Raise the first of the servers' problems if every server has one. If some have none, the runs on the others fail on
+    their own.
     """
-    first = None
+    first: StokerError | None = None
+    for problem in problems:
+        if problem is None:
+            return
+        first = first or problem
+    if first is not None:
+        raise first
+
+
+def _list_denials(
+    tx: Tx, engine: Engine, project_id: str, resolved: ResolvedTrigger, actor: str | None
+) -> Iterator[DeploymentRefused | None]:
     for server, _ in resolved.targets:
         authorization = AuthorizationRequest(
             project_id=project_id,
@@ -174,21 +187,15 @@ def _check_policies(tx: Tx, engine: Engine, project_id: str, resolved: ResolvedT
             stack_id=resolved.source.stack_id,
             actor=actor,
         )
-        refusal = engine.env.authorizer.check(tx, authorization)
-        if refusal is None:
-            return
-        first = first or refusal
-    if first is not None:
-        raise first
+        yield engine.env.authorizer.check(tx, authorization)
 
 
-def _check_hooks(project_id: str, resolved: ResolvedTrigger) -> None:
-    """Raise Conflict if every server lacks the hook. If some have it, the runs on the others fail on their own."""
+def _list_missing_hooks(project_id: str, resolved: ResolvedTrigger) -> Iterator[Conflict | None]:
     content = resolved.source.content
     groups = needed_groups(content.group, content.config, content.options, (resolved.action,))
-    reasons = [describe_missing_hook(server, groups, project_id) for server, _ in resolved.targets]
-    if all(reasons):
-        raise Conflict(f"The {reasons[0]}.")
+    for server, _ in resolved.targets:
+        reason = describe_missing_hook(server, groups, project_id)
+        yield Conflict(f"The {reason}.") if reason else None
 
 
 def _check_windows(resolved: ResolvedTrigger) -> None:
@@ -199,13 +206,6 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
         raise Invalid(
             f"require_window: no maintenance window on {names}: have a policy give one, or leave require_window out"
         )
-
-
-def _check_previews(resolved: ResolvedTrigger) -> None:
-    """Raise Invalid if no server's agent can preview. If some agents can, the runs on the others fail on their own."""
-    reasons = [lifecycle.preview_problem(server) for server, _ in resolved.targets]
-    if None not in reasons:
-        raise Invalid(f"mode PREVIEW: {reasons[0]}")
 
 
 def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, requested_by: str) -> Trigger:
