@@ -17,7 +17,7 @@ from stoker.model.stack import Event, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, ResourceType
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.plan import NewPlan, Plan, StoredPlan
+from stoker.stacks.engine.plan import Plan
 from stoker.store import events, resources, rows, stacks
 from stoker.store.tx import Tx
 
@@ -238,7 +238,7 @@ class StackSession:
         self.before = stack
         #: True if an operation ended in this session.
         self.ended = False
-        self.plan: Plan = StoredPlan(tx, stack.id)
+        self.plan = Plan(tx, stack.id)
         #: Keys of steps that are ready to run.
         self.todo: deque[str] = deque()
         self._saved = stack
@@ -318,9 +318,7 @@ class StackSession:
         """
         Add rows for resources that the present plan has not started, so that lists include them even after a failure.
         """
-        if not isinstance(self.plan, NewPlan):
-            return  # resources of a stored plan were added when it was stored
-        for name, planned in self.plan.definitions().items():
+        for name, planned in self.plan.unsaved_definitions().items():
             if self.resources.find(name) is None:
                 definition = hot.Definition.from_json(planned)
                 self.add_unstarted(definition, dict.fromkeys(sorted(definition.requires)))
