@@ -11,14 +11,16 @@ removal of these predecessors, which otherwise belongs to the clean-up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker import hot
-from stoker.hot import Definition
+from stoker.hot import UNKNOWN, Definition
+from stoker.hot.words import kind_of
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
@@ -48,40 +50,148 @@ class ResourceChange(Enum):
     RESTORE = auto()
 
 
-def decide(
-    resource: Resource | None,
-    kind: ResourceType,
-    definition: Definition,
-    properties: Mapping[str, Any],
-    *,
-    stale: bool = False,
-    must_replace: bool = False,
-) -> ResourceChange:
-    """
-    Return the change that brings ``resource`` to ``definition``.
+class DesiredResource(Struct, frozen=True):
+    """What an operation brings a resource to. Of a preview, ``properties`` and ``metadata`` may be UNKNOWN."""
 
-    ``properties`` are the evaluated new properties. ``stale``: other inputs of the resource have changed.
-    ``must_replace``: the type cannot apply the new properties in place.
-    """
-    if resource is None or resource.action is Action.INIT:
-        return ResourceChange.CREATE
-    schema = kind.properties or {}
-    changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
-    if (
-        resource.type != definition.type
-        or must_replace
-        or not _can_continue(resource, kind)
-        or any(name in schema and not schema[name].update_allowed for name in changed)
-    ):
-        return ResourceChange.REPLACE
-    if resource.status is Status.FAILED or (kind.is_nested and is_suspended(resource)):
-        return ResourceChange.RETRY
-    settings = {name for name in changed if name in schema and schema[name].is_setting}
-    if stale or changed - settings or _other_parts(resource.definition) != _other_parts(definition.to_json()):
-        return ResourceChange.UPDATE
-    if resource.status is Status.IN_PROGRESS:
-        return ResourceChange.AWAIT
-    return ResourceChange.UPDATE if settings else ResourceChange.NOOP
+    session: StackSession
+    kind: ResourceType
+    definition: Definition
+    #: Checked against the type's schema, with ids in place of names.
+    properties: dict[str, Any]
+    metadata: Any
+
+    @classmethod
+    def of(cls, session: StackSession, definition: Definition, scope: hot.Scope | None = None) -> DesiredResource:
+        """
+        Evaluate all functions of a definition, by default with the present resources.
+
+        Raises StackValidationFailed, also for what no check of the template could know: the values of other resources.
+        """
+        kind, scope = session.engine.type(definition.type), scope or LiveScope(session)
+        values = hot.evaluate(definition.properties, scope)
+        try:
+            checked = schemas.check(kind.properties, values)
+        except PropertyError as error:
+            raise StackValidationFailed(f"Property error: {error.describe('properties')}") from None
+        kind.validate(checked)
+        properties = dict(kind.normalize(session.context, checked))
+        metadata = evaluate_map(definition.metadata, scope, "metadata: ")
+        if definition.update_policy:
+            policy = evaluate_map(definition.update_policy, scope, "update_policy: ")
+            definition = replace(definition, update_policy=policy)
+        return cls(session, kind, definition, properties, metadata)
+
+    def choose_change(self, resource: Resource | None) -> ResourceChange:
+        """Return the change that brings ``resource`` to the definition."""
+        if resource is None or resource.action is Action.INIT:
+            return ResourceChange.CREATE
+        kind, definition, schema = self.kind, self.definition, self.kind.properties or {}
+        changed = {name for name, value in self.properties.items() if resource.properties.get(name) != value}
+        is_stale = resource.type == definition.type and kind.is_stale(self.session.context, resource)
+        if (
+            resource.type != definition.type
+            or not _can_continue(resource, kind)
+            or any(name in schema and not schema[name].update_allowed for name in changed)
+            or ((is_stale or changed) and kind.must_replace(self.session.context, resource, self.properties))
+        ):
+            return ResourceChange.REPLACE
+        if resource.status is Status.FAILED or (kind.is_nested and is_suspended(resource)):
+            return ResourceChange.RETRY
+        settings = {name for name in changed if name in schema and schema[name].is_setting}
+        if is_stale or changed - settings or _other_parts(resource.definition) != _other_parts(definition.to_json()):
+            return ResourceChange.UPDATE
+        if resource.status is Status.IN_PROGRESS:
+            return ResourceChange.AWAIT
+        return ResourceChange.UPDATE if settings else ResourceChange.NOOP
+
+    def choose_resource(self, resource: Resource | None) -> tuple[Resource | None, ResourceChange]:
+        """
+        Return the resource with which an operation continues, and what the operation does with it.
+
+        This is the predecessor of ``resource``, if the predecessor can have the properties without a replacement. Only
+        a rollback returns from a replacement.
+        """
+        session, kind = self.session, self.kind
+        replacement = None if resource is None or resource.action is Action.INIT else resource
+        change = self.choose_change(resource)
+        is_rollback = session.stack.action is Action.ROLLBACK
+        if replacement is not None and not (is_rollback and change is ResourceChange.REPLACE):
+            return resource, change
+        for predecessor in self._list_candidates():
+            if replacement is None:
+                if resource is not None:
+                    session.resources.retire(resource)
+                current = session.resources.change(replace(predecessor, current=True))
+                return current, self.choose_change(current)
+            if kind.may_return(predecessor, replacement):
+                passed = self.replace(replacement)
+                restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
+                restored = session.resources.change(restored)
+                if isinstance(kind, TakesBack):
+                    return restored, ResourceChange.RESTORE
+                return restored, self.choose_change(restored)
+        return resource, change
+
+    def replace(self, resource: Resource) -> Mapping[str, Any]:
+        """Free the name of a resource for its replacement. Return entries for the replacement's data."""
+        kind, session = self.kind, self.session
+        is_of_type = resource.type == kind.name or resource.type in kind.aliases
+        if not is_of_type or not isinstance(kind, TakesBack):
+            session.resources.retire(resource)
+            return {}
+        kept, passed = kind.prepare_replacement(session.context, resource)
+        session.resources.retire(replace(resource, data=kept))
+        return passed
+
+    def find_predecessors(self) -> list[str]:
+        """Return the ids of the resources that have to be deleted first. They are no longer current."""
+        session = self.session
+        if session.stack.action in (Action.CREATE, Action.ADOPT):
+            return []  # nothing goes
+        return [
+            id
+            for id in self._list_predecessors()
+            if (resource := session.resources.find_by_id(id)) is not None
+            and (_goes(session, resource) if resource.name != self.definition.name else not resource.current)
+        ]
+
+    def _list_predecessors(self) -> Iterable[str]:
+        return self.kind.predecessors(self.session.context, self.definition, self.properties)
+
+    def _list_candidates(self) -> list[Resource]:
+        """Return the predecessors that can have the properties without a replacement, the latest first."""
+        if self.session.stack.action is Action.CREATE and self.session.stack.updated_at is None:
+            return []  # nothing was replaced or removed yet, so no statement is needed
+        return [
+            predecessor
+            for predecessor in self.session.resources.find_retired(self.definition.name)
+            if _can_return(self.kind, predecessor) and self.choose_change(predecessor) is not ResourceChange.REPLACE
+        ]
+
+    def removes(self, resource: Resource) -> bool:
+        """
+        Return whether the step of this resource removes the incarnation ``resource`` from its place.
+
+        A current resource whose own step would replace it later is retired now: resources may exchange their places.
+        """
+        if not resource.current:
+            # the resource's own step makes the latest candidate current again
+            candidates = self._list_candidates()
+            return self.session.resources.find(resource.name) is not None or resource not in candidates[:1]
+        if self.choose_change(resource) is not ResourceChange.REPLACE:
+            return False
+        if resource.id in self._list_predecessors():
+            return False  # the replacement takes the same place, so its own step removes the resource
+        self.session.resources.retire(resource)
+        return True
+
+
+def evaluate_map(source: Any, scope: hot.Scope, prefix: str = "") -> Any:
+    """Return the value of a part of a definition, which may be UNKNOWN. Raises StackValidationFailed unless a map."""
+    value = hot.evaluate(source, scope) if source else {}
+    if value is not None and value is not UNKNOWN and not isinstance(value, dict):
+        raise StackValidationFailed(f"{prefix}Value must be a map, not {kind_of(value)}")
+    return {} if value is None else value
 
 
 def _can_continue(resource: Resource, kind: ResourceType) -> bool:
@@ -102,99 +212,6 @@ def _other_parts(definition: Mapping[str, Any]) -> list[Any]:
     return [definition.get(part) or {} for part in _PARTS]
 
 
-def evaluate_properties(
-    session: StackSession, kind: ResourceType, definition: Definition, scope: hot.Scope
-) -> dict[str, Any]:
-    """
-    Return the properties with all functions evaluated, checked against the type's schema, with ids in place of names.
-
-    Raises StackValidationFailed.
-    """
-    values = hot.evaluate(definition.properties, scope)
-    try:
-        checked = schemas.check(kind.properties, values)
-    except PropertyError as error:
-        raise StackValidationFailed(f"Property error: {error.describe('properties')}") from None
-    # Values of other resources were unknown when the template was checked.
-    kind.validate(checked)
-    return dict(kind.normalize(session.context, checked))
-
-
-def choose_change(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    resource: Resource | None,
-    properties: Mapping[str, Any],
-) -> ResourceChange:
-    """Return the change that an operation makes to ``resource``; ``properties`` may be UNKNOWN in a preview."""
-    stale = must_replace = False
-    if resource is not None and resource.action is not Action.INIT and resource.type == definition.type:
-        stale = kind.is_stale(session.context, resource)
-        if stale or any(resource.properties.get(name) != value for name, value in properties.items()):
-            must_replace = kind.must_replace(session.context, resource, properties)
-    return decide(resource, kind, definition, properties, stale=stale, must_replace=must_replace)
-
-
-def replace_current(session: StackSession, kind: ResourceType, resource: Resource) -> Mapping[str, Any]:
-    """Free the name of a resource for its replacement. Return entries for the replacement's data."""
-    is_of_type = resource.type == kind.name or resource.type in kind.aliases
-    if not is_of_type or not isinstance(kind, TakesBack):
-        session.resources.retire(resource)
-        return {}
-    kept, passed = kind.prepare_replacement(session.context, resource)
-    session.resources.retire(replace(resource, data=kept))
-    return passed
-
-
-def choose_resource(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    resource: Resource | None,
-    properties: Mapping[str, Any],
-) -> tuple[Resource | None, ResourceChange]:
-    """
-    Return the resource with which an operation continues, and what the operation does with it.
-
-    This is the predecessor of ``resource``, if the predecessor can have the properties without a replacement. Only a
-    rollback returns from a replacement.
-    """
-    replacement = None if resource is None or resource.action is Action.INIT else resource
-    change = choose_change(session, kind, definition, resource, properties)
-    is_rollback = session.stack.action is Action.ROLLBACK
-    if replacement is not None and not (is_rollback and change is ResourceChange.REPLACE):
-        return resource, change
-    for predecessor in list_candidates(session, kind, definition, properties):
-        if replacement is None:
-            if resource is not None:
-                session.resources.retire(resource)
-            current = session.resources.change(replace(predecessor, current=True))
-            return current, choose_change(session, kind, definition, current, properties)
-        if kind.may_return(predecessor, replacement):
-            passed = replace_current(session, kind, replacement)
-            restored = replace(predecessor, current=True, data={**predecessor.data, **passed})
-            restored = session.resources.change(restored)
-            if isinstance(kind, TakesBack):
-                return restored, ResourceChange.RESTORE
-            return restored, choose_change(session, kind, definition, restored, properties)
-    return resource, change
-
-
-def list_candidates(
-    session: StackSession, kind: ResourceType, definition: Definition, properties: Mapping[str, Any]
-) -> list[Resource]:
-    """Return the predecessors that can have the properties without a replacement, the latest first."""
-    if session.stack.action is Action.CREATE and session.stack.updated_at is None:
-        return []  # nothing was replaced or removed yet, so no statement is needed
-    return [
-        predecessor
-        for predecessor in session.resources.find_retired(definition.name)
-        if _can_return(kind, predecessor)
-        and choose_change(session, kind, definition, predecessor, properties) is not ResourceChange.REPLACE
-    ]
-
-
 def _can_return(kind: ResourceType, resource: Resource) -> bool:
     """
     Return whether the resource is as it was left, or its type can create it again in place.
@@ -206,45 +223,16 @@ def _can_return(kind: ResourceType, resource: Resource) -> bool:
     return resource.status is Status.COMPLETE and resource.action is not Action.INIT
 
 
-def find_predecessors(
-    session: StackSession, kind: ResourceType, definition: Definition, properties: Mapping[str, Any]
-) -> list[str]:
-    """Return the ids of the resources that have to be deleted first. They are no longer current."""
-    if session.stack.action in (Action.CREATE, Action.ADOPT):
-        return []  # nothing goes
-    return [
-        id
-        for id in kind.predecessors(session.context, definition, properties)
-        if (resource := session.resources.find_by_id(id)) is not None
-        and (_goes(session, resource) if resource.name != definition.name else not resource.current)
-    ]
-
-
 def _goes(session: StackSession, resource: Resource) -> bool:
-    """
-    Return whether the operation removes the resource from its place.
-
-    A current resource whose own step would replace it later is retired now: resources may exchange their places.
-    """
+    """Return whether the operation removes the resource from its place."""
     planned = session.plan.definition(resource.name) if session.plan.is_pending(resource.name) else None
     if planned is None:
         return not resource.current
-    definition = Definition.from_json(planned)
-    kind = session.engine.type(definition.type)
     try:
-        properties = evaluate_properties(session, kind, definition, LiveScope(session))
+        desired = DesiredResource.of(session, Definition.from_json(planned))
     except StokerError:
         return not resource.current  # the resource's own step reports the error
-    if not resource.current:
-        # the resource's own step makes the latest candidate current again
-        candidates = list_candidates(session, kind, definition, properties)
-        return session.resources.find(resource.name) is not None or resource not in candidates[:1]
-    if choose_change(session, kind, definition, resource, properties) is not ResourceChange.REPLACE:
-        return False
-    if resource.id in kind.predecessors(session.context, definition, properties):
-        return False  # the replacement takes the same place, so its own step removes the resource
-    session.resources.retire(resource)
-    return True
+    return desired.removes(resource)
 
 
 #: Key in the data of a placeholder, which is a resource before its adoption: the object to take over.

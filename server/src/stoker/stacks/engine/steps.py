@@ -7,15 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker import hot
 from stoker.hot import Definition
-from stoker.hot.words import kind_of
-from stoker.model.errors import (
-    NotSupported,
-    ResourceActionRestricted,
-    StackValidationFailed,
-    StokerError,
-)
+from stoker.model.errors import NotSupported, ResourceActionRestricted, StokerError
 from stoker.model.stack import Phase, Resource
 from stoker.model.status import Action, Status
 from stoker.resources import agent_access
@@ -32,9 +25,8 @@ from stoker.stacks.engine.actions import (
     refuse,
     wait_for,
 )
-from stoker.stacks.engine.decisions import ResourceChange, evaluate_properties, is_suspended
+from stoker.stacks.engine.decisions import DesiredResource, ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.scope import LiveScope
 
 #: Failed actions of a resource that an action of the stack repeats or reverses.
 _REPEATED: Mapping[Action, tuple[Action, ...]] = {
@@ -103,7 +95,7 @@ def action_step(session: StackSession, id: str) -> bool:
         return True
     if action is Action.RESUME and resource.action not in (Action.SUSPEND, Action.RESUME):
         return True  # the resource was not suspended
-    return _run_action(session, resource, action, resource)
+    return _run_action(session, resource, action, resource.properties)
 
 
 def prior_step(session: StackSession, id: str) -> bool:
@@ -125,17 +117,16 @@ def prior_step(session: StackSession, id: str) -> bool:
         return True
     planned = session.plan.definition(resource.name)
     assert planned is not None, resource.name
-    definition = Definition.from_json(planned)
     try:
-        properties = evaluate_properties(session, session.type_of(resource), definition, LiveScope(session))
+        desired = DesiredResource.of(session, Definition.from_json(planned))
     except StokerError as error:
         fail(session, begin_action(session, resource, Action.RESUME), error)
         return False
-    return _run_action(session, resource, Action.RESUME, replace(resource, properties=properties))
+    return _run_action(session, resource, Action.RESUME, desired.properties)
 
 
-def _run_action(session: StackSession, resource: Resource, action: Action, acted: Resource) -> bool:
-    """Run the action of the type. ``acted``: the resource with the properties that the type uses."""
+def _run_action(session: StackSession, resource: Resource, action: Action, properties: Mapping[str, Any]) -> bool:
+    """Run the action of the type with these properties, which are not stored."""
     kind = session.type_of(resource)
     if action is Action.RESUME and actions.needs_access(session, kind):
         try:
@@ -149,7 +140,7 @@ def _run_action(session: StackSession, resource: Resource, action: Action, acted
         reason = f"CHECK not supported for {resource.type}" if action is Action.CHECK else ""
         return finish_action(session, began, Outcome(reason=reason))
     try:
-        outcome = kind.act(session.context, replace(began, properties=acted.properties), action)
+        outcome = kind.act(session.context, replace(began, properties=properties), action)
     except (ResourceFailure, StokerError) as error:
         fail(session, began, error)
         return False
@@ -173,29 +164,38 @@ def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> 
 def _bring(session: StackSession, definition: Definition, *, past_hook: bool) -> bool:
     """Bring a resource to its definition. Results are as for ``apply_step``."""
     name = definition.name
-    kind = session.engine.type(definition.type)
     session.resources.load((name, *definition.requires))
     resource = session.resources.find(name)
     try:
-        scope = LiveScope(session)
-        properties = evaluate_properties(session, kind, definition, scope)
-        metadata = _evaluate_map(definition, "metadata", scope)
-        if definition.update_policy:
-            definition = replace(definition, update_policy=_evaluate_map(definition, "update_policy", scope))
+        desired = DesiredResource.of(session, definition)
     except StokerError as error:
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
-        return _take_external(session, kind, definition, resource, properties)
+        return _take_external(desired, resource)
     if past_hook and resource is not None and resource.action is Action.INIT:
         change = ResourceChange.CREATE  # what the step had chosen when it paused
     else:
-        resource, change = decisions.choose_resource(session, kind, definition, resource, properties)
-    if resource is not None and _has_prior(kind, resource, change):
+        resource, change = desired.choose_resource(resource)
+    if resource is not None and _has_prior(desired.kind, resource, change):
         wait_for(session, name, (resource.id,))
         return False
-    if not past_hook and change is not ResourceChange.AWAIT and _must_wait(session, definition, change, resource):
+    if not past_hook and change is not ResourceChange.AWAIT and _must_wait(desired, change, resource):
         return False
-    return _apply(session, kind, definition, change, resource, properties, metadata)
+    if resource is not None and change in (ResourceChange.NOOP, ResourceChange.AWAIT):
+        return _keep(desired, resource, is_awaited=change is ResourceChange.AWAIT)
+    return _act(desired, change, resource)
+
+
+def _keep(desired: DesiredResource, resource: Resource, *, is_awaited: bool) -> bool:
+    """Store the definition of a resource that the operation does not change. Results are as for ``apply_step``."""
+    session, definition = desired.session, desired.definition
+    requires = session.resources.requirements(definition)
+    unchanged = replace(resource, definition=definition.to_json(), properties=desired.properties, requires=requires)
+    if is_awaited:
+        session.wait_for(unchanged, definition.name)
+    else:
+        session.resources.change(unchanged)
+    return not is_awaited
 
 
 def _fail_undecided(session: StackSession, definition: Definition, resource: Resource | None, error: Exception) -> bool:
@@ -214,26 +214,6 @@ def fail_unstarted(session: StackSession, key: str, resource: Resource, error: E
         _fail_undecided(session, Definition.from_json(planned), resource, error)
 
 
-def _apply(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    change: ResourceChange,
-    resource: Resource | None,
-    properties: dict[str, Any],
-    metadata: dict[str, Any],
-) -> bool:
-    if change in (ResourceChange.NOOP, ResourceChange.AWAIT) and resource is not None:
-        requires = session.resources.requirements(definition)
-        kept = replace(resource, definition=definition.to_json(), properties=properties, requires=requires)
-        if change is ResourceChange.AWAIT:
-            session.wait_for(kept, definition.name)
-            return False
-        session.resources.change(kept)
-        return True
-    return _act(session, kind, definition, change, resource, properties, metadata)
-
-
 def _has_prior(kind: ResourceType, resource: Resource, change: ResourceChange) -> bool:
     """Return whether the resource's present action has to end, or the resource has to be resumed, before the change."""
     if change in (ResourceChange.CREATE, ResourceChange.REPLACE) or kind.is_nested:
@@ -241,18 +221,9 @@ def _has_prior(kind: ResourceType, resource: Resource, change: ResourceChange) -
     return is_suspended(resource) or (resource.status is Status.IN_PROGRESS and phase_of(resource) is not Phase.APPLY)
 
 
-def _evaluate_map(definition: Definition, part: str, scope: hot.Scope) -> dict[str, Any]:
-    source = getattr(definition, part)
-    value = hot.evaluate(source, scope) if source else None
-    if value is not None and not isinstance(value, dict):
-        raise StackValidationFailed(f"{part}: Value must be a map, not {kind_of(value)}")
-    return value or {}
-
-
-def _must_wait(
-    session: StackSession, definition: Definition, change: ResourceChange, resource: Resource | None
-) -> bool:
+def _must_wait(desired: DesiredResource, change: ResourceChange, resource: Resource | None) -> bool:
     """Apply restrictions and breakpoints of the environment. Return whether the step must not continue."""
+    session, definition = desired.session, desired.definition
     restricted = {ResourceChange.UPDATE: "update", ResourceChange.REPLACE: "replace"}.get(change)
     if resource is not None and restricted in definition.restricted_actions:
         refuse(session, resource, ResourceActionRestricted(f"{restricted} is restricted for resource."))
@@ -266,28 +237,23 @@ def _must_wait(
     return bool(definition.hooks) and actions.pauses_before(session, definition, resource, action)
 
 
-def _take_external(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    resource: Resource | None,
-    properties: dict[str, Any],
-) -> bool:
+def _take_external(desired: DesiredResource, resource: Resource | None) -> bool:
     """Use an existing object (``external_id``), which stays unchanged."""
+    session, definition = desired.session, desired.definition
     assert definition.external_id is not None
     exists = resource is not None and resource.action is not Action.INIT
     if resource is not None and exists and resource.physical_id == definition.external_id:
-        session.resources.change(replace(resource, definition=definition.to_json(), properties=properties))
+        session.resources.change(replace(resource, definition=definition.to_json(), properties=desired.properties))
         return True
     began = begin(session, resource, definition, Action.UPDATE if exists else Action.ADOPT)
     if exists:
         sentence = f"Update to property external_id of {definition.name} ({definition.type}) is not supported"
         fail(session, began, NotSupported(sentence))
         return False
-    began = replace(began, properties=properties)
+    began = replace(began, properties=desired.properties)
     referring = replace(began, physical_id=definition.external_id)
     try:
-        outcome = kind.refer(session.context, referring)
+        outcome = desired.kind.refer(session.context, referring)
     except (ResourceFailure, StokerError) as failure:
         fail(session, began, failure)  # without the id of an object that may belong to another project
         return False
@@ -298,90 +264,73 @@ _Function = Callable[[Context, Resource, dict[str, Any]], Outcome]
 
 
 def _choose_action(
-    session: StackSession,
-    kind: ResourceType,
-    change: ResourceChange,
-    resource: Resource | None,
-    properties: dict[str, Any],
+    desired: DesiredResource, change: ResourceChange, resource: Resource | None
 ) -> tuple[Action, _Function]:
     """Return the action of a change, and the method of the type that performs it."""
+    kind = desired.kind
     if change is ResourceChange.RESTORE:
         assert isinstance(kind, TakesBack)
         return Action.UPDATE, kind.restore
-    if resource is None or change not in (ResourceChange.UPDATE, ResourceChange.RETRY):
-        is_adopted = resource is not None and decisions.must_adopt(resource, kind)
-        return (Action.ADOPT, kind.adopt) if is_adopted else (Action.CREATE, kind.create)
-    if decisions.must_adopt(resource, kind):
+    if resource is not None and decisions.must_adopt(resource, kind):
         return Action.ADOPT, kind.adopt
+    if resource is None or change not in (ResourceChange.UPDATE, ResourceChange.RETRY):
+        return Action.CREATE, kind.create
     if not kind.repeats_update:
         return (Action.UPDATE, kind.update) if change is ResourceChange.UPDATE else (Action.CREATE, kind.create)
-    if kind.next_action(session.context, resource, properties) is Action.CREATE:
+    if kind.next_action(desired.session.context, resource, desired.properties) is Action.CREATE:
         return Action.CREATE, kind.create
     return Action.UPDATE, kind.update if change is ResourceChange.UPDATE else kind.retry
 
 
 def _obtain_access(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    resource: Resource | None,
-    properties: dict[str, Any],
-    data: Mapping[str, Any],
+    desired: DesiredResource, resource: Resource | None, data: Mapping[str, Any]
 ) -> tuple[Resource, Mapping[str, Any]]:
     """
     Return the resource whose agent has access, and the data of its next action.
 
     Raises ResourceFailure, and AccessMissing if the step has paused.
     """
+    session, kind, definition = desired.session, desired.kind, desired.definition
     if resource is None:
         resource = session.add_unstarted(definition, session.resources.requirements(definition), data)
     future = decisions.take_adopted(resource, kind)
     try:
-        return resource, {**data, **agent_access.obtain(session.context, kind, future, properties)}
+        return resource, {**data, **agent_access.obtain(session.context, kind, future, desired.properties)}
     except AccessMissing as missing:
         waiting = replace(resource, type=definition.type) if resource.action is Action.INIT else resource
         actions.pause_for_access(session, waiting, definition.name, str(missing))
         raise
 
 
-def _act(
-    session: StackSession,
-    kind: ResourceType,
-    definition: Definition,
-    change: ResourceChange,
-    resource: Resource | None,
-    properties: dict[str, Any],
-    metadata: dict[str, Any],
-) -> bool:
+def _act(desired: DesiredResource, change: ResourceChange, resource: Resource | None) -> bool:
+    session, kind, definition = desired.session, desired.kind, desired.definition
     data: Mapping[str, Any] = {}
     if change is ResourceChange.REPLACE and resource is not None:
-        data = decisions.replace_current(session, kind, resource)
+        data = desired.replace(resource)
         resource = None
     before = resource
     try:
         if resource is None or resource.action is Action.INIT:
-            outgoing = decisions.find_predecessors(session, kind, definition, properties)
+            outgoing = desired.find_predecessors()
             if outgoing:
                 wait_for(session, definition.name, outgoing)
                 return False
         if actions.needs_access(session, kind):
-            resource, data = _obtain_access(session, kind, definition, resource, properties, data)
-        action, do = _choose_action(session, kind, change, resource, properties)
+            resource, data = _obtain_access(desired, resource, data)
+        action, do = _choose_action(desired, change, resource)
     except AccessMissing:
         return False
     except (ResourceFailure, StokerError) as error:
         return _fail_undecided(session, definition, resource, error)
-    began = replace(begin(session, resource, definition, action), metadata=metadata)
-    began = replace(began, data={**began.data, **data})
-    acted = began
-    if action is Action.ADOPT:
-        acted = decisions.take_adopted(began, kind)
+    began = begin(session, resource, definition, action)
+    began = replace(began, metadata=desired.metadata, data={**began.data, **data})
+    acted = decisions.take_adopted(began, kind) if action is Action.ADOPT else began
     try:
-        outcome = do(session.context, acted, properties)
+        outcome = do(session.context, acted, desired.properties)
     except Replace:
         assert before is not None
-        return _act(session, kind, definition, ResourceChange.REPLACE, before, properties, metadata)
+        return _act(desired, ResourceChange.REPLACE, before)
     except (ResourceFailure, StokerError) as error:
-        fail(session, replace(began, properties=properties), error)
+        fail(session, replace(began, properties=desired.properties), error)
         return False
-    return finish_action(session, replace(acted, properties=properties), outcome)
+    return finish_action(session, replace(acted, properties=desired.properties), outcome)

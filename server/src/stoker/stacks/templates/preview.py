@@ -22,7 +22,7 @@ from stoker.model.status import Action, Status
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer
 from stoker.resources.nested import HasNestedStack, NestedSpec, describe_missing, is_template_name, takes_place
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.decisions import choose_resource, evaluate_properties
+from stoker.stacks.engine.decisions import DesiredResource
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.outline import Change, Kind, StackChanges
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
@@ -197,20 +197,19 @@ class Preview:
 
 
 def _foresee(session: StackSession, scope: _Beforehand, definition: Definition) -> Change:
-    kind = session.engine.type(definition.type)
     resource = session.resources.find(definition.name)
     try:
-        properties = evaluate_properties(session, kind, definition, scope)
+        desired = DesiredResource.of(session, definition, scope)
     except StokerError as error:
         # Present values of resources may already be invalid.
         raise type(error)(f"resources.{definition.name}: {error.message}") from None
-    resource, change = choose_resource(session, kind, definition, resource, properties)
+    resource, change = desired.choose_resource(resource)
     return Change(
         change=change,
         name=definition.name,
         type=definition.type,
         definition=definition.to_json(),
-        properties=properties,
+        properties=desired.properties,
         resource=None if resource is None or resource.action is Action.INIT else resource,
     )
 

@@ -10,11 +10,11 @@ from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.hot import UNKNOWN, Definition, Flaw, Flaws
 from stoker.hot.paths import Path, heat_path
-from stoker.hot.words import kind_of
-from stoker.model.errors import RequestLimitExceeded, StackValidationFailed, StokerError
+from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.properties import PropertyError
+from stoker.stacks.engine.decisions import evaluate_map
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
 
 #: Maximum number of warnings, because they are sent in a response header.
@@ -126,10 +126,10 @@ class PropertyChecker:
         metadata, policy = definition.metadata, definition.update_policy
         if metadata and not any(path[:3] == (*place, "metadata") for path in flawed):
             with self._report.collect((*place, "metadata")):
-                metadata = _map(definition.metadata, scope)
+                metadata = evaluate_map(definition.metadata, scope)
         if policy and not any(path[:3] == (*place, "update_policy") for path in flawed):
             with self._report.collect((*place, "update_policy")):
-                policy = _map(definition.update_policy, scope)
+                policy = evaluate_map(definition.update_policy, scope)
         errors: list[PropertyError] = []
         checked = schemas.check(kind.properties, values, errors=errors)
         for property_error in errors:
@@ -181,10 +181,3 @@ class PropertyChecker:
             except StokerError as error:
                 self._report.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
         return values
-
-
-def _map(source: Any, scope: StaticScope) -> Any:
-    value = hot.evaluate(source, scope)
-    if value is not UNKNOWN and value is not None and not isinstance(value, dict):
-        raise StackValidationFailed(f"Value must be a map, not {kind_of(value)}")
-    return value
