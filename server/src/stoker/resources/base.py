@@ -33,7 +33,7 @@ from msgspec import Struct
 from stoker.hot import Definition, select
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound
-from stoker.model.stack import Resource
+from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
 from stoker.resources.env import ResourceEnv
@@ -97,7 +97,8 @@ class Context(Struct, frozen=True):
     stack_id: str
     stack_name: str
     project_id: str
-    user_project_id: str
+    #: The stack's row as the session began.
+    stack: Stack
     #: The ``stoker.stacks.engine.Engine``, which is above this package, for types that operate stacks.
     engine: Any
     #: The deployment that this transaction has just changed, so that its resource does not read it again.

@@ -161,5 +161,5 @@ def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:
             deleted_at=tx.now,
         )
         session.events.record_stack(session.stack)
-        commit(session, notify_parent=False)
+        commit(session)
     return exported

@@ -4,8 +4,8 @@ Operations of users on stacks. Each runs in one transaction, which leaves the st
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -37,7 +37,11 @@ class Options:
 
     timeout_mins: int | None = None
     disable_rollback: bool | None = None
-    tags: Sequence[str] | None = None
+    tags: tuple[str, ...] | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the columns of a stack's row that change."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 def create(
@@ -128,13 +132,10 @@ def new_stack(
         status=Status.IN_PROGRESS,
         reason=f"Stack {action} started",
         **resolved.facts(),
-        tags=tuple(options.tags or ()),
-        timeout_mins=options.timeout_mins,
-        disable_rollback=options.disable_rollback is not False,
         created_at=tx.now,
         traversal=str(uuid4()),
         phase=Phase.APPLY,
-        **{"root_id": stack_id, "user_project_id": project_id, **more},
+        **{"root_id": stack_id, "user_project_id": project_id, **options.changes(), **more},
     )
 
 
@@ -146,17 +147,12 @@ def begin(
     *,
     adopt: Mapping[str, Any] | None = None,
     facade: Resource | None = None,
-    notify_parent: bool = True,
 ) -> Stack:
-    """
-    Start the first operation of a new stack.
-
-    ``facade``: the resource that represents a nested stack in its parent, as this transaction is about to write it.
-    """
+    """Start the first operation of a new stack. ``facade``: see ``StackSession``, as for all operations."""
     stacks.add(tx, stack, resolved.source)
     session = StackSession(tx, engine, stack, created=True, facade=facade)
     operation.begin_create(session, resolved, placeholders(tx, stack.id, resolved, adopt or {}))
-    return _run(session, notify_parent=notify_parent)
+    return _run(session)
 
 
 def update(
@@ -168,12 +164,11 @@ def update(
     *,
     action: Action = Action.UPDATE,
     facade: Resource | None = None,
-    notify_parent: bool = True,
 ) -> Stack:
     """
     Update a stack to ``resolved`` and supersede an operation in progress.
 
-    ``facade``: see ``begin``. Raises NotSupported if the stack is suspended or being deleted.
+    Raises NotSupported if the stack is suspended or being deleted.
     """
     session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
@@ -182,15 +177,8 @@ def update(
     session.parameters.check_update(resolved.parameters)
     if stack.parent_id is None:
         refuse_deployments(tx, engine, stack, resolved, exists=True)
-    changes: dict[str, Any] = {"updated_at": tx.now}
-    if options.timeout_mins is not None:
-        changes["timeout_mins"] = options.timeout_mins
-    if options.disable_rollback is not None:
-        changes["disable_rollback"] = options.disable_rollback
-    if options.tags is not None:
-        changes["tags"] = tuple(options.tags)
-    operation.begin_apply(session, action, resolved, **changes)
-    return _run(session, notify_parent=notify_parent)
+    operation.begin_apply(session, action, resolved, updated_at=tx.now, **options.changes())
+    return _run(session)
 
 
 def refuse_update(stack: Stack) -> None:
@@ -199,20 +187,20 @@ def refuse_update(stack: Stack) -> None:
         raise NotSupported(f"Updating a stack when it is in {stack.action}_{stack.status} is not supported.")
 
 
-def delete(tx: Tx, engine: Engine, stack_id: str, *, notify_parent: bool = True) -> Stack:
+def delete(tx: Tx, engine: Engine, stack_id: str, *, facade: Resource | None = None) -> Stack:
     """
     Delete a stack. Any other operation in progress is superseded; a deletion in progress continues.
 
     If the stack's adoption is not complete, the adopted objects of a cloud stay.
     """
-    session = lock_stack(tx, engine, stack_id)
+    session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
         return stack
     if stack.action is Action.ADOPT and stack.status is not Status.COMPLETE:
         operation.keep_adopted(tx, stack)
     operation.begin_delete(session)
-    return _run(session, notify_parent=notify_parent)
+    return _run(session)
 
 
 #: The actions after which Heat, too, refuses these operations.
@@ -223,13 +211,13 @@ _NOT_AFTER = {
 }
 
 
-def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_parent: bool = True) -> Stack:
+def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, facade: Resource | None = None) -> Stack:
     """
     Suspend, resume or check a stack.
 
     Suspending a suspended stack does nothing. Raises NotSupported, ActionInProgress.
     """
-    session = lock_stack(tx, engine, stack_id)
+    session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
     if stack.action in _NOT_AFTER[action]:
         raise NotSupported(f"{action.capitalize()} of a stack in {stack.action}_{stack.status} is not supported.")
@@ -240,7 +228,7 @@ def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, notify_
     operation.refuse_busy(stack)
     operation.refuse_refresh(tx, stack)
     operation.begin_action(session, action)
-    return _run(session, notify_parent=notify_parent)
+    return _run(session)
 
 
 def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
@@ -258,11 +246,11 @@ def cancel(tx: Tx, engine: Engine, stack_id: str, *, rollback: bool) -> Stack:
     return _run(session)
 
 
-def abort(tx: Tx, engine: Engine, stack: Stack) -> None:
+def abort(tx: Tx, engine: Engine, stack: Stack, facade: Resource) -> None:
     """Fail the operation of a nested stack that no longer has a waiting parent."""
-    session = StackSession(tx, engine, stack)
+    session = StackSession(tx, engine, stack, facade=facade)
     abort_operation(session, f"Stack {stack.action} aborted", "cancelled", rollback=False)
-    commit(session, notify_parent=False)
+    commit(session)
 
 
 def abort_operation(session: StackSession, reason: str, word: str, *, rollback: bool = True) -> None:
@@ -304,7 +292,7 @@ def no_resource(name: str, stack: Stack) -> EntityNotFound:
     return EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
 
 
-def _run(session: StackSession, *, notify_parent: bool = True) -> Stack:
+def _run(session: StackSession) -> Stack:
     advance(session)
-    commit(session, notify_parent=notify_parent)
+    commit(session)
     return session.stack

@@ -78,13 +78,13 @@ class NestedType(HasNestedStack, ResourceType):
     def delete(self, context: Context, resource: Resource) -> Outcome:
         if (stack := nested_stacks.find_existing(context, resource)) is None:
             return DONE
-        nested_stacks.act(context, stack, Action.DELETE)
+        nested_stacks.act(context, resource, stack, Action.DELETE)
         return self.check(context, resource)
 
     def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
         if (stack := nested_stacks.find(context, resource.physical_id)) is None:
             return DONE
-        nested_stacks.act(context, stack, action)
+        nested_stacks.act(context, resource, stack, action)
         return self.check(context, resource)
 
     def check(self, context: Context, resource: Resource) -> Outcome:

@@ -57,7 +57,7 @@ def get_failure(stack: Stack) -> tuple[str, str]:
 def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
     """Create the nested stack; return its id. Raises StokerError for an invalid spec."""
     engine: Engine = context.engine
-    parent = stacks.get(context.tx, context.stack_id)
+    parent = context.stack
     deepest = engine.limits.nested_depth
     if parent.depth + 1 >= deepest:
         raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
@@ -79,7 +79,7 @@ def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
         depth=parent.depth + 1,
         action=Action.CREATE if spec.adopt is None else Action.ADOPT,
     )
-    operations.begin(context.tx, engine, stack, resolved, adopt=spec.adopt, facade=resource, notify_parent=False)
+    operations.begin(context.tx, engine, stack, resolved, adopt=spec.adopt, facade=resource)
     return id
 
 
@@ -87,22 +87,22 @@ def update(context: Context, resource: Resource, spec: NestedSpec) -> None:
     """Update the nested stack to ``spec``."""
     stack = stacks.get(context.tx, str(resource.physical_id))
     resolved = _prepare(context, resource, spec, Identity(stack.id, stack.name, stack.project_id))
-    operations.update(context.tx, context.engine, stack.id, resolved, Options(), facade=resource, notify_parent=False)
+    operations.update(context.tx, context.engine, stack.id, resolved, Options(), facade=resource)
 
 
-def act(context: Context, stack: Stack, action: Action) -> None:
-    """Start DELETE, SUSPEND, RESUME or CHECK of the nested stack."""
+def act(context: Context, resource: Resource, stack: Stack, action: Action) -> None:
+    """Start DELETE, SUSPEND, RESUME or CHECK of the nested stack of a resource."""
     if action is Action.DELETE:
-        operations.delete(context.tx, context.engine, stack.id, notify_parent=False)
+        operations.delete(context.tx, context.engine, stack.id, facade=resource)
     else:
-        operations.run_action(context.tx, context.engine, stack.id, action, notify_parent=False)
+        operations.run_action(context.tx, context.engine, stack.id, action, facade=resource)
 
 
 def cancel(context: Context, resource: Resource) -> None:
     """Cancel the nested stack's operation."""
     stack = _find(context, resource)
     if stack is not None and stack.status is Status.IN_PROGRESS:
-        operations.abort(context.tx, context.engine, stack)
+        operations.abort(context.tx, context.engine, stack, resource)
 
 
 def list_resources(context: Context, resource: Resource) -> Sequence[Resource]:
@@ -189,7 +189,7 @@ def fingerprint(context: Context) -> str:
 
 def _derive_from_root(context: Context, derive: Callable[[Source], T]) -> T:
     # A transaction may create thousands of nested stacks, and each of them needs the root's source.
-    return stacks.derive_from_source(context.tx, stacks.get(context.tx, context.stack_id).root_id, derive)
+    return stacks.derive_from_source(context.tx, context.stack.root_id, derive)
 
 
 def _itself(source: Source) -> Source:

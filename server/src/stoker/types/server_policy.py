@@ -78,10 +78,9 @@ def represent(context: Context, resource: Resource, server_id: str) -> None:
     Record that this resource represents the server if it is enrolled, so that the stack counts as the server's own.
     """
     server = servers.find(context.tx, server_id, for_update=True)
-    stack = stacks.find(context.tx, context.stack_id)
-    if server is not None and server.kind is Kind.ENROLLED and stack is not None:
+    if server is not None and server.kind is Kind.ENROLLED:
         others = _others(context, server, resource)
-        servers.change(context.tx, server_id, stands_for={**others, resource.id: stack.root_id})
+        servers.change(context.tx, server_id, stands_for={**others, resource.id: context.stack.root_id})
 
 
 def end(context: Context, resource: Resource, server_id: str) -> None:

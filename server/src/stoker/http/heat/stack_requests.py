@@ -156,8 +156,8 @@ def _refuse_size(part: str, size: int, most: int) -> NoReturn:
     )
 
 
-def _split_tags(text: str) -> list[str]:
-    tags = [tag.strip() for tag in text.split(",") if tag.strip()]
+def _split_tags(text: str) -> tuple[str, ...]:
+    tags = tuple(tag.strip() for tag in text.split(",") if tag.strip())
     for tag in tags:
         if len(tag) > _LONGEST_TAG:
             raise Invalid(f"tags must have at most {_LONGEST_TAG} characters each: the tag {tag!r:.100} is longer")

@@ -70,7 +70,7 @@ def begin_operation(session: StackSession, action: Action, **changes: Any) -> No
         failure=None,
         **changes,
     )
-    session.events.record_begin(session.stack)
+    session.events.record_stack(session.stack, id=session.stack.traversal)
 
 
 def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, **changes: Any) -> None:
@@ -91,7 +91,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
     session.resources.preload(())
     for placeholder in placeholders:
         session.resources.add(placeholder)
-    session.events.record_begin(session.stack)
+    session.events.record_stack(session.stack, id=session.stack.traversal)
     _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
 
 

@@ -106,10 +106,14 @@ def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
             finish(session, cleared)
             end_step(session, key)
     elif session.plan.is_paused(key):
-        step = cleanup_step if action == "delete" else apply_step
-        if step(session, key, past_hook=True):
-            end_step(session, key)
+        _open_gate(session, key)
     advance(session)
+
+
+def _open_gate(session: StackSession, key: str) -> None:
+    """Let a paused step begin again, before all others: a job continues with those only that wait for nothing."""
+    session.open_gates.add(key)
+    session.todo.appendleft(key)
 
 
 def _enter_again(session: StackSession, resource: Resource, failure: str | None) -> bool:
@@ -122,9 +126,7 @@ def _enter_again(session: StackSession, resource: Resource, failure: str | None)
     if failure is not None:
         fail_unstarted(session, key, resource, ResourceFailure(failure))
     else:
-        step = partial(apply_step, past_hook=True) if key == resource.name else _STEPS[session.stack.phase]
-        if step(session, key):
-            end_step(session, key)
+        _open_gate(session, key)
     advance(session)
     return True
 
@@ -147,12 +149,8 @@ def _go_on_later(session: StackSession) -> None:
 _log = structlog.get_logger("stoker.stacks")
 
 
-def commit(session: StackSession, *, notify_parent: bool = True) -> None:
-    """
-    Write a session, set its deadline and wake the parent of a nested stack.
-
-    With ``notify_parent=False``, the resource of the nested stack checks the stack's state itself.
-    """
+def commit(session: StackSession) -> None:
+    """Write a session, set its deadline and wake the parent of a nested stack."""
     session.save()
     if session.ended and session.stack.parent_id is None:
         end_snapshot(session)
@@ -167,7 +165,7 @@ def commit(session: StackSession, *, notify_parent: bool = True) -> None:
             session.engine.env.work.defer_once(session.tx, REFRESH, resource_id, {"resource_id": resource_id})
     if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:
         _log_end(session)
-    if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and notify_parent:
+    if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and not session.is_within_step:
         session.tx.wake(Owner.resource(stack.parent_resource_id))
 
 

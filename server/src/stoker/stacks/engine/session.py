@@ -147,21 +147,15 @@ class EventLog:
 
     def record(self, stack: Stack, resource: Resource) -> None:
         """Record an event with the resource's present state."""
-        kind, id = resource.declared_type, resource.physical_id
-        self._add(stack, resource.name, kind, id, resource.action, resource.status, resource.reason)
+        self._add(stack, resource, resource.action, resource.status, resource.reason)
 
     def record_signal(self, stack: Stack, resource: Resource, words: str) -> None:
         """Record an event for a signal to the resource."""
-        kind, id = resource.declared_type, resource.physical_id
-        self._add(stack, resource.name, kind, id, "SIGNAL", Status.COMPLETE, f"Signal: {words}")
-
-    def record_begin(self, stack: Stack) -> None:
-        """Record the event with which an operation begins. Its id is that of the operation."""
-        self.record_stack(stack, id=stack.traversal)
+        self._add(stack, resource, "SIGNAL", Status.COMPLETE, f"Signal: {words}")
 
     def record_stack(self, stack: Stack, *, id: str | None = None) -> None:
-        """Record an event with the stack's own state."""
-        self._add(stack, stack.name, STACK_TYPE, stack.id, stack.action, stack.status, stack.reason, id=id)
+        """Record an event with the stack's own state. ``id``: that of the operation, for the event of its begin."""
+        self._add(stack, None, stack.action, stack.status, stack.reason, id)
 
     def post(self, stack: Stack) -> None:
         """Post the events since the last call to the stack's sinks."""
@@ -174,23 +168,14 @@ class EventLog:
                 messaging.post(self._tx, stack.project_id, sink["target"], payload, sink["ttl"])
 
     def _add(
-        self,
-        stack: Stack,
-        name: str,
-        kind: str,
-        physical_id: str | None,
-        action: str,
-        status: str,
-        reason: str,
-        *,
-        id: str | None = None,
+        self, stack: Stack, resource: Resource | None, action: str, status: str, reason: str, id: str | None = None
     ) -> None:
         event = Event(
             id=id or str(uuid4()),
             stack_id=stack.id,
-            resource_name=name,
-            resource_type=kind,
-            physical_id=physical_id,
+            resource_name=stack.name if resource is None else resource.name,
+            resource_type=STACK_TYPE if resource is None else resource.declared_type,
+            physical_id=stack.id if resource is None else resource.physical_id,
             action=str(action),
             status=str(status),
             reason=self._tx.secrets.redact_text(reason),
@@ -223,7 +208,12 @@ def _format_event(event: Event) -> dict[str, Any]:
 
 
 class StackSession:
-    """The view of a stack within one transaction. Lock ``stack`` before any change."""
+    """
+    The view of a stack within one transaction. Lock ``stack`` before any change.
+
+    ``facade``: the resource of the parent that represents a nested stack, as this transaction is about to write it, if
+    the session belongs to its step. The step checks the stack's state itself.
+    """
 
     def __init__(
         self, tx: Tx, engine: Engine, stack: Stack, *, created: bool = False, facade: Resource | None = None
@@ -236,6 +226,8 @@ class StackSession:
         self.stack = stack
         #: The stack at the beginning of the session.
         self.before = stack
+        #: Keys of paused steps whose gate is open.
+        self.open_gates: set[str] = set()
         #: True if an operation ended in this session.
         self.ended = False
         self.plan = Plan(tx, stack.id)
@@ -248,13 +240,14 @@ class StackSession:
     @cached_property
     def context(self) -> Context:
         """Return the context that the methods of resource types receive."""
+        stack = self.stack
         return Context(
             tx=self.tx,
             env=self.engine.env,
-            stack_id=self.stack.id,
-            stack_name=self.stack.name,
-            project_id=self.stack.project_id,
-            user_project_id=self.stack.user_project_id,
+            stack_id=stack.id,
+            stack_name=stack.name,
+            project_id=stack.project_id,
+            stack=stack,
             engine=self.engine,
         )
 
@@ -263,9 +256,14 @@ class StackSession:
         """Return the stack's bound parameters."""
         return hot.Parameters.from_json(self.stack.parameters)
 
+    @property
+    def is_within_step(self) -> bool:
+        """Whether the session belongs to a step of the parent's stack."""
+        return self._facade is not None
+
     @cached_property
     def facade(self) -> Resource | None:
-        """The parent's resource that represents this nested stack, as this transaction is about to write it."""
+        """The parent's resource that represents this nested stack."""
         if self._facade is not None or self.stack.parent_resource_id is None:
             return self._facade
         return resources.find(self.tx, self.stack.parent_resource_id)

@@ -37,12 +37,8 @@ _REPEATED: Mapping[Action, tuple[Action, ...]] = {
 }
 
 
-def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> bool:
-    """
-    Delete or retain a resource. Return True if the step is done.
-
-    ``past_hook``: a breakpoint before the step has been cleared.
-    """
+def cleanup_step(session: StackSession, id: str) -> bool:
+    """Delete or retain a resource. Return True if the step is done."""
     resource = session.resources.find_by_id(id)
     if resource is None:
         return True
@@ -60,7 +56,7 @@ def cleanup_step(session: StackSession, id: str, *, past_hook: bool = False) -> 
             agent_access.delete(session.context, resource)
         session.resources.drop(resource)
         return True
-    if not past_hook and actions.pauses(session, resource, "pre", Action.DELETE):
+    if id not in session.open_gates and actions.pauses(session, resource, "pre", Action.DELETE):
         session.plan.pause(id)
         return False
     began = begin_action(session, resource, Action.DELETE)
@@ -147,23 +143,22 @@ def _run_action(session: StackSession, resource: Resource, action: Action, prope
     return finish_action(session, began, outcome)
 
 
-def apply_step(session: StackSession, name: str, *, past_hook: bool = False) -> bool:
+def apply_step(session: StackSession, name: str) -> bool:
     """
     Run the step of the resource called ``name``, or a step for which it waits, whose ``name`` is the id of a resource.
 
     Return True if the step is done. Return False if the step waits, or failed together with the operation.
-    ``past_hook``: a breakpoint before the step has been cleared.
     """
     planned = session.plan.definition(name)
     if planned is None:
         return prior_step(session, name)
     definition = Definition.from_json(planned)
-    return definition.is_frozen or _bring(session, definition, past_hook=past_hook)
+    return definition.is_frozen or _bring(session, definition)
 
 
-def _bring(session: StackSession, definition: Definition, *, past_hook: bool) -> bool:
+def _bring(session: StackSession, definition: Definition) -> bool:
     """Bring a resource to its definition. Results are as for ``apply_step``."""
-    name = definition.name
+    name, is_past_gate = definition.name, definition.name in session.open_gates
     session.resources.load((name, *definition.requires))
     resource = session.resources.find(name)
     try:
@@ -172,14 +167,14 @@ def _bring(session: StackSession, definition: Definition, *, past_hook: bool) ->
         return _fail_undecided(session, definition, resource, error)
     if definition.external_id is not None:
         return _take_external(desired, resource)
-    if past_hook and resource is not None and resource.action is Action.INIT:
+    if is_past_gate and resource is not None and resource.action is Action.INIT:
         change = ResourceChange.CREATE  # what the step had chosen when it paused
     else:
         resource, change = desired.choose_resource(resource)
     if resource is not None and _has_prior(desired.kind, resource, change):
         wait_for(session, name, (resource.id,))
         return False
-    if not past_hook and change is not ResourceChange.AWAIT and _must_wait(desired, change, resource):
+    if not is_past_gate and change is not ResourceChange.AWAIT and _must_wait(desired, change, resource):
         return False
     if resource is not None and change in (ResourceChange.NOOP, ResourceChange.AWAIT):
         return _keep(desired, resource, is_awaited=change is ResourceChange.AWAIT)
