@@ -70,7 +70,7 @@ def _function(call: Call, version: str) -> Function:
     place = (*call.path, call.name)
     try:
         function = lookup(call.name, version)
-        function.check(call.argument, version)
+        function.check(call.argument, version, is_value=False)
     except StokerError as error:
         raise Flaw(error.message, place, type(error), place=dotted_path(place)) from None
     return function

@@ -6,7 +6,6 @@ from typing import Any
 
 from stoker.hot import functions
 from stoker.hot.calls import LITERAL
-from stoker.hot.functions import Evaluate
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.weight import MAX_WEIGHT, weigh
 
@@ -67,11 +66,12 @@ class _Evaluation:
             return [self.value(part) for part in value]
         return value
 
-    def _call(self, function: Evaluate, argument: Any) -> Any:
+    def _call(self, function: functions.Function, argument: Any) -> Any:
         self.calls += 1
         if type(argument) is not str:
             weight, unknown = weigh(argument, self.left)
             self.left -= weight
             if unknown:
                 return UNKNOWN
-        return function(argument, self._scope)
+        function.check(argument, self._scope.version, is_value=True)
+        return function.evaluate(argument, self._scope)

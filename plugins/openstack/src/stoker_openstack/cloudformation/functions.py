@@ -41,11 +41,10 @@ class MemberListToMap(Function):
     since = "2013-05-23"
     until = "2014-10-16"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (3,), '"Fn::MemberListToMap" needs a list: the names of key and value, and a list')
 
     def evaluate(self, argument: Any, scope: Scope) -> dict[str, str]:
-        self.check(argument, scope.version)
         key, value, members = argument
         if not isinstance(key, str) or not isinstance(value, str):
             raise StackValidationFailed('"Fn::MemberListToMap": the names of key and value must be text')
@@ -65,11 +64,10 @@ class Select(Function):
     condition_since = ""
     until = "2015-10-15"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), '"Fn::Select" needs a list: an index and a list, or a key and a map')
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        self.check(argument, scope.version)
         index, among = argument
         if isinstance(among, str) and among:
             among = _read(among)
@@ -109,11 +107,10 @@ class Split(Function):
     since = "2013-05-23"
     until = "2014-10-16"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), '"Fn::Split" needs a list: a delimiter and a text')
 
     def evaluate(self, argument: Any, scope: Scope) -> list[str]:
-        self.check(argument, scope.version)
         delimiter, text = argument
         if not isinstance(delimiter, str) or not delimiter or not isinstance(text, str):
             raise StackValidationFailed('"Fn::Split" needs a delimiter and a text')

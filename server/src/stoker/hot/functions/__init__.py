@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
 from stoker.hot import syntaxes
 from stoker.hot.functions import containers, references, repeat, texts, yaql
 from stoker.hot.functions.base import Function
-from stoker.hot.scope import Scope
 from stoker.model.errors import InvalidTemplateVersion
 
-__all__ = ["Evaluate", "Function", "all_functions", "call_names", "evaluators", "functions_of", "known_in", "lookup"]
-
-Evaluate = Callable[[Any, Scope], Any]
+__all__ = ["Function", "all_functions", "call_names", "evaluators", "functions_of", "known_in", "lookup"]
 
 
 @cache
@@ -77,19 +74,24 @@ def functions_of(version: str) -> dict[str, str]:
     } | {name: call.description for name, call in replaced().items() if version < (call.until or "")}
 
 
+class _Refused(Function):
+    """A function that a version lacks."""
+
+    def __init__(self, error: InvalidTemplateVersion) -> None:
+        self._error = error
+
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        raise InvalidTemplateVersion(self._error.message)
+
+
 @cache
-def evaluators(version: str) -> dict[str, Evaluate]:
-    """The implementation of each known name. Names that this version lacks raise InvalidTemplateVersion when called."""
-    return {name: _evaluator(name, version) for name in known_in(version)}
+def evaluators(version: str) -> dict[str, Function]:
+    """The function of each known name. Functions that this version lacks raise InvalidTemplateVersion when called."""
+    return {name: _find(name, version) for name in known_in(version)}
 
 
-def _evaluator(name: str, version: str) -> Evaluate:
+def _find(name: str, version: str) -> Function:
     try:
-        return lookup(name, version).evaluate
+        return lookup(name, version)
     except InvalidTemplateVersion as error:
-        sentence = error.message
-
-    def refuse(_argument: Any, _scope: Scope) -> Any:
-        raise InvalidTemplateVersion(sentence)
-
-    return refuse
+        return _Refused(error)

@@ -43,11 +43,15 @@ class Function:
         return (inspect.getdoc(self) or "").partition("\n")[0]
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        """Return the value of a call; ``argument`` is evaluated. Raises StackValidationFailed."""
+        """Return the value of a call whose evaluated argument has passed the check. Raises StackValidationFailed."""
         raise NotImplementedError
 
-    def check(self, argument: Any, version: str) -> None:
-        """Raise StackValidationFailed for an unevaluated argument that can never work."""
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        """
+        Raise StackValidationFailed for an argument that cannot work.
+
+        ``is_value``: the argument is evaluated; otherwise, any part of it may be a call (``is_call``).
+        """
 
     def references(self, argument: Any) -> Iterable[str]:
         """Return the names of the resources that an unevaluated call uses."""

@@ -16,14 +16,12 @@ class ListConcat(Function):
     name = "list_concat"
     since = "2017-09-01"
 
-    def check(self, argument: Any, version: str) -> None:
-        if not isinstance(argument, list) and not is_call(argument):
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        if not isinstance(argument, list) and (is_value or not is_call(argument)):
             raise StackValidationFailed(f'"{self.name}" needs a list of lists, not {kind_of(argument)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> list[Any]:
         """Null counts as an empty list."""
-        if not isinstance(argument, list):
-            raise StackValidationFailed(f'"{self.name}" needs a list of lists, not {kind_of(argument)}')
         for part in argument:
             if part is not None and not isinstance(part, list):
                 raise StackValidationFailed(f'"{self.name}" joins lists, not {kind_of(part)}')
@@ -47,12 +45,11 @@ class Filter(Function):
     name = "filter"
     since = "2017-02-24"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), '"filter" needs a list: the values to leave out, and the list to filter')
 
     def evaluate(self, argument: Any, scope: Scope) -> list[Any] | None:
         """A null in place of the values removes nothing; a null in place of the list gives null."""
-        self.check(argument, scope.version)
         values, items = argument
         if any(part is not None and not isinstance(part, list) for part in argument):
             raise StackValidationFailed('"filter" needs two lists: the values to leave out, and the list to filter')
@@ -76,11 +73,10 @@ class Contains(Function):
     since = "2017-09-01"
     condition_since = "2017-09-01"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), '"contains" needs a list: a value, and a list or text to look in')
 
     def evaluate(self, argument: Any, scope: Scope) -> bool:
-        self.check(argument, scope.version)
         value, sequence = argument
         if isinstance(sequence, str):
             if not isinstance(value, str):
@@ -97,13 +93,11 @@ class MapMerge(Function):
     name = "map_merge"
     since = "2016-04-08"
 
-    def check(self, argument: Any, version: str) -> None:
-        if not isinstance(argument, list) and not is_call(argument):
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        if not isinstance(argument, list) and (is_value or not is_call(argument)):
             raise StackValidationFailed(f'"map_merge" needs a list of maps, not {kind_of(argument)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> dict[str, Any]:
-        if not isinstance(argument, list):
-            raise StackValidationFailed(f'"map_merge" needs a list of maps, not {kind_of(argument)}')
         merged: dict[str, Any] = {}
         for part in argument:
             if part is not None and not isinstance(part, dict):
@@ -121,17 +115,14 @@ class MapReplace(Function):
     name = "map_replace"
     since = "2016-10-14"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), _REPLACE_SHAPE)
         wanted = argument[1]
-        if isinstance(wanted, dict) and not is_call(wanted) and not set(wanted) <= {"keys", "values"}:
+        if isinstance(wanted, dict) and (is_value or not is_call(wanted)) and not set(wanted) <= {"keys", "values"}:
             raise StackValidationFailed(_REPLACE_SHAPE)
 
     def evaluate(self, argument: Any, scope: Scope) -> dict[str, Any]:
-        self.check(argument, scope.version)
         source, wanted = map(_map_or_empty, argument)
-        if not set(wanted) <= {"keys", "values"}:
-            raise StackValidationFailed(_REPLACE_SHAPE)
         keys, values = _map_or_empty(wanted.get("keys")), _map_or_empty(wanted.get("values"))
         changed: dict[str, Any] = {}
         for old, value in source.items():

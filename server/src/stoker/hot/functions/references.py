@@ -19,9 +19,9 @@ class GetParam(Function):
     since = "2013-05-23"
     condition_since = ""
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         name = argument[0] if isinstance(argument, list) and argument else argument
-        if not isinstance(name, str) and not is_call(name):
+        if not isinstance(name, str) and (is_value or not is_call(name)):
             raise StackValidationFailed('"get_param" needs a parameter\'s name, or a list of a name and a path')
 
     def parameters(self, argument: Any) -> Iterable[str]:
@@ -31,8 +31,6 @@ class GetParam(Function):
     def evaluate(self, argument: Any, scope: Scope) -> Any:
         if isinstance(argument, str):
             return scope.parameter(argument)
-        if not isinstance(argument, list) or not argument or not isinstance(argument[0], str):
-            raise StackValidationFailed('"get_param" needs a parameter\'s name, or a list of a name and a path')
         value = scope.parameter(argument[0])
         # As in Heat, a path that does not exist gives an empty text; templates rely on this.
         return UNKNOWN if value is UNKNOWN else select(value, argument[1:], missing="")
@@ -44,7 +42,7 @@ class GetResource(Function):
     name = "get_resource"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         # A computed name would hide the dependency.
         if not isinstance(argument, str):
             raise StackValidationFailed('"get_resource" needs the name of a resource')
@@ -53,7 +51,6 @@ class GetResource(Function):
         return (argument,) if isinstance(argument, str) else ()
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        self.check(argument, scope.version)
         return scope.resource_id(argument)
 
 
@@ -69,23 +66,22 @@ class GetAttr(Function):
     name = "get_attr"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         needed = 1 if version >= _ALL_ATTRIBUTES else 2
         if not isinstance(argument, list) or len(argument) < needed or not isinstance(argument[0], str):
             raise StackValidationFailed('"get_attr" needs a list: a resource\'s name, an attribute and perhaps a path')
-        if any(not isinstance(part, str) and not is_call(part) for part in argument[1:2]):
+        if any(not isinstance(part, str) and (is_value or not is_call(part)) for part in argument[1:2]):
             raise StackValidationFailed('"get_attr": the attribute\'s name must be text')
 
     def references(self, argument: Any) -> Iterable[str]:
         return tuple(name for name in argument[:1] if isinstance(name, str)) if isinstance(argument, list) else ()
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        self.check(argument, scope.version)
         name, *rest = argument
         if not rest:
             return scope.attribute(name, ALL_ATTRIBUTES, ())
         attribute, *path = rest
-        if not isinstance(attribute, str) or not attribute:
+        if not attribute:
             raise StackValidationFailed('"get_attr": the attribute\'s name must be text')
         if scope.version >= _PATH_TO_RESOURCE:
             return scope.attribute(name, attribute, tuple(path))
@@ -99,16 +95,14 @@ class GetFile(Function):
     name = "get_file"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
-        if not isinstance(argument, str) and not is_call(argument):
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        if not isinstance(argument, str) and (is_value or not is_call(argument)):
             raise StackValidationFailed('"get_file" needs the name of a file')
 
     def files(self, argument: Any) -> Iterable[str]:
         return (argument,) if isinstance(argument, str) else ()
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        if not isinstance(argument, str):
-            raise StackValidationFailed('"get_file" needs the name of a file')
         try:
             return scope.file(argument)
         except KeyError:
@@ -125,11 +119,10 @@ class ResourceFacade(Function):
     name = "resource_facade"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         if argument not in _FACADE_PARTS:
             parts = ", ".join(_FACADE_PARTS)
             raise StackValidationFailed(f'"resource_facade" needs one of {parts}, not {quote_word(argument)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        self.check(argument, scope.version)
         return scope.facade(argument)

@@ -26,7 +26,7 @@ class Repeat(Function):
     name = "repeat"
     since = "2015-04-30"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         keys = {"template", "for_each"} | ({"permutations"} if version >= _SIDE_BY_SIDE else set())
         if not isinstance(argument, dict) or not {"template", "for_each"} <= set(argument) <= keys:
             raise StackValidationFailed(f'"repeat" needs a map of {", ".join(sorted(keys))}')
@@ -34,7 +34,6 @@ class Repeat(Function):
             raise StackValidationFailed(f'"repeat" for_each must be a map, not {kind_of(argument["for_each"])}')
 
     def evaluate(self, argument: Any, scope: Scope) -> list[Any]:
-        self.check(argument, scope.version)
         words, permutations = argument["for_each"], argument.get("permutations", True)
         if not isinstance(permutations, bool):
             raise StackValidationFailed('"repeat" permutations must be true or false')

@@ -29,20 +29,17 @@ class StrReplace(Function):
     name = "str_replace"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         if not isinstance(argument, dict) or set(argument) != {"template", "params"}:
             raise StackValidationFailed('"str_replace" needs a map with exactly "template" and "params"')
         template, params = argument["template"], argument["params"]
-        if not isinstance(template, str) and not is_call(template):
+        if not isinstance(template, str) and (is_value or not is_call(template)):
             raise StackValidationFailed(f'"str_replace" template must be text, not {kind_of(template)}')
         if not isinstance(params, dict):
             raise StackValidationFailed(f'"str_replace" params must be a map, not {kind_of(params)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> str:
-        self.check(argument, scope.version)
         template, params = argument["template"], argument["params"]
-        if not isinstance(template, str):
-            raise StackValidationFailed(f'"str_replace" template must be text, not {kind_of(template)}')
         words = sorted(params, key=lambda word: (-len(word), word))
         if "" in params:
             raise StackValidationFailed('"str_replace" params must not have an empty key')
@@ -117,11 +114,10 @@ class StrSplit(Function):
     name = "str_split"
     since = "2015-10-15"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2, 3), '"str_split" needs a list: a delimiter, a text and perhaps an index')
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        self.check(argument, scope.version)
         delimiter, text = argument[:2]
         if text is None:
             return None
@@ -147,31 +143,22 @@ class ListJoin(Function):
     name = "list_join"
     since = "2013-05-23"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         if not isinstance(argument, list) or len(argument) < 2:
             raise StackValidationFailed('"list_join" needs a list: a delimiter and at least one list')
         if len(argument) > 2 and version < _JSON_SINCE:
             raise StackValidationFailed(f'"list_join" takes several lists only from version {_JSON_SINCE}')
         for part in argument[1:]:
-            if not _is_nothing(part, version) and not isinstance(part, list) and not is_call(part):
+            if not _is_nothing(part, version) and not isinstance(part, list) and (is_value or not is_call(part)):
                 raise StackValidationFailed(f'"list_join" joins lists, not {kind_of(part)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> str:
-        self.check(argument, scope.version)
         delimiter, *lists = argument
         if not isinstance(delimiter, str):
             raise StackValidationFailed(f'"list_join" delimiter must be text, not {kind_of(delimiter)}')
-        texts = [_item_text(item, scope.version) for items in lists for item in _items(items, scope.version)]
+        texts = [_item_text(item, scope.version) for items in lists for item in items or ()]
         check_length(self.name, sum(map(len, texts)) + len(delimiter) * len(texts))
         return delimiter.join(texts)
-
-
-def _items(value: Any, version: str) -> list[Any]:
-    if _is_nothing(value, version):
-        return []
-    if not isinstance(value, list):
-        raise StackValidationFailed(f'"list_join" joins lists, not {kind_of(value)}')
-    return value
 
 
 def _is_nothing(value: Any, version: str) -> bool:
@@ -200,14 +187,13 @@ class Digest(Function):
     name = "digest"
     since = "2015-04-30"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         check_parts(argument, (2,), '"digest" needs a list: an algorithm and a value')
         if isinstance(argument[0], str) and argument[0].lower() not in _ALGORITHMS:
             names = ", ".join(sorted(_ALGORITHMS))
             raise StackValidationFailed(f'"digest" knows no algorithm {quote_word(argument[0])}: {names}')
 
     def evaluate(self, argument: Any, scope: Scope) -> str:
-        self.check(argument, scope.version)
         algorithm, value = argument
         if not isinstance(algorithm, str) or not isinstance(value, str):
             raise StackValidationFailed('"digest" needs an algorithm and a value, both text')
@@ -227,23 +213,18 @@ class MakeUrl(Function):
     name = "make_url"
     since = "2017-09-01"
 
-    def check(self, argument: Any, version: str) -> None:
-        if not is_call(argument):
-            _check_url_parts(argument)
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
+        is_possible = isinstance(argument, dict) and set(argument) <= set(_URL_PARTS)
+        if not is_possible and (is_value or not is_call(argument)):
+            raise StackValidationFailed(f'"make_url" needs a map of {", ".join(_URL_PARTS)}')
 
     def evaluate(self, argument: Any, scope: Scope) -> str:
-        _check_url_parts(argument)
         parts = {name: value for name, value in argument.items() if value is not None and value != ""}
         scheme, place, query = _url_text(parts, "scheme"), _netloc(parts), _query(parts.get("query"))
         path, fragment = _url_text(parts, "path"), _url_text(parts, "fragment")
         if ":" in scheme:
             raise StackValidationFailed(f'"make_url": {quote_word(scheme)} is no scheme')
         return urlunsplit((scheme, place, quote(path), query, quote(fragment)))
-
-
-def _check_url_parts(argument: Any) -> None:
-    if not isinstance(argument, dict) or not set(argument) <= set(_URL_PARTS):
-        raise StackValidationFailed(f'"make_url" needs a map of {", ".join(_URL_PARTS)}')
 
 
 def _netloc(parts: dict[str, Any]) -> str:

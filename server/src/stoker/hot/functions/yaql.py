@@ -37,18 +37,16 @@ class Yaql(Function):
     since = "2016-10-14"
     condition_since = "2017-09-01"
 
-    def check(self, argument: Any, version: str) -> None:
+    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
         if not isinstance(argument, dict) or not {"expression"} <= set(argument) <= {"expression", "data"}:
             raise StackValidationFailed('"yaql" needs a map with an "expression" and perhaps "data"')
-        if isinstance(argument["expression"], str):
-            _run({"expression": argument["expression"]}, Budget())
-        elif not is_call(argument["expression"]):
+        expression = argument["expression"]
+        if not isinstance(expression, str) and (is_value or not is_call(expression)):
             raise StackValidationFailed('"yaql" expression must be text')
+        if isinstance(expression, str) and not is_value:
+            _run({"expression": expression}, Budget())
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
-        if not isinstance(argument, dict) or not isinstance(argument.get("expression"), str):
-            self.check(argument, scope.version)
-            raise StackValidationFailed('"yaql" expression must be text')
         result = _run({"expression": argument["expression"], "data": argument.get("data", {})}, scope.budget)
         try:
             check_plain(result)
