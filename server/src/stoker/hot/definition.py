@@ -62,14 +62,19 @@ class Definition(Struct, frozen=True, dict=True):
 
     def to_json(self) -> dict[str, Any]:
         """For the database: stored with every resource, so rarely used fields without a value are omitted."""
-        data = asdict(self) | {"depends_on": list(self.depends_on)}
+        data = asdict(self) | {"depends_on": list(self.depends_on), "requires": sorted(self.requires)}
         return {name: value for name, value in data.items() if value is not None and value != ()}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Definition:
         """Restore a definition from ``to_json``."""
         lists = ("depends_on", "hooks", "restricted_actions")
-        return cls(**{**data, **{name: tuple(data.get(name, ())) for name in lists}})
+        fields = {**data, **{name: tuple(data.get(name, ())) for name in lists}}
+        requires = fields.pop("requires", None)
+        definition = cls(**fields)
+        if requires is not None:
+            definition.__dict__["requires"] = frozenset(requires)  # so that a step need not search the definition
+        return definition
 
 
 def settings_of(definition: Definition) -> Mapping[str, Any]:

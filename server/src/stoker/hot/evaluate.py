@@ -9,6 +9,9 @@ from stoker.hot.calls import LITERAL
 from stoker.hot.scope import UNKNOWN, Scope
 from stoker.hot.weight import MAX_WEIGHT, weigh
 
+#: The types of values without parts. Most values are such.
+_SCALARS = frozenset((str, int, float, bool, type(None)))
+
 
 def evaluate(value: Any, scope: Scope) -> Any:
     """
@@ -61,9 +64,9 @@ class _Evaluation:
                     return self._call(function, self.value(argument))
                 if name == LITERAL:
                     return argument
-            return {name: self.value(part) for name, part in value.items()}
+            return {name: part if type(part) in _SCALARS else self.value(part) for name, part in value.items()}
         if kind is list:
-            return [self.value(part) for part in value]
+            return [part if type(part) in _SCALARS else self.value(part) for part in value]
         return value
 
     def _call(self, function: functions.Function, argument: Any) -> Any:

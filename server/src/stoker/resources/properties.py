@@ -79,7 +79,9 @@ def check(
     for name, wanted in schema.items():
         value = values.get(name)
         try:
-            checked[name] = _value(wanted, name, value, at)
+            if value is None and wanted.required:
+                raise PropertyError((*at, name), f"Property {name} not assigned", at_parent=True)
+            checked[name] = wanted.default if value is None else fit(wanted, value, (*at, name))
         except PropertyError as error:
             _refuse(error, errors)
             checked[name] = UNKNOWN
@@ -90,14 +92,6 @@ def _refuse(error: PropertyError, errors: list[PropertyError] | None) -> None:
     if errors is None:
         raise error
     errors.append(error)
-
-
-def _value(wanted: Property, name: str, value: Any, at: Path) -> Any:
-    if value is not None:
-        return fit(wanted, value, (*at, name))
-    if wanted.required:
-        raise PropertyError((*at, name), f"Property {name} not assigned", at_parent=True)
-    return wanted.default
 
 
 def list_constrained(schema: Mapping[str, Property], values: Any, at: Path = ()) -> Iterator[tuple[Path, str, str]]:
