@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 #: Replaces a secret, as in Heat.
@@ -138,6 +138,11 @@ class Needles:
 def redact(value: Any, secrets: Iterable[str]) -> Any:
     """Return the value with these secrets replaced by REDACTED, as ``SecretSet.redact`` does."""
     return SecretSet(secrets).redact(value)
+
+
+def mask(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
+    """Return the values with REDACTED in place of those with a hidden name."""
+    return {name: REDACTED if name in hidden else value for name, value in values.items()}
 
 
 def redact_text(text: str, secrets: Iterable[str]) -> str:

@@ -8,11 +8,11 @@ contain them. An abandoned stack leaves all its objects in place for another sta
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from stoker.hot import Environment
-from stoker.model.secrets import REDACTED
+from stoker.model.secrets import REDACTED, mask
 from stoker.model.stack import Resource, Source, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks.engine import Engine, operation
@@ -72,8 +72,8 @@ def redacted_environment(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]
         tree = [stack, *stacks.prime(tx, stack.root_id)]
         names = {name for member in tree for name in member.parameters.get("values", ())}
         hidden |= {name for member in tree for name in member.parameters.get("hidden", ())}
-        shown["parameter_defaults"] = tx.secrets.redact(_without(defaults, hidden | (defaults.keys() - names)))
-    return {**shown, "parameters": tx.secrets.redact(_without(parameters, hidden))}
+        shown["parameter_defaults"] = tx.secrets.redact(mask(defaults, hidden | (defaults.keys() - names)))
+    return {**shown, "parameters": tx.secrets.redact(mask(parameters, hidden))}
 
 
 def visible_files(tx: Tx, stack: Stack) -> dict[str, str]:
@@ -81,10 +81,6 @@ def visible_files(tx: Tx, stack: Stack) -> dict[str, str]:
     stacks.prime(tx, stack.root_id)  # adds the hidden values of the whole tree to the transaction, for redaction
     redacted: dict[str, str] = tx.secrets.redact(stacks.source(tx, stack.root_id).files)
     return redacted
-
-
-def _without(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
-    return {name: REDACTED if name in hidden else value for name, value in values.items()}
 
 
 def export(tx: Tx, stack: Stack) -> dict[str, Any]:

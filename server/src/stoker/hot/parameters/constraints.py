@@ -1,12 +1,12 @@
-"""
-Constraints of parameters, one class per kind. ``problem`` describes why a value violates the constraint, or is None.
-"""
+"""Constraints of parameters, one class per kind."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from stoker.hot.flaw import flaw, list_at, map_at, scalar_text
 from stoker.hot.parameters import values
@@ -20,41 +20,50 @@ _SCALARS = frozenset(("string", "number", "boolean", "comma_delimited_list"))
 _Number: TypeAlias = "int | float | None"
 
 
-class Constraint(Protocol):
-    """A kind of constraint: its key in templates, the parameter types that may have it, and its first version."""
+class Constraint(Struct, frozen=True, kw_only=True):
+    """A constraint of one kind."""
 
+    #: The key in templates, the parameter types that may have it, and its first version.
     KEY: ClassVar[str]
     TYPES: ClassVar[frozenset[str]]
-    SINCE: ClassVar[str]
+    SINCE: ClassVar[str] = ""
+
+    #: The author's message for a violation.
+    description: str = ""
 
     @classmethod
-    def of(cls, raw: Any, type_name: str, path: Path, /) -> Constraint:
+    def of(cls, raw: Any, type_name: str, path: Path, /) -> Self:
         """Build a constraint from its definition in the template at ``path``. Raises a flaw."""
-        ...
+        raise NotImplementedError
 
     def problem(self, value: Any) -> str | None:
-        """The reason why ``value`` violates the constraint; None if it does not."""
-        ...
+        """Return the reason why ``value`` violates the constraint; None if it does not."""
+        raise NotImplementedError
 
     def to_json(self) -> Mapping[str, Any]:
-        """The constraint with the names of Heat's ``validate``."""
-        ...
+        """Return the constraint with the names of Heat's ``validate``."""
+        raise NotImplementedError
+
+    def explain(self, problem: str | None, *, hidden: bool) -> str | None:
+        """Return the message for the user about a problem, or None; a hidden value is not repeated."""
+        if problem is None:
+            return None
+        return self.description or (f"the value does not satisfy its {self.KEY}" if hidden else problem)
 
 
-@dataclass(frozen=True, slots=True)
-class Length:
+class Length(Constraint, frozen=True, kw_only=True):
     """Limits of the length of a text, list or map."""
 
-    KEY: ClassVar[str] = "length"
-    TYPES: ClassVar[frozenset[str]] = frozenset(("string", "comma_delimited_list", "json"))
-    SINCE: ClassVar[str] = ""
+    KEY = "length"
+    TYPES = frozenset(("string", "comma_delimited_list", "json"))
 
     min: _Number
     max: _Number
 
     @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> Length:
-        return cls(*_numbers(raw, ("min", "max"), path))
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
+        low, high = _numbers(raw, ("min", "max"), path)
+        return cls(min=low, max=high)
 
     def problem(self, value: Any) -> str | None:
         length = len(value) if isinstance(value, (str, list, dict)) else len(str(value))
@@ -66,20 +75,19 @@ class Length:
         return {"MinLength": self.min, "MaxLength": self.max}
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
+class Range(Constraint, frozen=True, kw_only=True):
     """Limits of a number."""
 
-    KEY: ClassVar[str] = "range"
-    TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
-    SINCE: ClassVar[str] = ""
+    KEY = "range"
+    TYPES = frozenset(("number",))
 
     min: _Number
     max: _Number
 
     @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> Range:
-        return cls(*_numbers(raw, ("min", "max"), path))
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
+        low, high = _numbers(raw, ("min", "max"), path)
+        return cls(min=low, max=high)
 
     def problem(self, value: Any) -> str | None:
         if _within(value, self.min, self.max):
@@ -90,25 +98,24 @@ class Range:
         return {"MinValue": self.min, "MaxValue": self.max}
 
 
-@dataclass(frozen=True, slots=True)
-class Modulo:
+class Modulo(Constraint, frozen=True, kw_only=True):
     """A number must be a multiple of ``step``, plus ``offset``."""
 
-    KEY: ClassVar[str] = "modulo"
-    TYPES: ClassVar[frozenset[str]] = frozenset(("number",))
-    SINCE: ClassVar[str] = "2017-02-24"
+    KEY = "modulo"
+    TYPES = frozenset(("number",))
+    SINCE = "2017-02-24"
 
     step: int | float
     offset: int | float
 
     @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> Modulo:
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
         step, offset = _numbers(raw, ("step", "offset"), path)
         if not step:
             raise flaw(path, "step must be a number other than 0", InvalidSchemaError)
         if abs(offset or 0) >= abs(step):
             raise flaw(path, "offset must be smaller than step", InvalidSchemaError)
-        return cls(step, offset or 0)
+        return cls(step=step, offset=offset or 0)
 
     def problem(self, value: Any) -> str | None:
         try:
@@ -121,21 +128,19 @@ class Modulo:
         return {"Step": self.step, "Offset": self.offset}
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedValues:
+class AllowedValues(Constraint, frozen=True, kw_only=True):
     """A value, or each item of a list, must be one of ``allowed``."""
 
-    KEY: ClassVar[str] = "allowed_values"
-    TYPES: ClassVar[frozenset[str]] = _SCALARS
-    SINCE: ClassVar[str] = ""
+    KEY = "allowed_values"
+    TYPES = _SCALARS
 
     allowed: tuple[Any, ...]
 
     @classmethod
-    def of(cls, raw: Any, type_name: str, path: Path) -> AllowedValues:
+    def of(cls, raw: Any, type_name: str, path: Path) -> Self:
         item_type = "string" if type_name == "comma_delimited_list" else type_name
         try:
-            return cls(tuple(values.convert(item_type, item) for item in list_at(raw, path)))
+            return cls(allowed=tuple(values.convert(item_type, item) for item in list_at(raw, path)))
         except ValueError as error:
             raise flaw(path, str(error), InvalidSchemaError) from None
 
@@ -149,13 +154,11 @@ class AllowedValues:
         return {"AllowedValues": list(self.allowed)}
 
 
-@dataclass(frozen=True, slots=True)
-class AllowedPattern:
+class AllowedPattern(Constraint, frozen=True, kw_only=True):
     """A text must match a regular expression."""
 
-    KEY: ClassVar[str] = "allowed_pattern"
-    TYPES: ClassVar[frozenset[str]] = frozenset(("string",))
-    SINCE: ClassVar[str] = ""
+    KEY = "allowed_pattern"
+    TYPES = frozenset(("string",))
 
     #: As text, because compiled patterns are large and a template, which is kept in memory, may have thousands.
     pattern: str
@@ -163,11 +166,11 @@ class AllowedPattern:
     size: int
 
     @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> AllowedPattern:
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
         if not isinstance(raw, str):
             raise flaw(path, f"a regular expression is needed, not {kind_of(raw)}", InvalidSchemaError)
         try:
-            return cls(raw, compile_pattern(raw).size)
+            return cls(pattern=raw, size=compile_pattern(raw).size)
         except BadPattern as error:
             raise flaw(path, str(error), InvalidSchemaError) from None
 
@@ -183,21 +186,19 @@ class AllowedPattern:
         return {"AllowedPattern": self.pattern}
 
 
-@dataclass(frozen=True, slots=True)
-class Custom:
+class Custom(Constraint, frozen=True, kw_only=True):
     """A named check. Checks that need a cloud or a clock are accepted but not executed: this package uses no I/O."""
 
-    KEY: ClassVar[str] = "custom_constraint"
-    TYPES: ClassVar[frozenset[str]] = _SCALARS
-    SINCE: ClassVar[str] = ""
+    KEY = "custom_constraint"
+    TYPES = _SCALARS
 
     name: str
 
     @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> Custom:
+    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
         if not isinstance(raw, str):
             raise flaw(path, f"a name is needed, not {kind_of(raw)}", InvalidSchemaError)
-        return cls(raw)
+        return cls(name=raw)
 
     def problem(self, value: Any) -> str | None:
         check = CHECKS.get(self.name)
@@ -210,25 +211,10 @@ class Custom:
         return {"CustomConstraint": self.name}
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """A constraint with the author's message for its violation."""
-
-    constraint: Constraint
-    description: str = ""
-
-    def problem(self, value: Any, *, hidden: bool = False) -> str | None:
-        """The message for the user, or None; a hidden value is not repeated."""
-        problem = self.constraint.problem(value)
-        if problem and hidden and not self.description:
-            return f"the value does not satisfy its {self.constraint.KEY}"
-        return problem and (self.description or problem)
-
-
 _KINDS: tuple[type[Constraint], ...] = (Range, Length, Modulo, AllowedValues, AllowedPattern, Custom)
 
 
-def parse_rule(raw: Any, type_name: str, version: str, path: Path) -> Rule:
+def parse_constraint(raw: Any, type_name: str, version: str, path: Path) -> Constraint:
     """Parse one entry of a parameter's ``constraints``. Raises a flaw."""
     data = map_at(raw, path)
     kinds: Mapping[str, type[Constraint]] = {kind.KEY: kind for kind in _KINDS if version >= kind.SINCE}
@@ -242,7 +228,7 @@ def parse_rule(raw: Any, type_name: str, version: str, path: Path) -> Rule:
     if type_name not in kind.TYPES:
         raise flaw((*path, kind.KEY), f"{kind.KEY} constraint invalid for {type_name}", InvalidSchemaError)
     description = scalar_text(data.get("description"), (*path, "description"))
-    return Rule(kind.of(data[kind.KEY], type_name, (*path, kind.KEY)), description)
+    return replace(kind.of(data[kind.KEY], type_name, (*path, kind.KEY)), description=description)
 
 
 def _numbers(raw: Any, keys: tuple[str, str], path: Path) -> tuple[_Number, _Number]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from stoker.hot.flaw import Flaw, flaw, list_at, map_at, scalar_text
 from stoker.hot.parameters import values
-from stoker.hot.parameters.constraints import AllowedPattern, Custom, Rule, parse_rule
+from stoker.hot.parameters.constraints import AllowedPattern, Constraint, Custom, parse_constraint
 from stoker.hot.paths import Path
 from stoker.hot.versions import RESERVED
 from stoker.model.errors import InvalidSchemaError
@@ -32,7 +32,7 @@ class ParameterSchema:
     hidden: bool = False
     immutable: bool = False
     tags: tuple[str, ...] = ()
-    rules: tuple[Rule, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
     def choose(self, value: Any, environment_default: Any) -> Any:
         """The first that is not null: the value, the environment's ``parameter_defaults``, the template's default."""
@@ -47,7 +47,7 @@ class ParameterSchema:
             if self.hidden:
                 raise ValueError(f"the value is no {self.type}") from None
             raise
-        problem = self._problem(converted, self.rules)
+        problem = self._problem(converted, self.constraints)
         if problem:
             raise ValueError(problem)
         return converted
@@ -56,8 +56,7 @@ class ParameterSchema:
         """
         The problem of the default, or None. Custom constraints are not checked: the default may be for another cloud.
         """
-        rules = tuple(rule for rule in self.rules if not isinstance(rule.constraint, Custom))
-        return self._problem(self.default, rules)
+        return self._problem(self.default, [item for item in self.constraints if not isinstance(item, Custom)])
 
     def custom_problem(self, value: Any, find_problem: Callable[[str, str], str | None]) -> str | None:
         """
@@ -65,21 +64,21 @@ class ParameterSchema:
 
         ``find_problem`` takes the constraint's name and a value.
         """
-        for rule in self.rules:
-            if isinstance(rule.constraint, Custom):
+        for constraint in self.constraints:
+            if isinstance(constraint, Custom):
                 for item in value if isinstance(value, list) else [value]:
-                    if problem := find_problem(rule.constraint.name, str(item)):
-                        hidden = f"the value does not satisfy its {rule.constraint.KEY}"
-                        return rule.description or (hidden if self.hidden else problem)
+                    if problem := find_problem(constraint.name, str(item)):
+                        return constraint.explain(problem, hidden=self.hidden)
         return None
 
     @property
     def pattern_size(self) -> int:
         """Instructions of all its regular expressions, which must be compiled to check a value."""
-        return sum(rule.constraint.size for rule in self.rules if isinstance(rule.constraint, AllowedPattern))
+        return sum(constraint.size for constraint in self.constraints if isinstance(constraint, AllowedPattern))
 
-    def _problem(self, value: Any, rules: tuple[Rule, ...]) -> str | None:
-        return next((problem for rule in rules if (problem := rule.problem(value, hidden=self.hidden))), None)
+    def _problem(self, value: Any, constraints: Iterable[Constraint]) -> str | None:
+        problems = (item.explain(item.problem(value), hidden=self.hidden) for item in constraints)
+        return next(filter(None, problems), None)
 
 
 def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
@@ -101,7 +100,7 @@ def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
         hidden=_flag(data.get("hidden"), (*path, "hidden")),
         immutable=_flag(data.get("immutable"), (*path, "immutable")),
         tags=_tags(data.get("tags"), (*path, "tags")),
-        rules=_rules(data.get("constraints"), type_name, version, (*path, "constraints")),
+        constraints=_constraints(data.get("constraints"), type_name, version, (*path, "constraints")),
     )
     problem = None if schema.default is None else schema.check_default()
     if problem:
@@ -138,9 +137,9 @@ def _tags(raw: Any, path: Path) -> tuple[str, ...]:
     return tuple(scalar_text(tag, (*path, index)) for index, tag in enumerate(tags))
 
 
-def _rules(raw: Any, type_name: str, version: str, path: Path) -> tuple[Rule, ...]:
+def _constraints(raw: Any, type_name: str, version: str, path: Path) -> tuple[Constraint, ...]:
     entries = [] if raw is None else list_at(raw, path)
-    return tuple(parse_rule(entry, type_name, version, (*path, index)) for index, entry in enumerate(entries))
+    return tuple(parse_constraint(entry, type_name, version, (*path, index)) for index, entry in enumerate(entries))
 
 
 _GROUP_KEYS = ("label", "description", "parameters")

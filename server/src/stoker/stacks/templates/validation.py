@@ -9,7 +9,7 @@ from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.hot import Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
-from stoker.model.secrets import REDACTED
+from stoker.model.secrets import REDACTED, mask
 from stoker.resources.nested import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
@@ -77,12 +77,10 @@ def _parameter(schema: ParameterSchema, parameters: Mapping[str, Any], defaults:
         shown["Value"] = REDACTED if schema.hidden else parameters[schema.name]
     if schema.tags:
         shown["Tags"] = list(schema.tags)
-    for rule in schema.rules:
-        shown |= {name: value for name, value in rule.constraint.to_json().items() if value is not None}
-        if rule.description:
-            shown["ConstraintDescription"] = " ".join(
-                filter(None, (shown.get("ConstraintDescription"), rule.description))
-            )
+    for constraint in schema.constraints:
+        shown |= {name: value for name, value in constraint.to_json().items() if value is not None}
+    if descriptions := [constraint.description for constraint in schema.constraints if constraint.description]:
+        shown["ConstraintDescription"] = " ".join(descriptions)
     return shown
 
 
@@ -96,15 +94,11 @@ def _environment(outline: Outline, environment: Environment, parameters: Mapping
         if resource.definition.mapped_from is None and is_template_name(resource.type.name)
     }
     return {
-        "parameters": _mask(parameters, hidden),
-        "parameter_defaults": _mask(shown["parameter_defaults"], hidden),
+        "parameters": mask(parameters, hidden),
+        "parameter_defaults": mask(shown["parameter_defaults"], hidden),
         "resource_registry": {**files, **shown["resource_registry"]},
         "event_sinks": shown["event_sinks"],
     }
-
-
-def _mask(values: Mapping[str, Any], hidden: set[str]) -> dict[str, Any]:
-    return {name: REDACTED if name in hidden else value for name, value in values.items()}
 
 
 def _nested(outline: Outline, defaults: Mapping[str, Any]) -> dict[str, Any]:
