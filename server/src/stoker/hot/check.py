@@ -13,7 +13,7 @@ from stoker.hot.flaw import Flaw, Flaws, flaw
 from stoker.hot.functions import Function, known_in, lookup
 from stoker.hot.paths import Path, dotted_path
 from stoker.hot.versions import pseudo_parameters
-from stoker.hot.words import clip, did_you_mean, quote_word
+from stoker.hot.words import clip, did_you_mean, quote_word, suggest
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
 
 
@@ -99,8 +99,7 @@ def _of_property(sentence: str, call: Call, kind: type[StokerError]) -> Flaw:
 
 def _sentence(word: str, candidates: Iterable[str], names: Names) -> str:
     """A hint to append to one of Heat's sentences."""
-    hint = did_you_mean(word, candidates) if names.hints else ""
-    return f" D{hint[3:]}" if hint else ""
+    return f" {suggest(word, candidates)}".rstrip() if names.hints else ""
 
 
 def _check_files(wanted: Iterable[str], call: Call, names: Names) -> None:

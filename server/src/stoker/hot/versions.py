@@ -67,16 +67,8 @@ def _foreign_version(key: str, version: str, document: dict[str, Any]) -> str:
     return version
 
 
-STACK_ID = "OS::stack_id"
-STACK_NAME = "OS::stack_name"
-PROJECT_ID = "OS::project_id"
-
-AWS_STACK_ID = "AWS::StackId"
-AWS_STACK_NAME = "AWS::StackName"
-AWS_REGION = "AWS::Region"
-
-_HOT = frozenset((STACK_ID, STACK_NAME, PROJECT_ID))
-_CFN = frozenset((AWS_STACK_ID, AWS_STACK_NAME, AWS_REGION))
+_HOT = frozenset(("OS::stack_id", "OS::stack_name", "OS::project_id"))
+_CFN = frozenset(("AWS::StackId", "AWS::StackName", "AWS::Region"))
 #: Names that no parameter may have, in any syntax.
 RESERVED = _HOT | _CFN
 

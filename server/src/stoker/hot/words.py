@@ -29,13 +29,19 @@ def quote_word(value: object) -> str:
     return f'"{text}"' if len(text) <= _LONGEST_QUOTE else f'"{text[:_LONGEST_QUOTE]}…"'
 
 
-def did_you_mean(word: object, candidates: Iterable[object]) -> str:
-    """A suggestion of the most similar known word, to end a sentence with; empty if none is similar."""
+def suggest(word: object, candidates: Iterable[object]) -> str:
+    """A sentence that suggests the most similar known word; empty if none is similar."""
     if not isinstance(word, str) or len(word) > _LONGEST_WORD:
         return ""
     names = [name for name in map(str, islice(candidates, _MOST_KNOWN)) if len(name) <= _LONGEST_WORD]
     close = get_close_matches(word, names, 1, _ALIKE)
-    return f'; did you mean "{close[0]}"?' if close else ""
+    return f'Did you mean "{close[0]}"?' if close else ""
+
+
+def did_you_mean(word: object, candidates: Iterable[object]) -> str:
+    """The suggestion, to end a sentence with."""
+    suggestion = suggest(word, candidates)
+    return f"; d{suggestion[1:]}" if suggestion else ""
 
 
 def list_few(names: Iterable[str], most: int = 10) -> str:

@@ -4,7 +4,7 @@ Operations of users on stacks. Each runs in one transaction, which leaves the st
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import uuid4
@@ -82,17 +82,16 @@ def create(
 
 
 def refuse_deployments(
-    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, *, exists: bool = False
+    tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, listed: Iterable[Resource] = ()
 ) -> Prechecks:
     """
     Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook.
 
-    ``exists``: the stack is updated. Its present deployments may stay unchanged, so only hooks that their new configs
-    need in addition are checked. If one runs again, its server's policy applies at that time. Return the checks of the
-    new deployments. Raises DeploymentRefused, StackValidationFailed.
+    ``listed``: the resources of a stack that is updated. Its present deployments may stay unchanged, so only hooks that
+    their new configs need in addition are checked. If one runs again, its server's policy applies at that time. Return
+    the checks of the new deployments. Raises DeploymentRefused, StackValidationFailed.
     """
     planned = list(plan_deployments(resolved.outline))
-    listed = resources.of_stack(tx, stack.id) if exists and planned else ()
     present = {resource.name for resource in listed if resource.current}
     new = Prechecks.of(tx, stack.project_id, (each for each in planned if each.top not in present))
     standing = may_represent_servers(resolved.outline)
@@ -176,7 +175,7 @@ def update(
         refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside
     session.parameters.check_update(resolved.parameters)
     if stack.parent_id is None:
-        refuse_deployments(tx, engine, stack, resolved, exists=True)
+        refuse_deployments(tx, engine, stack, resolved, session.resources.load_all())
     operation.begin_apply(session, action, resolved, updated_at=tx.now, **options.changes())
     return _run(session)
 
@@ -255,9 +254,7 @@ def abort(tx: Tx, engine: Engine, stack: Stack, facade: Resource) -> None:
 
 def abort_operation(session: StackSession, reason: str, word: str, *, rollback: bool = True) -> None:
     """Fail the operation for ``reason`` and cancel all resources in progress."""
-    present = resources.of_stack(session.tx, session.stack.id)
-    session.resources.preload(present)
-    for resource in present:
+    for resource in session.resources.load_all():
         if resource.status is Status.IN_PROGRESS:
             why = f"{resource.action} aborted (Task {resource.action.lower()} from {resource.type} {word})"
             session.abandon_resource(resource, why)

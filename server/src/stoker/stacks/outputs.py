@@ -32,8 +32,7 @@ def prime_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
     if isinstance(session, StackSession):
         return session
     session = StackSession(tx, engine, stack)
-    present = resources.of_stack(tx, stack.id)
-    session.resources.preload(present)
+    present = session.resources.load_all()
     if tx.is_reading:
         _prime_details(tx, present)
         tx.cache[_SESSION, stack.id] = session

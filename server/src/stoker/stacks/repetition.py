@@ -10,14 +10,14 @@ from msgspec.structs import replace
 
 from stoker.deployments import service
 from stoker.model.deployment import Deployment
-from stoker.model.errors import ActionInProgress, Conflict, StokerError, Unavailable
+from stoker.model.errors import Conflict, StokerError, Unavailable
 from stoker.model.stack import CREATED, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import is_created
 from stoker.stacks import operations
-from stoker.stacks.engine import Engine
+from stoker.stacks.engine import Engine, operation
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, prepare_again
+from stoker.stacks.templates.prepare import prepare_again
 from stoker.store import deployments, resources, servers, stacks
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -38,8 +38,7 @@ def retry(tx: Tx, engine: Engine, deployment: Deployment, requested_by: str) -> 
     if failed.resource_id is None:
         return service.run_again(tx, engine.env, failed, requested_by)
     resource, root = _resource_and_root(tx, failed)
-    if root.status is Status.IN_PROGRESS:
-        raise ActionInProgress(f"Stack {root.name} already has an action ({root.action}) in progress.")
+    operation.refuse_busy(root)
     if root.action in (Action.DELETE, Action.SUSPEND):
         raise Conflict(f"Stack {root.name} is in {root.action}_{root.status}: {root.action.lower()} it again.")
     if resource.status is Status.COMPLETE:
@@ -74,8 +73,7 @@ def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> S
             if resource.action is not Action.DELETE
         ],
     )
-    source, identity = stacks.source(tx, root.id), Identity(root.id, root.name, root.project_id)
-    resolved = prepare_again(engine, source, identity, source.files, engine.budget(tx))
+    resolved = prepare_again(engine, root, stacks.source(tx, root.id), engine.budget(tx))
     return operations.update(tx, engine, root.id, resolved, Options())
 
 

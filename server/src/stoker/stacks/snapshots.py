@@ -18,7 +18,7 @@ from stoker.stacks.engine.actions import begin_action, finish_action
 from stoker.stacks.engine.operation import SAVED
 from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.operations import Options
-from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
+from stoker.stacks.templates.prepare import ResolvedStack, prepare_again
 from stoker.store import resources, snapshots, stacks
 from stoker.store.tx import Tx
 
@@ -92,10 +92,7 @@ def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> Stack:
     stack = stacks.get(tx, stack_id, for_update=True)
     operation.refuse_busy(stack)
     source = Source(**_plain(snapshot.data["source"]))
-    resolved = prepare_again(
-        engine, source, Identity(stack.id, stack.name, stack.project_id), source.files, engine.budget(tx)
-    )
-    resolved = _with_saved(engine, resolved, snapshot)
+    resolved = _with_saved(engine, prepare_again(engine, stack, source, engine.budget(tx)), snapshot)
     return operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
 
 

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 from uuid import uuid4
 
 from stoker.hot import Environment, select
@@ -33,7 +35,6 @@ from stoker.store import resources, rows, stacks
 _REFERENCE = "OS::stack_id"
 #: For example ``Resource CREATE failed: Error: resources.x: why``.
 _FAILED = re.compile(r"Resource \w+ failed: (?P<kind>\w+): (?P<path>resources\..*)", re.DOTALL)
-T = TypeVar("T")
 
 
 def find(context: Context, id: str | None) -> Stack | None:
@@ -86,7 +87,7 @@ def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
 def update(context: Context, resource: Resource, spec: NestedSpec) -> None:
     """Update the nested stack to ``spec``."""
     stack = stacks.get(context.tx, str(resource.physical_id))
-    resolved = _prepare(context, resource, spec, Identity(stack.id, stack.name, stack.project_id))
+    resolved = _prepare(context, resource, spec, Identity.of(stack))
     operations.update(context.tx, context.engine, stack.id, resolved, Options(), facade=resource)
 
 
@@ -176,7 +177,7 @@ def view(context: Context, resource: Resource) -> NestedView | None:
 
 def find_file(context: Context, name: str) -> str:
     """Return the text of a file that was sent with the root stack's template. Raises ResourceFailure."""
-    files = _derive_from_root(context, _itself).files
+    files = _find_root(context).source.files
     if name not in files:
         raise ResourceFailure(describe_missing(name))
     return files[name]
@@ -184,22 +185,25 @@ def find_file(context: Context, name: str) -> str:
 
 def fingerprint(context: Context) -> str:
     """Return a digest of the files and the environment of the stack tree."""
-    return _derive_from_root(context, _fingerprint)
+    return _find_root(context).fingerprint
 
 
-def _derive_from_root(context: Context, derive: Callable[[Source], T]) -> T:
+@dataclass(frozen=True)
+class _Root:
+    """The source of the root stack."""
+
+    source: Source
+
+    @cached_property
+    def fingerprint(self) -> str:
+        environment = self.source.environment
+        content = [self.source.files, environment.get("parameter_defaults"), environment.get("resource_registry")]
+        return hashlib.sha256(rows.dump(content).encode()).hexdigest()[:16]
+
+
+def _find_root(context: Context) -> _Root:
     # A transaction may create thousands of nested stacks, and each of them needs the root's source.
-    return stacks.derive_from_source(context.tx, context.stack.root_id, derive)
-
-
-def _itself(source: Source) -> Source:
-    return source
-
-
-def _fingerprint(root: Source) -> str:
-    environment = root.environment
-    content = rows.dump([root.files, environment.get("parameter_defaults"), environment.get("resource_registry")])
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return stacks.derive_from_source(context.tx, context.stack.root_id, _Root)
 
 
 def _find(context: Context, resource: Resource) -> Stack | None:
@@ -208,7 +212,7 @@ def _find(context: Context, resource: Resource) -> Stack | None:
 
 def _prepare(context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
     engine: Engine = context.engine
-    root = _derive_from_root(context, _itself)
+    root = _find_root(context).source
     below = Environment.parse(root.environment).below(resource.name)
     try:
         return prepare_inner(engine, spec, root.files, below, identity, engine.budget(context.tx))

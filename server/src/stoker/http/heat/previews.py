@@ -27,7 +27,7 @@ from stoker.stacks.outputs import names as output_names
 from stoker.stacks.prechecks import Prechecks
 from stoker.stacks.templates.outline import Change, Kind, Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
-from stoker.store import stacks
+from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 from stoker.triggers.update_previews import start_previews
 from stoker.types.planned_runs import Planner
@@ -197,7 +197,8 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
     with request.read() as tx:
         current = stacks.get(tx, stack.id)
         operations.refuse_update(current)
-        missing = operations.refuse_deployments(tx, engine, current, resolved, exists=True).list_missing_programs()
+        present = resources.of_stack(tx, stack.id)
+        missing = operations.refuse_deployments(tx, engine, current, resolved, present).list_missing_programs()
         planner = Planner(tx, engine, current, resolved, exists=True)
         runs = planner.list_runs()
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}

@@ -189,7 +189,7 @@ def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[St
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = ""
-    return stack, _prepare(request, body, _identity(stack)), body.options()
+    return stack, _prepare(request, body, Identity.of(stack)), body.options()
 
 
 def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
@@ -197,7 +197,7 @@ def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, Resolve
     stack, source = find_stack(request)
     cleared = body.clear_parameters or ()
     changes, constraints = body.stack_request(request), open_constraints(request)
-    resolved = prepare_change(request.app.engine, changes, _identity(stack), source, cleared, constraints)
+    resolved = prepare_change(request.app.engine, changes, Identity.of(stack), source, cleared, constraints)
     return stack, resolved, body.options()
 
 
@@ -226,10 +226,6 @@ def _with_entries(request: RequestContext, stack_request: StackRequest) -> Stack
 def _prepare(request: RequestContext, body: StackBody, identity: Identity) -> ResolvedStack:
     constraints = open_constraints(request)
     return prepare(request.app.engine, body.stack_request(request), identity, constraints=constraints)
-
-
-def _identity(stack: Stack) -> Identity:
-    return Identity(stack.id, stack.name, stack.project_id)
 
 
 def open_constraints(request: RequestContext) -> Constraints | None:

@@ -18,7 +18,7 @@ from stoker.stacks.engine import ADVANCE, DEADLINE, Engine
 from stoker.stacks.engine import plan as plans
 from stoker.stacks.engine.plan import NewPlan
 from stoker.stacks.engine.session import StackSession
-from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_again
+from stoker.stacks.templates.prepare import ResolvedStack, prepare_again
 from stoker.store import deployments, resources, selectors, servers, snapshots, stacks, steps
 from stoker.store.tx import Tx
 
@@ -78,12 +78,10 @@ def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, 
     begin_operation(session, action, **resolved.facts(), **changes)
     # now the transaction knows the secrets, so the source can be encrypted
     stacks.set_source(session.tx, session.stack.id, resolved.source)
-    present = resources.of_stack(session.tx, session.stack.id)
-    session.resources.preload(present)
-    for resource in present:
+    for resource in session.resources.load_all():
         if resource.current and resource.name not in resolved.definitions:
             session.resources.retire(resource)
-    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+    _begin_apply_phase(session, resolved)
 
 
 def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
@@ -92,7 +90,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
     for placeholder in placeholders:
         session.resources.add(placeholder)
     session.events.record_stack(session.stack, id=session.stack.traversal)
-    _begin_phase(session, Phase.APPLY, plans.forward(resolved.needs), resolved.definitions)
+    _begin_apply_phase(session, resolved)
 
 
 def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
@@ -108,10 +106,9 @@ def begin_action(session: StackSession, action: Action) -> None:
     SUSPEND begins with the resources that use others; other actions begin with the used resources.
     """
     begin_operation(session, action, updated_at=session.tx.now)
-    everything = resources.of_stack(session.tx, session.stack.id)
-    session.resources.preload(everything)
+    everything = session.resources.load_all()
     present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
-    order = plans.backward if action is Action.SUSPEND else plans.forward_by_id
+    order = plans.backward if action is Action.SUSPEND else plans.forward
     _begin_phase(session, Phase.ACTION, order(present), {})
 
 
@@ -184,11 +181,10 @@ def begin_rollback(session: StackSession) -> None:
     if previous is None:
         begin_delete(session, Action.ROLLBACK)
         return
-    identity = Identity(stack.id, stack.name, stack.project_id)
     files = previous.files if stack.id == stack.root_id else stacks.source(session.tx, stack.root_id).files
     # The failed operation may have used up the budget; the rollback must not fail for this reason.
     budget = session.engine.renew_budget(session.tx)
-    resolved = prepare_again(session.engine, previous, identity, files, budget)
+    resolved = prepare_again(session.engine, stack, previous, budget, files)
     begin_apply(session, Action.ROLLBACK, resolved, updated_at=session.tx.now)
 
 
@@ -205,6 +201,10 @@ def set_deadline(session: StackSession) -> None:
 
 def _began_before(session: StackSession) -> bool:
     return not session.created and session.stack.traversal == session.before.traversal
+
+
+def _begin_apply_phase(session: StackSession, resolved: ResolvedStack) -> None:
+    _begin_phase(session, Phase.APPLY, resolved.needs, resolved.definitions)
 
 
 def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:

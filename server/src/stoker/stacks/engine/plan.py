@@ -96,15 +96,6 @@ class Plan:
         return self._steps[key]
 
 
-def forward(needs: Mapping[str, Collection[str]]) -> Mapping[str, Collection[str]]:
-    """
-    Return the order of the apply phase: each resource after its requirements.
-
-    Requirements outside the plan are already met.
-    """
-    return {key: [need for need in required if need in needs] for key, required in needs.items()}
-
-
 def backward(outdated: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     """Return the order of the cleanup phase, by resource id: each resource after those that require it."""
     listed = list(outdated)
@@ -116,15 +107,17 @@ def backward(outdated: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     return after
 
 
-def forward_by_id(present: Iterable[Resource]) -> Mapping[str, Collection[str]]:
+def forward(present: Iterable[Resource]) -> Mapping[str, Collection[str]]:
     """Return the order of the action phase, by resource id: each resource after its requirements."""
-    listed = list(present)
-    ids = {resource.id for resource in listed}
-    return {resource.id: [id for id in resource.requires.values() if id in ids] for resource in listed}
+    return {resource.id: [id for id in resource.requires.values() if id is not None] for resource in present}
 
 
 class NewPlan(Plan):
-    """A plan of this transaction, in memory. ``needs``: for each key, the keys that must end before."""
+    """
+    A plan of this transaction, in memory.
+
+    ``needs``: for each key, the keys that must end before. Those outside the plan are met.
+    """
 
     def __init__(
         self, tx: Tx, stack_id: str, needs: Mapping[str, Collection[str]], definitions: Mapping[str, Mapping[str, Any]]
@@ -135,7 +128,7 @@ class NewPlan(Plan):
         self._dependents: dict[str, list[str]] = {}
         for key, needed in needs.items():
             self._add(key, definitions.get(key))
-            for need in set(needed):
+            for need in needs.keys() & set(needed):
                 self._dependents.setdefault(need, []).append(key)
                 self._waiting[key] += 1
 

@@ -63,8 +63,13 @@ class ResourceSet:
 
     def requirements(self, definition: hot.Definition) -> dict[str, str | None]:
         """Return the ids of the resources that ``definition`` requires, by name. The clean-up deletes them after it."""
-        required = {name: self.find(name) for name in sorted(definition.requires)}
-        return {name: resource.id if resource else None for name, resource in required.items()}
+        return {name: item.id if (item := self.find(name)) else None for name in sorted(definition.requires)}
+
+    def load_all(self) -> list[Resource]:
+        """Read all resources of the stack, and return them, replaced ones included."""
+        if not self._is_complete:
+            self.preload(resources.of_stack(self._tx, self._stack_id))
+        return list(self._by_id.values())
 
     def preload(self, everything: Iterable[Resource]) -> None:
         """Take ``everything`` as all resources of the stack, so that no later lookup reads the database."""
@@ -159,10 +164,10 @@ class EventLog:
 
     def post(self, stack: Stack) -> None:
         """Post the events since the last call to the stack's sinks."""
-        payload, self._unposted = [_format_event(event) for event in self._unposted], []
         messaging = self._engine.env.platform.messaging
-        if not payload or messaging is None:
+        if not self._unposted or messaging is None:
             return
+        payload, self._unposted = [_format_event(event) for event in self._unposted], []
         for sink in stack.event_sinks:
             with suppress(Conflict):  # Audited. An event must not enter a server's queue, and the operation continues.
                 messaging.post(self._tx, stack.project_id, sink["target"], payload, sink["ttl"])

@@ -10,7 +10,7 @@ from stoker import hot
 from stoker.catalog.entry import SCHEME
 from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
 from stoker.hot.paths import Path
-from stoker.hot.words import clip, did_you_mean, list_few
+from stoker.hot.words import clip, list_few, suggest
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
@@ -90,14 +90,12 @@ class UnknownTypes:
         if is_template_name(resolved):
             return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
         service = resolved.rpartition("::")[0]
-        if hint := did_you_mean(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
-            return f"D{hint[3:]}"
+        if hint := suggest(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
+            return hint
         for prefix, things in _NOT_MADE.items():
             if resolved.startswith(prefix):
                 return f"{self._describe_absence(prefix, things)} {_MAP_IT}"
-        if hint := did_you_mean(resolved, self._known):
-            return f"D{hint[3:]}"
-        return f"M{_MAP_IT[1:]}"
+        return suggest(resolved, self._known) or f"M{_MAP_IT[1:]}"
 
     def _describe_absence(self, prefix: str, things: str) -> str:
         if prefix in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):

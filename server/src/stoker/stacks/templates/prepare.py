@@ -20,7 +20,7 @@ from stoker.hot import Budget, Environment, Flaws, Parameters, Template
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, redact_text, texts_of
-from stoker.model.stack import Source
+from stoker.model.stack import Source, Stack
 from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
@@ -83,6 +83,11 @@ class Identity:
     stack_id: str
     stack_name: str
     project_id: str
+
+    @classmethod
+    def of(cls, stack: Stack) -> Identity:
+        """Return the identity of a stack."""
+        return cls(stack.id, stack.name, stack.project_id)
 
     def pseudo(self) -> Mapping[str, str]:
         """Return the values of the pseudo parameters."""
@@ -158,12 +163,12 @@ def prepare_change(
 
 
 def prepare_again(
-    engine: Engine, source: Source, identity: Identity, files: Mapping[str, str], budget: Budget
+    engine: Engine, stack: Stack, source: Source, budget: Budget, files: Mapping[str, str] | None = None
 ) -> ResolvedStack:
-    """Prepare a stored source again. ``files`` are those of its tree."""
-    template = hot.parse(source.template)
-    environment, flaws = Environment.parse(source.environment), Flaws()
-    return _resolve(Checker(engine, files, budget, flaws), template, flaws, environment, source, identity)
+    """Prepare a stored source again. ``files`` are those of its tree, which a nested stack's source lacks."""
+    template, flaws = hot.parse(source.template), Flaws()
+    checker = Checker(engine, source.files if files is None else files, budget, flaws)
+    return _resolve(checker, template, flaws, Environment.parse(source.environment), source, Identity.of(stack))
 
 
 def prepare_inner(

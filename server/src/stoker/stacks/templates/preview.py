@@ -109,8 +109,7 @@ class Preview:
     def _list_changes(self, stack: Stack, resolved: ResolvedStack) -> list[Change]:
         """Return the changes to one stack, which may not exist yet."""
         session = StackSession(self.tx, self.engine, stack)
-        everything = resources.of_stack(self.tx, stack.id)
-        session.resources.preload(everything)
+        everything = session.resources.load_all()
         template = resolved.outline.template
         session.set(parameters=resolved.parameters.to_json(), version=template.version, action=Action.UPDATE)
         by_name: dict[str, Change] = {}
@@ -136,10 +135,9 @@ class Preview:
             stack = replace(here.stack, id=_NO_ID, name=name, parent_resource_id=None, outputs={})
             inner = self._inside(here, change, stack, here.existing_id)
         below = environment.below(change.name)
-        identity = Identity(inner.stack.id, inner.stack.name, inner.stack.project_id)
         files, budget = self._resolved.source.files, self.engine.budget(self.tx)
         try:
-            resolved = prepare_inner(self.engine, spec, files, below, identity, budget)
+            resolved = prepare_inner(self.engine, spec, files, below, Identity.of(inner.stack), budget)
         except StokerError as error:
             raise type(error)(f"resources.{change.name}<{change.type}>.{error.message}") from None
         yield from self._list_levels(inner, resolved, below)

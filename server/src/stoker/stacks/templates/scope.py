@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Budget, Values, select
-from stoker.hot.words import did_you_mean
+from stoker.hot.words import suggest
 from stoker.model.errors import InvalidTemplateReference, StackValidationFailed, StokerError, UserParameterMissing
 from stoker.model.stack import Resource
 from stoker.model.status import Action
@@ -137,5 +137,4 @@ class IncorrectAttribute(StackValidationFailed):
 
     def with_hint(self) -> str:
         """Return the message with a suggestion of a similar attribute."""
-        hint = did_you_mean(self._attribute, self._known)
-        return f"{self.message} D{hint[3:]}" if hint else self.message
+        return f"{self.message} {suggest(self._attribute, self._known)}".rstrip()
