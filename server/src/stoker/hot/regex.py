@@ -174,13 +174,13 @@ def _split_exclusions(source: str) -> tuple[Sequence[str], str]:
     anchor = "^" if source.startswith("^") else ""
     exclusions, rest = [], source.removeprefix("^")
     while rest.startswith(_EXCLUSION):
-        end = _end_of_group(rest)
+        end = _find_outermost(")", rest)
         exclusion = rest[len(_EXCLUSION) : end]
         if end == len(rest) or _has_group(exclusion) or rest.startswith(("*", "+", "?", "{"), end + 1):
             return (), source
         exclusions.append(exclusion)
         rest = rest[end + 1 :]
-    return ((), source) if _end_of_branch(rest) < len(rest) else (exclusions, anchor + rest)
+    return ((), source) if _find_outermost("|", rest) < len(rest) else (exclusions, anchor + rest)
 
 
 def _has_group(text: str) -> bool:
@@ -188,14 +188,9 @@ def _has_group(text: str) -> bool:
     return any(mark == "(" and not text.startswith("?:", at + 1) for at, mark, _ in _structure(text))
 
 
-def _end_of_group(text: str) -> int:
-    """Return the index of the bracket that closes the group at the beginning of ``text``; its length if none does."""
-    return next((end for end, mark, depth in _structure(text) if mark == ")" and depth == 0), len(text))
-
-
-def _end_of_branch(text: str) -> int:
-    """Return the index of the first alternative in ``text``; its length if there is only one."""
-    return next((end for end, mark, depth in _structure(text) if mark == "|" and depth == 0), len(text))
+def _find_outermost(wanted: str, text: str) -> int:
+    """Return the index of the first mark outside of all groups that have begun in ``text``; its length if none is."""
+    return next((at for at, mark, depth in _structure(text) if mark == wanted and depth == 0), len(text))
 
 
 def _structure(text: str) -> Iterator[tuple[int, str, int]]:

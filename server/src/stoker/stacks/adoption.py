@@ -9,7 +9,6 @@ their ids, so that agents recognize the runs that they have done, and do not rep
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +21,7 @@ from stoker.deployments import service
 from stoker.deployments.configs import new_config
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Conflict, Invalid
+from stoker.model.ids import is_id
 from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
@@ -31,8 +31,6 @@ from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
-
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def refuse_missing(
@@ -63,7 +61,7 @@ def refuse_owned(
     for item in env.find_owned(tx, wanted.keys()):
         external_id = item.external_id
         # Only names, such as those of key pairs, can be the same in several projects.
-        if item.project_id != project_id and not _UUID.fullmatch(external_id):
+        if item.project_id != project_id and not is_id(external_id):
             continue
         owner = resources.find(tx, item.resource_id)
         if owner is None or owner.definition.get("external_id"):
@@ -92,7 +90,6 @@ def _external_resources(
 CONFIGS, DEPLOYMENTS, SERVERS = "software_configs", "software_deployments", "servers"
 #: The input of a derived config that names the transport of results.
 _TRANSPORT = "deploy_signal_transport"
-_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +135,7 @@ def _section(data: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
         raise Invalid(f"adopt_stack_data: {name} must be a list of maps")
     for entry in entries:
-        if not isinstance(entry.get("id"), str) or not _ID.fullmatch(entry["id"]):
+        if not isinstance(entry.get("id"), str) or not is_id(entry["id"]):
             raise Invalid(f"adopt_stack_data: each of {name} needs an id that is a UUID")
     return entries
 

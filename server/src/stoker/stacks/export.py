@@ -14,9 +14,7 @@ from typing import Any
 from stoker.hot import Environment
 from stoker.model.secrets import REDACTED, mask
 from stoker.model.stack import Resource, Source, Stack
-from stoker.model.status import Action, Status
 from stoker.stacks.engine import Engine, operation
-from stoker.stacks.engine.operation import disown
 from stoker.stacks.engine.progress import commit
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.outputs import prime_tree
@@ -144,18 +142,9 @@ def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:
     operation.refuse_busy(stack)
     exported = export(tx, stack)
     for member in stacks.tree(tx, stack.id):
-        own_resources = resources.of_stack(tx, member.id)
-        for resource in own_resources:
-            disown(tx, engine, resource)
-        resources.delete_all(tx, [resource.id for resource in own_resources])
         session = StackSession(tx, engine, member)
-        operation.forget_plan(session)  # a failed operation leaves steps that were not reached
-        session.set(
-            action=Action.DELETE,
-            status=Status.COMPLETE,
-            reason="Stack ABANDON completed successfully",
-            deleted_at=tx.now,
-        )
-        session.events.record_stack(session.stack)
+        for resource in session.resources.load_all():
+            operation.disown(tx, engine, resource)
+        operation.delete_alone(session, "Stack ABANDON completed successfully")
         commit(session)
     return exported

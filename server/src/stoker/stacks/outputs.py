@@ -53,11 +53,6 @@ def prime_tree(tx: Tx, root_id: str) -> None:
         deployments.prime_bodies(tx, [resource.physical_id or resource.id for resource in present])
 
 
-def is_primed(tx: Tx, stack: Stack) -> bool:
-    """Return whether the tree of the stack has been read by ``prime_tree``."""
-    return (_TREE, stack.root_id) in tx.cache
-
-
 def _prime_details(tx: Tx, present: Iterable[Resource]) -> None:
     """Read the deployments and configs of the resources, and the facts of servers."""
     ids = [resource.physical_id or resource.id for resource in present]
@@ -80,7 +75,7 @@ def names(stack: Stack) -> list[dict[str, Any]]:
 
 def all_values(tx: Tx, engine: Engine, stack: Stack) -> list[dict[str, Any]]:
     """Return all outputs with values or errors."""
-    if len(stack.outputs) <= _FEW and not is_primed(tx, stack):
+    if len(stack.outputs) <= _FEW and (_TREE, stack.root_id) not in tx.cache:
         scope = LiveScope(StackSession(tx, engine, stack))
     else:
         prime_tree(tx, stack.root_id)

@@ -20,11 +20,8 @@ def all_functions() -> Mapping[str, Function]:
     modules = (containers, references, repeat, texts, yaql)
     types = [item for module in modules for item in vars(module).values() if isinstance(item, type)]
     own = [item() for item in types if issubclass(item, Function) and item is not Function]
-    return {function.name: function for function in (*own, *_of_syntaxes())}
-
-
-def _of_syntaxes() -> list[Function]:
-    return [function for syntax in syntaxes.load() for function in syntax.functions]
+    others = [function for syntax in syntaxes.load() for function in syntax.functions]
+    return {function.name: function for function in (*own, *others)}
 
 
 @cache

@@ -191,16 +191,13 @@ def begin_rollback(session: StackSession) -> None:
 def set_deadline(session: StackSession) -> None:
     """Set the deadline of an operation that began in this transaction and is still in progress."""
     stack = session.stack
-    if stack.status is not Status.IN_PROGRESS or _began_before(session) or stack.parent_id:
+    began_before = not session.created and stack.traversal == session.before.traversal
+    if stack.status is not Status.IN_PROGRESS or began_before or stack.parent_id:
         return  # the deadline of the root applies to nested stacks
     seconds = stack.timeout_mins * 60 if stack.timeout_mins else session.engine.limits.action_timeout
     args = {"stack_id": stack.id, "traversal": stack.traversal}
     at = session.tx.now + timedelta(seconds=seconds)
     session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
-
-
-def _began_before(session: StackSession) -> bool:
-    return not session.created and session.stack.traversal == session.before.traversal
 
 
 def _begin_apply_phase(session: StackSession, resolved: ResolvedStack) -> None:
@@ -277,16 +274,16 @@ def retain(session: StackSession, resource: Resource) -> None:
     disown(session.tx, session.engine, resource)
     inner = stacks.find(session.tx, resource.physical_id) if resource.physical_id else None
     if inner is not None and inner.parent_resource_id == resource.id:
-        _retain_all(session, inner)
+        inside = StackSession(session.tx, session.engine, inner)
+        for member in inside.resources.load_all():
+            retain(inside, member)
+        delete_alone(inside, "Stack DELETE completed successfully")
+        inside.save()
 
 
-def _retain_all(session: StackSession, stack: Stack) -> None:
-    tx = session.tx
-    inner = StackSession(tx, session.engine, stack)
-    for resource in resources.of_stack(tx, stack.id):
-        retain(inner, resource)
-        resources.delete_all(tx, [resource.id])
-    begin_operation(inner, Action.DELETE)
-    complete(inner)
-    inner.set(deleted_at=tx.now)
-    inner.save()
+def delete_alone(session: StackSession, reason: str) -> None:
+    """Delete a stack and the rows of its resources, whose objects stay."""
+    resources.delete_all(session.tx, [resource.id for resource in session.resources.load_all()])
+    forget_plan(session)  # a failed operation leaves steps that were not reached
+    session.set(action=Action.DELETE, status=Status.COMPLETE, reason=reason, deleted_at=session.tx.now)
+    session.events.record_stack(session.stack)

@@ -152,20 +152,23 @@ _log = structlog.get_logger("stoker.stacks")
 def commit(session: StackSession) -> None:
     """Write a session, set its deadline and wake the parent of a nested stack."""
     session.save()
-    if session.ended and session.stack.parent_id is None:
+    stack = session.stack
+    has_ended, is_root = session.ended and stack.phase is Phase.IDLE, stack.parent_id is None
+    if session.ended and is_root:
         end_snapshot(session)
     operation.set_deadline(session)
-    stack = session.stack
-    if stack.parent_id is None and stack.deleted_at and not session.before.deleted_at:
+    if is_root and stack.deleted_at and not session.before.deleted_at:
         for grants in (session.engine.env.stack_users, session.engine.env.delegations):
             if grants is not None:
                 grants.drop_stack(session.tx, stack)
-    if session.ended and stack.phase is Phase.IDLE and _outlived_its_beginning(session):
+    # A group may wait for the operation, unless the operation began in this transaction.
+    before = session.before
+    if has_ended and not session.created and (before.status is Status.IN_PROGRESS or before.action is Action.SUSPEND):
         for resource_id in selectors.release(session.tx, stack.id):  # groups that waited for the operation to end
             session.engine.env.work.defer_once(session.tx, REFRESH, resource_id, {"resource_id": resource_id})
-    if session.ended and stack.phase is Phase.IDLE and stack.parent_id is None:
+    if has_ended and is_root:
         _log_end(session)
-    if stack.parent_resource_id and stack.phase is Phase.IDLE and session.ended and not session.is_within_step:
+    if has_ended and stack.parent_resource_id and not session.is_within_step:
         session.tx.wake(Owner.resource(stack.parent_resource_id))
 
 
@@ -175,13 +178,6 @@ def _log_end(session: StackSession) -> None:
     write = partial(_log.warning if stack.status is Status.FAILED else _log.info, "stack.ended")
     fields = {"stack_id": stack.id, "stack": stack.name, "project_id": stack.project_id}
     session.tx.after_commit(partial(write, **fields, action=stack.action.value, status=stack.status.value))
-
-
-def _outlived_its_beginning(session: StackSession) -> bool:
-    """Return whether a group may wait for the operation. None can if the operation began in this transaction."""
-    return not session.created and (
-        session.before.status is Status.IN_PROGRESS or session.before.action is Action.SUSPEND
-    )
 
 
 def lock_stack(tx: Tx, engine: Engine, stack_id: str, *, facade: Resource | None = None) -> StackSession:

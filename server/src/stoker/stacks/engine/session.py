@@ -309,10 +309,6 @@ class StackSession:
         self.resources.save()
         self.plan.save()
         self.events.post(self.stack)
-        self.save_stack()
-
-    def save_stack(self) -> None:
-        """Write the stack's own row, for code that reads the row before the session is saved."""
         if self.stack is not self._saved:
             stacks.save(self.tx, self.stack)
             self._saved = self.stack
