@@ -51,8 +51,8 @@ def test_all_errors_are_reported_with_lines_and_remedies(store):
     assert caught.value.message.splitlines() == [
         "The Parameter (need) was not provided. (line 3)",
         "Parameter 'count' is invalid: \"x\" is not a number (line 4)",
-        f"The Resource Type (OS::Octavia::LoadBalancer) {NOT_FOUND} net, net2. Stoker makes no load balancers: map the type to"
-        " OS::Heat::None, or to a template, in the environment's resource_registry. (line 6)",
+        f"The Resource Type (OS::Octavia::LoadBalancer) {NOT_FOUND} net, net2. Stoker has no such type of OS::Octavia: map the type"
+        " to OS::Heat::None, or to a template, in the environment's resource_registry. (line 6)",
         f"The Resource Type (OS::Heat::SoftwareDeploymnt) {NOT_FOUND} misspelt."
         ' Did you mean "OS::Heat::SoftwareDeployment"? (line 8)',
         "Property error: : resources.value.properties: : Property value not assigned (line 11)",

@@ -18,26 +18,12 @@ from stoker.resources.nested import describe_missing, is_template_name
 from stoker.resources.properties import Property, PropertyError
 from stoker.stacks.templates.report import FlawReport
 
-#: Services of OpenStack that Stoker does not provide, by prefix of their types.
-_NOT_MADE = {
-    "OS::Neutron::": "such things of Neutron",
-    "OS::Nova::": "such things of Nova",
-    "OS::Cinder::": "such things of Cinder",
-    "OS::Glance::": "such things of Glance",
-    "OS::Keystone::": "users or projects",
-    "OS::Octavia::": "load balancers",
-    "OS::Barbican::": "such things of Barbican",
-    "OS::Designate::": "DNS names",
-    "OS::Manila::": "shares",
-    "OS::Magnum::": "clusters",
-    "OS::Trove::": "databases",
-    "OS::Aodh::": "alarms",
-    "OS::Mistral::": "workflows",
-    "OS::Heat::AutoScalingGroup": "groups that scale by themselves",
-    "AWS::": "such things of AWS",
-}
-#: Types of the services for which there is a provider.
-_PROVIDED = ("OS::Neutron::", "OS::Nova::", "OS::Cinder::", "OS::Glance::", "OS::Barbican::")
+#: Services whose types an installed provider adds, and others of OpenStack, whose types are like none of Stoker's.
+_PROVIDED = ("OS::Neutron", "OS::Nova", "OS::Cinder", "OS::Glance", "OS::Barbican")
+_OTHERS = (
+    *("OS::Keystone", "OS::Octavia", "OS::Designate", "OS::Manila", "OS::Magnum", "OS::Trove", "OS::Aodh"),
+    *("OS::Mistral", "OS::Heat::AutoScalingGroup", "AWS::"),
+)
 _MAP_IT = "map the type to OS::Heat::None, or to a template, in the environment's resource_registry."
 _NO_ENTRY = "The catalog has no such entry: `stoker catalog list` shows all entries."
 _MAP_THEM = "or map the types to others in the environment's resource_registry."
@@ -92,15 +78,11 @@ class UnknownTypes:
         service = resolved.rpartition("::")[0]
         if hint := suggest(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
             return hint
-        for prefix, things in _NOT_MADE.items():
-            if resolved.startswith(prefix):
-                return f"{self._describe_absence(prefix, things)} {_MAP_IT}"
+        if service in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):
+            return f"The types of a cloud are in plugins/openstack of Stoker's source: install it, or {_MAP_IT}"
+        if resolved.startswith((*_PROVIDED, *_OTHERS)):
+            return f"Stoker has no such type of {service}: {_MAP_IT}"
         return suggest(resolved, self._known) or f"M{_MAP_IT[1:]}"
-
-    def _describe_absence(self, prefix: str, things: str) -> str:
-        if prefix in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):
-            return "The types of a cloud are in plugins/openstack of Stoker's source: install it, or"
-        return f"Stoker makes no {things}:"
 
 
 def _list(places: Iterable[tuple[str, str]]) -> str:
