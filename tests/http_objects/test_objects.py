@@ -83,8 +83,6 @@ def test_content_types_are_guessed_from_names(swift, path):
     for name, kind in (("a.html", "text/html"), ("a.json", "application/json"), ("a", "application/octet-stream")):
         swift("PUT", f"{path}/{name}", b"x")
         assert swift("HEAD", f"{path}/{name}").headers["Content-Type"] == kind
-    swift("PUT", f"{path}/b.html", b"x", Content_Type="a/b", X_Detect_Content_Type="true")
-    assert swift("HEAD", f"{path}/b.html").headers["Content-Type"] == "text/html"
 
 
 def test_overwriting_counts_once(swift, path):
@@ -156,8 +154,6 @@ def test_reads_may_be_conditional(swift, path):
         ({"If-None-Match": "other"}, 200),
         ({"If-Modified-Since": at}, 304),
         ({"If-Modified-Since": early}, 200),
-        ({"If-Unmodified-Since": at}, 200),
-        ({"If-Unmodified-Since": early}, 412),
         ({"If-Modified-Since": "yesterday"}, 200),
         ({"If-None-Match": "other", "If-Modified-Since": at}, 200),
     ]:
@@ -184,7 +180,7 @@ def test_writes_may_be_conditional(swift, path):
     ("verb", "below", "data", "headers", "status"),
     [
         ("PUT", "/o", b"new", {"ETag": "0" * 32}, 422),
-        ("PUT", "/o", None, {}, 411),
+        ("PUT", "/o", b"new", {"If-Unmodified-Since": "Thu, 01 Jan 2015 00:00:00 GMT"}, 400),
         ("PUT", "/o", b"x" * (limits.OBJECT + 1), {}, 413),
         ("PUT", "/" + "x" * 1025, b"new", {}, 400),
         ("PUT", "/o", b"new", {"X-Delete-At": "2000000000"}, 400),

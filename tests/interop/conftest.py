@@ -18,7 +18,7 @@ Openstack = Callable[..., Any]
 
 @pytest.fixture(scope="session")
 def stoker(tmp_path_factory) -> Iterator[Served]:
-    flags = (LOCAL_SERVERS, "--tempurl-sha1", "--webhook-networks", "127.0.0.0/8")
+    flags = (LOCAL_SERVERS, "--webhook-networks", "127.0.0.0/8")
     with served(tmp_path_factory.mktemp("interop"), *flags) as running:
         yield running
 

@@ -256,7 +256,6 @@ class Settings:
     object_store_cloud: str = _service(
         "", "Entry of clouds.yaml to log in to that Swift with: at a Keystone, or at Swift itself (http…/auth/v1.0)."
     )
-    tempurl_sha1: bool = _service(False, "Also accept signed URLs of objects with SHA-1, which old clients use.")
     messaging: str = _service("embedded", "embedded, off, or the URL of a Zaqar, for ZAQAR_MESSAGE and ZAQAR_SIGNAL.")
     messaging_cloud: str = _service(
         "", "Entry of clouds.yaml to log in to that Zaqar with (default: a token of Stoker's own for each project)."

@@ -13,7 +13,6 @@ StokerError
 ├── EntityNotFound     the object does not exist, or the caller may not see it (404)
 ├── Conflict           the current state does not permit the request (409)
 │   ├── StackExists, ActionInProgress, ResourceInUse
-├── NotAcceptable      no available representation is acceptable to the client (406)
 ├── PreconditionFailed a condition in the request is not met (412)
 ├── Unprocessable      the content differs from its declaration (422)
 ├── TooManyRequests    this client, or all clients together, exceed a rate or concurrency limit (429)
@@ -181,12 +180,6 @@ class ActionInProgress(Conflict):
 
 class ResourceInUse(Conflict):
     """The object is in use and cannot be deleted."""
-
-
-class NotAcceptable(StokerError):
-    """No available representation is acceptable to the client (406)."""
-
-    kind = "not-acceptable"
 
 
 class PreconditionFailed(StokerError):

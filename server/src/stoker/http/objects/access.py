@@ -9,7 +9,6 @@ from starlette.requests import Request
 
 from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
 from stoker.http.app import App
-from stoker.http.request import client_host
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
 from stoker.objects import container_operations, tempurl
@@ -43,20 +42,18 @@ async def _by_signed_url(attempt: Attempt) -> Caller | None:
     if "temp_url_sig" not in query and "temp_url_expires" not in query:
         return None
     check_text(request)
-    signed = tempurl.read(query)
-    if signed is None or (signed.digest == "sha1" and not app.settings.tempurl_sha1):
+    signed, account, container = tempurl.read(query), account_of(path), path["container"]
+    if signed is None:
         raise _invalid()
-    address = client_host(request, app.settings)
-    account, container, name = account_of(path), path["container"], path["object"]
-    paths = [f"{root}{_PREFIX}{account}/{container}/" for root in _roots(app.settings.public_url)]
+    below = f"{_PREFIX}{account}/{container}/{path['object']}"
+    paths = [f"{root}{below}" for root in _roots(app.settings.public_url)]
 
     def by(keys: list[str]) -> bool:
-        return tempurl.allows(signed, request.method, name, paths, keys, now=app.store.clock.now().timestamp())
+        return tempurl.allows(signed, request.method, paths, keys, now=app.store.clock.now().timestamp())
 
     # Agents use URLs that Stoker signed with the site's key, which needs no database read.
     by_site = by([app.site_key.of(account)])
-    allowed = by_site or by(await in_thread(_keys, app, account, container))
-    if not allowed or not tempurl.is_address_allowed(signed, address):
+    if not by_site and not by(await in_thread(_keys, app, account, container)):
         raise _invalid()
     return Caller(as_owner=by_site)
 

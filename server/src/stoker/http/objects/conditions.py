@@ -17,11 +17,11 @@ _RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", re.ASCII |
 
 def is_unchanged(stored: Stored, headers: Mapping[str, str]) -> bool:
     """Return whether the client already has the current object (304). Raises PreconditionFailed."""
-    _must_be(stored, headers)
+    must_match(headers, stored)
     if (tags := headers.get("if-none-match")) is not None:
         return matches_tag(tags, stored.etag)
-    since = _time(headers.get("if-modified-since"))
-    return since is not None and _serialize(stored) <= since
+    since = _time(headers.get("if-modified-since", ""))
+    return since is not None and stored.modified_at <= since * _SECOND
 
 
 def for_put(headers: Mapping[str, str], old: Stored | None) -> None:
@@ -36,13 +36,14 @@ def for_put(headers: Mapping[str, str], old: Stored | None) -> None:
             raise Invalid("If-None-Match only supports *")
         if old is not None:
             raise PreconditionFailed(f"the object {old.name} exists already")
-    _must_be(old, headers)
+    must_match(headers, old)
 
 
-def for_delete(headers: Mapping[str, str], old: Stored | None) -> None:
-    """Check the conditions of a DELETE. Raises PreconditionFailed."""
-    if old is not None:
-        _must_be(old, headers)
+def must_match(headers: Mapping[str, str], stored: Stored | None) -> None:
+    """Raise PreconditionFailed unless the object, None if it does not exist, is one that If-Match names."""
+    tags = headers.get("if-match")
+    if tags is not None and (stored is None or not matches_tag(tags, stored.etag)):
+        raise PreconditionFailed("A precondition for this request was not met: If-Match")
 
 
 def byte_range(stored: Stored, headers: Mapping[str, str]) -> tuple[int, int] | None:
@@ -62,29 +63,10 @@ def byte_range(stored: Stored, headers: Mapping[str, str]) -> tuple[int, int] | 
     return int(first), min(int(last) + 1, stored.size) if last else stored.size
 
 
-def _must_be(stored: Stored | None, headers: Mapping[str, str]) -> None:
-    tags = headers.get("if-match")
-    if tags is not None and (stored is None or not matches_tag(tags, stored.etag)):
-        raise PreconditionFailed("A precondition for this request was not met: If-Match")
-    since = _time(headers.get("if-unmodified-since"))
-    if since is not None and stored is not None and _serialize(stored) > since:
-        raise PreconditionFailed("A precondition for this request was not met: If-Unmodified-Since")
-
-
-def _serialize(stored: Stored) -> int:
-    """Return Last-Modified in seconds, rounded up."""
-    return -(-stored.modified_at // _SECOND)
-
-
-def _time(value: str | None) -> float | None:
+def _time(value: str) -> float | None:
     """Parse an HTTP date. Return None for an invalid date, because invalid conditions are ignored."""
-    if value is None:
-        return None
     try:
         time = parsedate_to_datetime(value)
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    try:
         return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import format_datetime
@@ -17,6 +18,10 @@ from stoker.objects.tempurl import KEY_HEADERS
 _SECOND = 1_000_000
 #: Headers that are stored with an object, besides its metadata.
 STORED = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
+#: Metadata that requests with a signed URL see.
+_PUBLIC = metadata.OBJECT + "public-"
+#: Parts of media types with which a browser might run scripts or display misleading content.
+_ACTIVE = re.compile("html|xml|svg|script|pdf|flash|css|xsl|multipart|message", re.IGNORECASE)
 _SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONTAINER) for name in KEY_HEADERS)
 
 
@@ -53,15 +58,29 @@ def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     return stored
 
 
-def of_object(stored: Stored) -> dict[str, str]:
-    """Return the response headers that describe an object."""
+def of_object(stored: Stored, *, is_signed: bool) -> dict[str, str]:
+    """
+    Return the response headers that describe an object.
+
+    With ``is_signed``, for a request with a signed URL, private metadata is left out, and a browser saves the object by
+    default. A browser always saves active content, because objects have the same origin as the API.
+    """
+    own = {
+        name: value
+        for name, value in stored.headers.items()
+        if not is_signed or not name.startswith(metadata.OBJECT) or name.startswith(_PUBLIC)
+    }
+    disposition = own.get("content-disposition", "").lower()
+    is_active = _ACTIVE.search(stored.content_type) and not disposition.startswith("attachment")
+    if is_active or (is_signed and not disposition):
+        own["content-disposition"] = "attachment"
     return {
         "Content-Type": stored.content_type,
         "ETag": stored.etag,
         "Last-Modified": http_time(stored.modified_at),
         "X-Timestamp": timestamp(stored.modified_at),
         "Accept-Ranges": "bytes",
-        **stored.headers,
+        **own,
     }
 
 

@@ -10,10 +10,8 @@ from stoker.objects import limits, tempurl
 
 
 @operation(200)
-def show(request: RequestContext) -> dict[str, Any]:
+def show(_: RequestContext) -> dict[str, Any]:
     """Return the supported features of Swift, and the limits of requests."""
-    settings = request.app.settings
-    digests = ["sha256", "sha512"]
     return {
         "swift": {
             "version": "2.38.0",
@@ -32,7 +30,7 @@ def show(request: RequestContext) -> dict[str, Any]:
         },
         "tempurl": {
             "methods": list(tempurl.METHODS),
-            "allowed_digests": [*(["sha1"] if settings.tempurl_sha1 else []), *digests],
+            "allowed_digests": list(tempurl.DIGESTS),
             "incoming_allow_headers": [],
             "incoming_remove_headers": ["x-timestamp", "x-open-expired"],
             "outgoing_allow_headers": ["x-object-meta-public-*"],

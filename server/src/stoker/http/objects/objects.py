@@ -10,10 +10,9 @@ from stoker.http.api import Failure
 from stoker.http.contracts import operation
 from stoker.http.objects import conditions, headers
 from stoker.http.objects.access import account_of
-from stoker.http.objects.disposition import for_signed_url, force_attachment
 from stoker.http.objects.errors import render
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import Invalid, Unprocessable
+from stoker.model.errors import EntityNotFound, Invalid, Unprocessable
 from stoker.model.objects import Stored, timestamp
 from stoker.model.ownership import check_read
 from stoker.objects import limits, object_operations
@@ -22,15 +21,19 @@ from stoker.store.tx import Tx
 
 #: Headers of features that Stoker does not have. Without the feature, the object would have the wrong content, or stay
 #: longer than its owner wants.
-_UNSUPPORTED = ("x-object-manifest", "x-symlink-target", "x-copy-from", "x-delete-at", "x-delete-after")
+_UNSUPPORTED = {
+    "x-object-manifest": "segments",
+    "x-symlink-target": "links",
+    "x-copy-from": "copies",
+    **dict.fromkeys(("x-delete-at", "x-delete-after"), "expiry"),
+    "if-unmodified-since": "conditions of time: use If-Match",
+}
 
 
 @operation(201)
 def put(request: RequestContext) -> Response:
     """Store an object. Raises EntityNotFound, Invalid, PreconditionFailed, Unprocessable or WriteRefused."""
     fields = _read_headers(request)
-    if "content-length" not in fields and "transfer-encoding" not in fields:
-        return render(Failure(411, "LengthRequired"))
     declared = fields.get("etag", "").strip('"').lower()
     if declared and declared != hashlib.md5(request.body, usedforsecurity=False).hexdigest():
         raise Unprocessable("the body's MD5 differs from the ETag")
@@ -84,21 +87,27 @@ def post(request: RequestContext, tx: Tx) -> None:
 
 
 @operation(204)
-def delete(request: RequestContext, tx: Tx) -> Response:
-    """Delete an object."""
-    fields = headers.read_headers(request.raw)
+def delete(request: RequestContext, tx: Tx) -> None:
+    """Delete an object. Raises EntityNotFound or PreconditionFailed."""
+    fields, (account, container, name) = _read_headers(request), _place(request)
     existed = object_operations.delete(
-        tx, *_place(request), check=lambda old: conditions.for_delete(fields, old), as_owner=request.caller.as_owner
+        tx,
+        account,
+        container,
+        name,
+        check=lambda old: conditions.must_match(fields, old),
+        as_owner=request.caller.as_owner,
     )
-    return Response(204) if existed else render(Failure(404, "HTTPNotFound"))
+    if not existed:
+        raise EntityNotFound.of("Object", name)
 
 
 def _read_headers(request: RequestContext) -> dict[str, str]:
     """Return the headers of a write. Raises Invalid for headers and queries of features that Stoker does not have."""
     fields = headers.read_headers(request.raw)
-    for name in _UNSUPPORTED:
+    for name, feature in _UNSUPPORTED.items():
         if name in fields:
-            raise Invalid(f"the header {name} is not supported. Stoker has no segments, links, copies and expiry")
+            raise Invalid(f"the header {name} is not supported. Stoker's objects have no {feature}")
     if request.query.get("multipart-manifest") == "put":
         raise Invalid("segmented objects are not supported: send the object as a whole")
     return fields
@@ -106,18 +115,14 @@ def _read_headers(request: RequestContext) -> dict[str, str]:
 
 def _content_type(fields: Mapping[str, str], name: str) -> str:
     """Return the declared content type, or guess it from the name. Raises Invalid."""
-    declared = fields.get("content-type", "")
-    if declared and fields.get("x-detect-content-type", "").lower() not in ("true", "1", "yes", "on"):
+    if declared := fields.get("content-type"):
         return limits.header("content-type", declared)
     return mimetypes.guess_type(name)[0] or DEFAULT_TYPE
 
 
 def _answer(request: RequestContext, stored: Stored, data: bytes | None) -> Response:
     """Return the object, the requested range, or 304. ``data`` None: only the headers."""
-    reply_headers = headers.of_object(stored)
-    if request.caller.principal is None:
-        reply_headers = for_signed_url(request.query, stored, reply_headers)
-    reply_headers = force_attachment(stored, reply_headers)
+    reply_headers = headers.of_object(stored, is_signed=request.caller.principal is None)
     fields = headers.read_headers(request.raw)
     if conditions.is_unchanged(stored, fields):
         return Response(
