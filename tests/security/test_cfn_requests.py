@@ -28,28 +28,24 @@ def form_of(stoker: Served, key: tuple[str, str], **params: str) -> bytes:
     return urlencode(parse_qsl(urlsplit(signed(stoker, *key, verb="POST", **params)).query)).encode()
 
 
-@pytest.mark.parametrize(
-    ("target", "status", "code"),
-    [("/cfn/v1/", 400, b"RequestLimitExceeded"), ("/cfn/v1/signal/a/b/c/resources/d", 403, b"AccessDenied")],
-)
-def test_strangers_cannot_send_large_bodies(stoker, target, status, code):
-    """Bodies that never end, of 15 MB and 1 MB, signed with a key that nobody has, or with none."""
+def test_strangers_cannot_send_large_bodies(stoker):
+    """Bodies of 15 MB that never end, signed with a key that nobody has, or with none."""
     queries = [f"?AWSAccessKeyId={secrets.token_hex(16)}", "?X-Amz-Credential=a%2Fb", ""]
-    size = 15_000_000 if target == "/cfn/v1/" else 1_000_000
+    size = 15_000_000
 
     def attack():
         with ExitStack() as stack:
             connections = [stack.enter_context(connect(stoker)) for _ in range(30)]
             for number, connection in enumerate(connections):
                 head = (
-                    f"POST {target}{queries[number % 3]} HTTP/1.1\r\nContent-Length: {size}\r\n"
+                    f"POST /cfn/v1/{queries[number % 3]} HTTP/1.1\r\nContent-Length: {size}\r\n"
                     "Content-Type: application/x-www-form-urlencoded\r\n\r\n"
                 )
                 send_all(connection, head.encode(), *[b"x=1&" * 50_000] * (size // 200_000 - 1))
             for connection in connections:
                 answer = read_answer(connection)
-                assert answer.status == status
-                assert b"<Code>%s</Code>" % code in answer.raw
+                assert answer.status == 400
+                assert b"<Code>RequestLimitExceeded</Code>" in answer.raw
 
     assert_harmless(stoker, attack)
 

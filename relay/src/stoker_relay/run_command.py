@@ -34,7 +34,6 @@ def _run(settings: RelaySettings) -> None:
     """
     # Imported late, because --help does not need them.
     from stoker import log
-    from stoker.commands.internals import check_internals
     from stoker.serve.http_server import listen, serve
     from stoker.serve.tls import Certificate
     from stoker_relay.center import Center
@@ -42,7 +41,6 @@ def _run(settings: RelaySettings) -> None:
     from stoker_relay.http_api import RelayApi, create_relay_app
     from stoker_relay.metrics import RelayMetrics
 
-    check_internals()
     log.configure("info", None)
     server = settings.server
     tls = Certificate(server.tls_cert, server.tls_key).context if server.has_tls else None

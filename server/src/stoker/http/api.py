@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from starlette.requests import Request
 from starlette.responses import Response as StarletteResponse
 
 from stoker.http import contracts
@@ -17,7 +16,6 @@ from stoker.model.errors import StokerError, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
     from stoker.http.access import Access
-    from stoker.http.app import App
 
 #: Maximum bytes of a request's body, unless the route sets another limit; the same limit as Heat's.
 BODY_LIMIT = 1024 * 1024
@@ -75,11 +73,8 @@ class Route:
     path: str
     access: Access
     handler: Handler
-    #: Maximum bytes of the body, or a function that reads the maximum from the site's settings.
+    #: Maximum bytes of the body.
     body_limit: int = BODY_LIMIT
-    #: For routes whose handler authenticates the caller. Called after the first 64 KiB of a longer body, before the
-    #: rest is read. Raises StokerError.
-    check_large: Callable[[Request, App], Awaitable[None]] | None = None
     #: The limit of the calls of a plain handler.
     limit: Limit = HANDLERS
     #: The action in the audit log, such as ``delete server``; empty: the requests leave no entry, or another one.

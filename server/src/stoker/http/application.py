@@ -193,7 +193,7 @@ class _Application:
         client = _client(caller, values, request, app)
         if verb in _WITHOUT_BODY:
             return await self._run(api, client, RequestContext(request, b"", values, app, caller, route))
-        body = await self._bodies.read(request, route, client, app)
+        body = await self._bodies.read(request, client, route.body_limit)
         try:
             return await self._run(api, client, RequestContext(request, body, values, app, caller, route))
         finally:

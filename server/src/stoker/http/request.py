@@ -41,8 +41,6 @@ _PIECE = 64 * 1024
 _KNOWN_BYTES = 48 * 1024 * 1024
 _UNKNOWN_BYTES = 8 * 1024 * 1024
 _BYTES = 256 * 1024 * 1024
-#: Bytes of a body after which ``check_large`` is called.
-_UNCHECKED_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,14 +223,13 @@ class Bodies:
         self._total = 0
         self._bytes: dict[str, int] = {}
 
-    async def read(self, request: Request, route: Route, client: Client, app: App) -> bytes:
+    async def read(self, request: Request, client: Client, limit: int) -> bytes:
         """
         Return the body of the request.
 
-        Raises RequestLimitExceeded as soon as the body exceeds the limit of the route, TooManyRequests if the client
-        exceeds its share of memory, and whatever the route's ``check_large`` raises.
+        Raises RequestLimitExceeded as soon as the body exceeds ``limit`` bytes, and TooManyRequests if the client
+        exceeds its share of memory.
         """
-        limit, check_large = route.body_limit, route.check_large
         chunks: list[bytes] = []
         size = 0
         try:
@@ -244,9 +241,6 @@ class Bodies:
                 if size > limit:
                     raise RequestLimitExceeded(f"Request limit exceeded: the body is longer than {limit} bytes")
                 chunks.append(chunk)
-                if check_large is not None and size > _UNCHECKED_BYTES:
-                    await check_large(request, app)
-                    check_large = None
         except BaseException:
             self.release(client, size)
             raise

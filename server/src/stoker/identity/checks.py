@@ -31,10 +31,6 @@ class KeyCheck(Protocol):
         Does not read the database, so the resource may be deleted already.
         """
 
-    def may_exist(self, access: str) -> bool:
-        """Whether the access key may exist. A cheap check that runs before the body of a large request is read."""
-        ...
-
     def authenticate(self, request: ec2.Request) -> Principal:
         """The principal that signed the request. Raises Unauthorized, Unavailable."""
         ...

@@ -37,11 +37,6 @@ class Ec2Keys:
             return None
         return resource_id
 
-    def may_exist(self, access: str) -> bool:
-        """Return whether the access key exists; an answer without a check of a signature."""
-        with self._store.read() as tx:
-            return stack_users.find(tx, access) is not None
-
     def authenticate(self, request: ec2.Request) -> Principal:
         """
         The principal whose key signed the request. Raises Unauthorized.

@@ -22,7 +22,7 @@ ROUTES = [
     Route("DELETE", "/agent/v1/server", _ANY_KEY, enrollment.leave),
     Route("POST", "/agent/v1/upgrade", _KEY, reports.record_upgrade, 8 * 1024),
     Route("GET", "/agent/v1/hooks/{sha256}", _KEY, downloads.hook),
-    Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem),
+    Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem, 64 * 1024),
     Route("GET", "/agent/v1/install", PUBLIC, downloads.script),
     Route("GET", "/agent/v1/stoker-agent.pyz", PUBLIC, downloads.zipapp),
 ]

@@ -7,7 +7,6 @@ from typing import Any
 from stoker.http.access import PUBLIC, SIGNED
 from stoker.http.api import Api, Route
 from stoker.http.cfn import actions, metadata, signals
-from stoker.http.cfn.access import require_known_key
 from stoker.http.cfn.serialize import render
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext
@@ -29,8 +28,8 @@ ROUTES = [
     Route("POST", _V1, SIGNED, actions.act, _FORM_LIMIT),
     Route("PUT", _V1, SIGNED, actions.act, _FORM_LIMIT),
     Route("GET", "/cfn", PUBLIC, versions),
-    Route("POST", f"{_V1}/signal{_ARN}", SIGNED, signals.signal, check_large=require_known_key),
-    Route("PUT", f"{_V1}/waitcondition{_ARN}", SIGNED, signals.wait_condition, check_large=require_known_key),
+    Route("POST", f"{_V1}/signal{_ARN}", SIGNED, signals.signal),
+    Route("PUT", f"{_V1}/waitcondition{_ARN}", SIGNED, signals.wait_condition),
 ]
 
 API = Api("cfn", ROUTES, render)

@@ -26,10 +26,6 @@ class KeystoneKeys:
         """Return the id of the resource whose key signed the request, or None; these keys are Stoker's own."""
         return self._own.stands_for(request)
 
-    def may_exist(self, access: str) -> bool:
-        """Always True: Keystone only checks signatures and does not reveal which keys exist."""
-        return True
-
     def authenticate(self, request: ec2.Request) -> Principal:
         """Ask Keystone only about keys that Stoker did not derive, and not about keys of deleted resources."""
         access = ec2.access_of(request)
