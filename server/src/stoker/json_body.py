@@ -38,18 +38,12 @@ def decode(raw: bytes, what: str) -> Any:
         raise _too_deep(what) from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise Invalid(f"{what} is not JSON: {error}") from None
-    if _may_be_deep(raw) and _deeper(value):
+    if may_be_deep(raw) and _deeper(value):
         raise _too_deep(what)
     return value
 
 
-def check_depth(raw: bytes, what: str) -> None:
-    """Raises Invalid if the JSON text is nested too deeply."""
-    if _may_be_deep(raw):
-        decode(raw, what)
-
-
-def _may_be_deep(raw: bytes) -> bool:
+def may_be_deep(raw: bytes) -> bool:
     """Return whether the text has enough brackets. Most bodies have fewer, and counting brackets is cheap."""
     return raw.count(b"[") + raw.count(b"{") > DEEPEST
 

@@ -11,6 +11,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 import structlog
 from starlette.requests import ClientDisconnect, Request
@@ -163,21 +164,16 @@ class _Application:
         app = self._app
         try:
             try:
-                response = await self._dispatch(api, request)
-            except DeploymentRefused as refused:
-                await in_thread(authorizer.record_denial, app.store, refused)
-                raise
+                return await self._dispatch(api, request)
             except Forbidden as refused:
-                if not isinstance(refused, WriteRefused):  # has an entry of its own
-                    await _record_forbidden(app, request, refused.message)
+                await _record_refusal(app, request, refused)
                 raise
         except ClientDisconnect:
             raise
         except Exception as error:
             if not isinstance(error, StokerError):
                 _log.exception("request.failed", **_line(request.scope))
-            response = api.render(describe(error, app.settings.identity_url)).to_starlette()
-        return response
+            return api.render(describe(error, app.settings.identity_url)).to_starlette()
 
     async def _dispatch(self, api: Api, request: Request) -> StarletteResponse:
         """Raises StokerError."""
@@ -191,24 +187,16 @@ class _Application:
         scope[_ROUTE] = route
         caller = await route.access.authenticate(request, values, app)
         client = _client(caller, values, request, app)
-        if verb in _WITHOUT_BODY:
-            return await self._run(api, client, RequestContext(request, b"", values, app, caller, route))
-        body = await self._bodies.read(request, client, route.body_limit)
-        try:
-            return await self._run(api, client, RequestContext(request, body, values, app, caller, route))
-        finally:
-            self._bodies.release(client, len(body))
-
-    async def _run(self, api: Api, client: Client, request: RequestContext) -> StarletteResponse:
-        """Run the handler. A plain one runs on a thread, which also encodes the response: a large one takes long."""
-        route = request.route
+        body = b"" if verb in _WITHOUT_BODY else await self._bodies.read(request, client, route.body_limit)
+        context = RequestContext(request, body, values, app, caller, route)
         try:
             if route.is_coroutine:
-                return _encode(await route.call(request), request, api)
-            return await route.limit.run(client.key, lambda: _encode(route.call(request), request, api))
-        except WriteRefused as refused:
-            await in_thread(_audit, request, refused)
-            raise
+                return _encode(await route.call(context), context, api)
+            # The thread also encodes the response: a large one takes long.
+            return await route.limit.run(client.key, _call, context, api)
+        finally:
+            if body:
+                self._bodies.release(client, len(body))
 
 
 def create_asgi_app(app: App, apis: Iterable[Api]) -> ASGIApp:
@@ -228,6 +216,11 @@ def _line(scope: Scope) -> dict[str, str]:
     return {"method": scope["method"], "path": f"{SIGNALS}…" if path.startswith(SIGNALS) else path}
 
 
+def _call(request: RequestContext, api: Api) -> StarletteResponse:
+    """Run a plain handler."""
+    return _encode(request.route.call(request), request, api)
+
+
 def _encode(response: Response, request: RequestContext, api: Api) -> StarletteResponse:
     if not api.has_documents and request.caller.only_reads:
         response = without_credentials(response)
@@ -242,26 +235,26 @@ def _client(caller: Caller, values: Mapping[str, str], request: Request, app: Ap
     return Client(client_address(request, app.settings), is_known=False)
 
 
-async def _record_forbidden(app: App, request: Request, reason: str) -> None:
-    """Record a refused change in the audit log, unless an agent requested it. Refused reads may be frequent."""
-    verb = request.scope["method"]
-    if verb in ("GET", "HEAD", "OPTIONS"):
-        return
+async def _record_refusal(app: App, request: Request, refused: Forbidden) -> None:
+    """
+    Record a refused run or change in the audit log, in a transaction of its own, because the request's is rolled back.
+
+    Refused reads leave no entry, because they may be frequent.
+    """
     try:
         caller = await TOKEN.find(Attempt(request, {}, app))
     except StokerError:
         caller = None
-    if caller is not None and caller.principal is not None:  # others have no name
+    principal, verb = None if caller is None else caller.principal, request.scope["method"]
+    if isinstance(refused, DeploymentRefused):
+        await in_thread(authorizer.record_denial, app.store, refused)
+    elif isinstance(refused, WriteRefused):
+        actor, action = None if principal is None else principal.user_name, f"{verb} {refused.noun}"
+        record = partial(write_audit.record_refusal, refused=refused, actor=actor, action=action)
+        await in_thread(app.store.write, record)
+    elif principal is not None and verb not in ("GET", "HEAD", "OPTIONS"):  # others have no name
         action = f"{verb} {request.scope['path']}"
-        await in_thread(audit_trail.record_forbidden, app.store, caller.principal, action, reason)
-
-
-def _audit(request: RequestContext, refused: WriteRefused) -> None:
-    """Record the refused write in a new transaction, because the request's transaction is rolled back."""
-    principal = request.caller.principal
-    actor = principal.user_name if principal else None
-    action = f"{request.raw.method} {refused.noun}"
-    request.app.store.write(lambda tx: write_audit.record_refusal(tx, refused, actor=actor, action=action))
+        await in_thread(audit_trail.record_forbidden, app.store, principal, action, refused.message)
 
 
 def _no_route(api: Api, verb: str, verbs: frozenset[str]) -> Response:

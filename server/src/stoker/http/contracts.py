@@ -26,10 +26,9 @@ from typing import Any, TypeVar, cast, get_origin, get_type_hints
 import msgspec
 from starlette.datastructures import QueryParams
 
-from stoker import typed_values
+from stoker import json_body, typed_values
 from stoker.http import fields
 from stoker.http.request import RequestContext, Response
-from stoker.json_body import check_depth
 from stoker.model.errors import Invalid
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -185,7 +184,8 @@ class BodyDecoder:
                 return self._own(raw)
             if not raw.isascii():
                 raw.decode()  # msgspec does not validate the members that it skips
-            check_depth(raw, BODY)
+            if json_body.may_be_deep(raw):
+                json_body.decode(raw, BODY)
             return self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise typed_values.explain(error, self.kind, BODY) from None

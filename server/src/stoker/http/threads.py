@@ -132,7 +132,7 @@ class Limit:
         self._lines: dict[str, _Line] = {}
         self._turns = asyncio.Semaphore(threads)
 
-    async def run(self, key: str, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
+    async def run(self, key: str, do: Callable[..., T], *args: Any) -> T:
         """
         Run ``do`` on a thread on behalf of ``key``, and return its result.
 
@@ -149,7 +149,7 @@ class Limit:
         line.calls += 1
         try:
             async with line.turns, self._turns:
-                return await in_thread(do, *args, **named)
+                return await _POOL.run(do, *args)
         finally:
             self._calls -= 1
             line.calls -= 1
