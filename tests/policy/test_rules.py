@@ -50,7 +50,7 @@ def test_a_policy_is_stored_in_full(said: Any, shown: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("said", "problem"),
     [
-        ("EVERYBODY", "deployment_policy: the policy 'EVERYBODY' is none of STACK, PROJECT"),
+        ("EVERYBODY", "deployment_policy: the policy 'EVERYBODY' is none of STACK, PROJECT, a list, a map"),
         (3, "deployment_policy: the policy must be"),
         (None, "deployment_policy: the policy must be"),
         ({"alow": "STACK"}, "the policy has the unknown member 'alow'"),

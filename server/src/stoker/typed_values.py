@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -104,19 +104,25 @@ _WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
 
 
 def _choices(kind: Any, member: str) -> list[Any]:
-    """Return the values of an enumeration, which is the type of the member at this path of ``kind``, or within it."""
+    """Return what the member at this path of ``kind`` may be: the values of an enumeration, a list, a map."""
     hint = kind
     for name in re.sub(r"\[[^]]*\]", "", member).split("."):
         if name:
             hint = {key: value for part in _classes(hint) for key, value in get_type_hints(part).items()}.get(name)
-    return _literals(hint)
+    return _describe_choices(hint)
 
 
 def _classes(hint: Any) -> list[type]:
     return [hint] if isinstance(hint, type) else [inner for part in get_args(hint) for inner in _classes(part)]
 
 
-def _literals(hint: Any) -> list[Any]:
+def _describe_choices(hint: Any) -> list[Any]:
     if members := getattr(hint, "__members__", None):
         return [member.value for member in members.values()]
-    return [value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _literals(part))]
+    if get_origin(hint) in (list, tuple):
+        return ["a list"]
+    if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
+        return ["a map"]
+    return [
+        value for part in get_args(hint) for value in ([part] if isinstance(part, str) else _describe_choices(part))
+    ]

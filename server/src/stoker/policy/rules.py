@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, cast
 
+import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
@@ -23,15 +25,15 @@ from stoker.typed_values import RequiredName
 from stoker.work import cron
 
 #: STACK admits only the stack that owns the server, PROJECT admits every user of its project.
-STACK, PROJECT = "STACK", "PROJECT"
+STACK: Final = "STACK"
+PROJECT: Final = "PROJECT"
 #: Hooks that an agent may fetch: none, those that Stoker stores, or those of any URL.
 NO_HOOKS, STORED_HOOKS, ANY_HOOKS = "NONE", "STORED", "ANY"
-HOOK_SCOPES = (NO_HOOKS, STORED_HOOKS, ANY_HOOKS)
 #: Name of a policy in error messages.
 NAME = "deployment_policy"
 
 
-class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
+class Allowed(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """An entry of ``allow``: either a stack, by its name or id, or a project, by its id."""
 
     stack: RequiredName | None = None
@@ -43,7 +45,7 @@ class Allowed(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewWindow(Struct, frozen=True, forbid_unknown_fields=True):
-    """A window as a request defines it. It lasts a week at most."""
+    """A window as requests define it. It lasts a week at most."""
 
     cron: Annotated[str, Meta(examples=["0 2 * * *", "30 22 * * sun"])]
     minutes: Annotated[int, Meta(ge=1, le=7 * 24 * 60)]
@@ -55,49 +57,33 @@ Allow = Literal["STACK", "PROJECT"] | Annotated[tuple[Allowed, ...], Meta(max_le
 Hooks = Literal["NONE", "STORED", "ANY"] | Annotated[tuple[Digest, ...], Meta(max_length=100)]
 
 
-class NewPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A policy as a request defines it: what is omitted or null has its default (``Policy``)."""
-
-    allow: Allow | None = None
-    groups: Annotated[tuple[RequiredName, ...], Meta(max_length=100)] | None = None
-    hooks: Hooks | None = None
-    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = None
-    maintenance_windows: Annotated[tuple[NewWindow, ...], Meta(max_length=20)] | None = None
-
-
-#: All forms of a policy in requests and templates. STACK, PROJECT and a list are the value of ``allow``.
-PolicyRequest = Allow | NewPolicy
-
-
-class Policy(Struct, frozen=True, kw_only=True):
-    """The rules of one server."""
+class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rules of one server. In requests, what is omitted or null has its default."""
 
     #: STACK, PROJECT, or the stacks and projects that are admitted in addition; None: the site's default.
-    allow: str | tuple[Allowed, ...] | None = None
+    allow: Allow | None = None
     #: Groups of the configs that may run; None: all groups.
-    groups: tuple[str, ...] | None = None
+    groups: Annotated[tuple[RequiredName, ...], Meta(max_length=100)] | None = None
     #: NONE, STORED, ANY, or the digests of the hooks that the agent may fetch; None: NONE if the policy has ``groups``,
     #: because a hook could run anything under the name of an allowed group, else the site's default.
-    hooks: str | tuple[str, ...] | None = None
-    max_concurrent_runs: int = 1
-    #: Windows in which runs may begin; empty: at any time.
-    windows: tuple[Window, ...] = ()
+    hooks: Hooks | None = None
+    max_concurrent_runs: Annotated[int, Meta(ge=1, le=1000)] | None = 1
+    #: Without any, runs may begin at any time.
+    maintenance_windows: Annotated[tuple[NewWindow, ...], Meta(max_length=20)] | None = ()
+
+    @property
+    def windows(self) -> tuple[Window, ...]:
+        """The windows in which runs may begin. Raises Invalid."""
+        return _read_windows(self.maintenance_windows or ())
 
     def to_json(self, site: str | None = None) -> dict[str, Any]:
         """Return the policy as a map. ``site``: the value of ``allow`` if the policy leaves it to the site."""
-        allow: Any = self.allow if self.allow is not None else site
-        if isinstance(allow, tuple):
-            allow = [{"stack": entry.stack} if entry.stack else {"project": entry.project} for entry in allow]
-        return {
-            "allow": allow,
-            "groups": None if self.groups is None else list(self.groups),
-            "hooks": list(self.hooks) if isinstance(self.hooks, tuple) else self.hooks,
-            "max_concurrent_runs": self.max_concurrent_runs,
-            "maintenance_windows": [
-                {"cron": window.begins.expression, "minutes": window.minutes, "timezone": window.begins.zone}
-                for window in self.windows
-            ],
-        }
+        shown: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(self))  # with lists, as in the database
+        return {**shown, "allow": site} if self.allow is None else shown
+
+
+#: All forms of a policy in requests and templates. STACK, PROJECT and a list are the value of ``allow``.
+PolicyRequest = Allow | Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,18 +138,25 @@ def read(value: Any, what: str = NAME) -> Policy:
 
 
 def resolve(request: PolicyRequest) -> Policy:
-    """Return the policy that a request defines. Raises Invalid for a wrong window."""
-    if not isinstance(request, NewPolicy):
+    """Return the policy that a request defines, with its defaults. Raises Invalid for a wrong window."""
+    if not isinstance(request, Policy):
         return Policy(allow=request)
-    return Policy(
-        allow=request.allow,
+    return replace(
+        request,
         groups=None if request.groups is None else _unique(request.groups),
         hooks=_unique(request.hooks) if isinstance(request.hooks, tuple) else request.hooks,
         max_concurrent_runs=request.max_concurrent_runs or 1,
-        windows=tuple(
-            Window(cron.read(window.cron, window.timezone or "UTC", f"maintenance_windows[{index}]."), window.minutes)
-            for index, window in enumerate(request.maintenance_windows or ())
+        maintenance_windows=tuple(
+            NewWindow(window.begins.expression, window.minutes, window.begins.zone) for window in request.windows
         ),
+    )
+
+
+@lru_cache(maxsize=4096)
+def _read_windows(windows: tuple[NewWindow, ...]) -> tuple[Window, ...]:
+    return tuple(
+        Window(cron.read(window.cron, window.timezone or "UTC", f"maintenance_windows[{index}]."), window.minutes)
+        for index, window in enumerate(windows)
     )
 
 
@@ -234,9 +227,8 @@ def _deny_hook(policy: Policy, server: Target, hook: DeliveredHook, site: str) -
     name = clip(server.name)
     if not server.own_agent:
         return f"Server {name} runs the agent of OpenStack, which fetches no hooks: install the hook there."
-    allowed = policy.hooks
-    if allowed is None:
-        allowed = NO_HOOKS if policy.groups is not None else site
+    by_default = site if policy.groups is None else NO_HOOKS
+    allowed: str | tuple[str, ...] = by_default if policy.hooks is None else policy.hooks
     if allowed == ANY_HOOKS or (allowed == STORED_HOOKS and hook.is_stored) or hook.sha256 in allowed:
         return None
     rule = f"a list that {hook.sha256} is not in" if isinstance(allowed, tuple) else allowed
