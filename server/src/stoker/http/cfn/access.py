@@ -1,13 +1,21 @@
 """
-Access rules of CloudFormation's API, for authenticated callers.
+The caller of a request to CloudFormation's API, and what the caller may do.
 
 A signature may be in the body, so the route admits every caller (``http.access.SIGNED``) and the handler authenticates.
 """
 
 from __future__ import annotations
 
-from stoker.http.access import AGENT, MEMBER, READER, with_implied_roles
-from stoker.model.errors import Forbidden
+import hashlib
+from collections.abc import Mapping
+from dataclasses import replace
+from urllib.parse import parse_qsl, urlsplit
+
+from stoker.http.access import AGENT, MEMBER, READER, Caller, with_implied_roles
+from stoker.http.cfn.serialize import Refused
+from stoker.http.request import RequestContext
+from stoker.identity import ec2
+from stoker.model.errors import Forbidden, Invalid, Unauthorized
 from stoker.model.principal import Principal
 from stoker.model.stack import Resource, Stack
 
@@ -39,3 +47,82 @@ def check_signal(principal: Principal, stack: Stack | None, resource: Resource |
 
 def _forbidden() -> Forbidden:
     return Forbidden("You are not authorized to complete this action.")
+
+
+#: Maximum number of parameters.
+_FIELDS = 100
+
+
+def params_of(request: RequestContext) -> dict[str, str]:
+    """Return the parameters of the query string and the form. Raises Invalid if they are not UTF-8 text."""
+    texts = [request.raw.url.query]
+    try:
+        if request.body and request.media_type == "application/x-www-form-urlencoded":
+            texts.append(request.body.decode())
+        # Bytes that are not UTF-8 can be neither looked up nor displayed.
+        pairs = [
+            pair
+            for text in texts
+            for pair in parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=_FIELDS)
+        ]
+    except ValueError:
+        raise Invalid(f"the parameters must be a form of at most {_FIELDS} texts in UTF-8") from None
+    params = dict(pairs)
+    if any("\0" in value or "\0" in name for name, value in params.items()):
+        raise Invalid("a parameter contains NUL")
+    return params
+
+
+def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestContext:
+    """
+    Return the request with the caller that its token or signature names, and with the caller's limits.
+
+    Raises Refused or Unauthorized.
+    """
+    token = request.raw.headers.get("x-auth-token")
+    principal = _by_token(request, token) if token else _by_signature(request, params)
+    if principal.project_id is None:
+        raise Unauthorized("use a token that is scoped to a project")
+    return replace(request, caller=Caller.of(principal))
+
+
+def _by_token(request: RequestContext, token: str) -> Principal:
+    return request.app.tokens.get_cached(token) or request.app.tokens.validate(token)
+
+
+def request_of(request: RequestContext, params: Mapping[str, str]) -> ec2.Request:
+    """
+    Return the parts of the request that its signature covers. The signature is empty if the request is not signed.
+    """
+    headers = {name.lower(): value for name, value in request.raw.headers.items()}
+    signature = params.get("Signature") or params.get("X-Amz-Signature")
+    if signature is None:
+        _, _, signature = headers.get("authorization", "").rpartition("Signature=")
+    return ec2.Request(
+        verb=request.raw.method,
+        host=headers.get("host", ""),
+        path=request.raw.scope["path"],
+        params={name: value for name, value in params.items() if name not in ("Signature", "X-Amz-Signature")},
+        signature=signature,
+        headers=headers,
+        body_hash=hashlib.sha256(request.body).hexdigest(),
+    )
+
+
+def _by_signature(request: RequestContext, params: Mapping[str, str]) -> Principal:
+    signed = request_of(request, params)
+    if not signed.signature:
+        raise Refused(400, "IncompleteSignature", "the request is not signed")
+    try:
+        ec2.access_of(signed)
+    except Unauthorized as error:
+        raise Refused(403, "MissingAuthenticationToken", error.message) from None
+    keys = request.app.keys
+    try:
+        return keys.authenticate(signed)
+    except Unauthorized:
+        # A proxy may send another Host header than the host of the URL that the agent received and signed.
+        public = urlsplit(request.app.settings.public_url).netloc
+        if public.lower() == signed.host.lower():
+            raise
+        return keys.authenticate(replace(signed, host=public))

@@ -1,4 +1,9 @@
-"""/cfn/v1/?Action=…: CloudFormation's query API, of which agents poll DescribeStackResource."""
+"""
+/cfn/v1/?Action=…: CloudFormation's query API, of which agents poll DescribeStackResource.
+
+Most polls are answered from memory on the event loop. The key of a resource is derived, so checking the signature needs
+no database read. The last response is cached until the server's document changes.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from stoker.deployments.derive import redact_metadata
-from stoker.http.cfn.access import READERS, READERS_AND_AGENTS, check_roles
-from stoker.http.cfn.request import authenticate, params_of
-from stoker.http.cfn.serialize import Refused, answer, refusal
+from stoker.deployments.documents import Document
+from stoker.http.cfn.access import READERS, READERS_AND_AGENTS, authenticate, check_roles, params_of, request_of
+from stoker.http.cfn.serialize import Refused, answer
 from stoker.http.contracts import operation
 from stoker.http.heat.serializers import time
-from stoker.http.request import RequestContext, Response, without_credentials
+from stoker.http.request import RequestContext, Response, client_address, without_credentials
+from stoker.http.threads import HANDLERS
 from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.stack import Resource, Stack
+from stoker.model.status import is_suspended
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.signals import find_target
-from stoker.store import resources, stacks
+from stoker.store import deployments, documents, resources, stacks
 from stoker.store.tx import Tx
 
 Params = Mapping[str, str]
@@ -31,24 +38,19 @@ def act(request: RequestContext) -> Response:
 
     The parameters are in the query string or in a form.
     """
-    as_json = False
-    try:
-        params = params_of(request)
-        as_json = params.get("ContentType") == "JSON"
-        signed = authenticate(request, params)
-        name = params.get("Action")
-        if name is None:
-            raise Refused(400, "MissingAction", "the parameter Action is missing")
-        if name not in ACTIONS:
-            raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
-        roles, do = ACTIONS[name]
-        check_roles(signed.user, roles)
-        # Empty parameters count as missing.
-        result = do(signed, {key: value for key, value in params.items() if value})
-        response = answer(name, result, as_json=as_json)
-        return without_credentials(response) if signed.caller.only_reads else response
-    except StokerError as error:
-        return refusal(error, as_json=as_json)
+    params = params_of(request)
+    signed = authenticate(request, params)
+    name = params.get("Action")
+    if name is None:
+        raise Refused(400, "MissingAction", "the parameter Action is missing")
+    if name not in ACTIONS:
+        raise Refused(400, "InvalidAction", f"there is no action {name[:100]}")
+    roles, do = ACTIONS[name]
+    check_roles(signed.user, roles)
+    # Empty parameters count as missing.
+    result = do(signed, {key: value for key, value in params.items() if value})
+    response = answer(name, result, as_json=params.get("ContentType") == "JSON")
+    return without_credentials(response) if signed.caller.only_reads else response
 
 
 def describe_stack_resource(request: RequestContext, params: Params) -> Any:
@@ -154,3 +156,72 @@ ACTIONS: Mapping[str, tuple[frozenset[str], Callable[[RequestContext, Params], A
     "DescribeStackResource": (READERS_AND_AGENTS, describe_stack_resource),
     "DescribeStackResources": (READERS, describe_stack_resources),
 }
+
+
+_ACTION = "DescribeStackResource"
+#: Maximum bytes of a query that is parsed and verified on the event loop.
+_LONGEST = 4096
+
+
+@operation(200)
+async def poll(request: RequestContext) -> Response:
+    """Run an action of CloudFormation's API."""
+    # Agents' polls are answered from the cache; ``act`` answers all other requests.
+    params = _plain_poll(request)
+    resource_id = params and request.app.keys.stands_for(request_of(request, params))
+    if params and resource_id:
+        cached = request.app.documents.get_cached(resource_id, _form(params))
+        document = cached if cached is not None else await request.in_thread(_load, request, params, resource_id)
+        if document is not None:
+            request.app.documents.record_sent(document, "POLL_SERVER_CFN")
+            return _reply(document)
+    return await HANDLERS.run(client_address(request.raw, request.app.settings), act, request)
+
+
+def _plain_poll(request: RequestContext) -> Mapping[str, str] | None:
+    """Return the parameters of a short DescribeStackResource request without special options; otherwise None."""
+    if len(request.raw.scope["query_string"]) > _LONGEST:
+        return None
+    if request.raw.method != "GET" or "x-auth-token" in request.raw.headers:
+        return None
+    try:
+        params = params_of(request)
+    except StokerError:
+        return None  # act reports the error
+    plain = params.get("Action") == _ACTION and "ContentType" not in params and "Signature" in params
+    return params if plain and {"StackName", "LogicalResourceId"} <= params.keys() else None
+
+
+def _load(request: RequestContext, params: Mapping[str, str], resource_id: str) -> Document | None:
+    """Read and cache the response. Return None if the request names another resource, or the resource is suspended."""
+    epoch = request.app.documents.epoch
+    with request.read() as tx:
+        resource = resources.find(tx, resource_id)
+        stack = stacks.find(tx, resource.stack_id) if resource else None
+        if resource is None or stack is None or not resource.physical_id or not _is_named(resource, stack, params):
+            return None
+        if is_suspended(resource.action, resource.status):
+            return None
+        server_id = resource.physical_id
+        revision = documents.revision(tx, server_id)
+        detail = describe_resource(tx, request.app.engine, stack, resource)
+        unsent = deployments.unsent(tx, server_id, stack.project_id)
+    body = answer(_ACTION, {"StackResourceDetail": detail}).content
+    document = Document(revision, body, unsent)
+    return request.app.documents.cache(resource_id, server_id, _form(params), document, epoch)
+
+
+def _is_named(resource: Resource, stack: Stack, params: Mapping[str, str]) -> bool:
+    """
+    Return whether the parameters StackName and LogicalResourceId name this resource, and its stack is not deleted.
+    """
+    is_right_stack = params["StackName"] in (stack.name, stack.id, arn(stack)) and stack.deleted_at is None
+    return is_right_stack and resource.name == params["LogicalResourceId"]
+
+
+def _form(params: Mapping[str, str]) -> str:
+    return f"cfn/{params['StackName']}/{params['LogicalResourceId']}"
+
+
+def _reply(document: Document) -> Response:
+    return Response(200, document.body, media_type="application/xml")

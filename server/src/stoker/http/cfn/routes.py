@@ -6,7 +6,7 @@ from typing import Any
 
 from stoker.http.access import PUBLIC, SIGNED
 from stoker.http.api import Api, Route
-from stoker.http.cfn import actions, metadata, signals
+from stoker.http.cfn import actions, signals
 from stoker.http.cfn.serialize import render
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext
@@ -24,7 +24,7 @@ def versions(request: RequestContext) -> dict[str, Any]:
 
 
 ROUTES = [
-    Route("GET", _V1, SIGNED, metadata.poll),
+    Route("GET", _V1, SIGNED, actions.poll),
     Route("POST", _V1, SIGNED, actions.act, _FORM_LIMIT),
     Route("PUT", _V1, SIGNED, actions.act, _FORM_LIMIT),
     Route("GET", "/cfn", PUBLIC, versions),

@@ -1,4 +1,4 @@
-"""Serializes responses of the CloudFormation API like Heat: to XML, or to JSON on request."""
+"""Serializes responses of the CloudFormation API like Heat: results to XML, or to JSON on request, errors to XML."""
 
 from __future__ import annotations
 
@@ -44,42 +44,29 @@ class Refused(StokerError):
         self.code = code
 
 
-def answer(action: str, result: Any, *, as_json: bool) -> Response:
+def answer(action: str, result: Any, *, as_json: bool = False) -> Response:
     """Return the response of a successful action."""
-    return _reply(200, f"{action}Response", {f"{action}Result": result}, as_json=as_json)
-
-
-def error(status: int, code: str, message: str, *, as_json: bool = False) -> Response:
-    """Return an error response with CloudFormation's ``code``."""
-    details = {"Type": "Server" if status >= 500 else "Sender", "Code": code, "Message": message}
-    return _reply(status, "ErrorResponse", {"Error": details}, as_json=as_json)
+    name, content = f"{action}Response", {f"{action}Result": result}
+    return Response(200, {name: content}) if as_json else _in_xml(200, name, content)
 
 
 def render(failure: Failure) -> Response:
-    """Return the response to a request that failed before its handler ran."""
-    if failure.error is not None:
-        return refusal(failure.error, as_json=False)
-    status = failure.status
-    code = "InternalFailure" if status >= 500 else "InvalidParameterValue" if status == 400 else "InvalidAction"
-    return replace(error(status, code, failure.message or failure.explanation), headers=failure.headers)
-
-
-def refusal(problem: StokerError, *, as_json: bool) -> Response:
-    """Return the error response for an exception."""
+    """Return the response to a failed request, with CloudFormation's code of the error."""
+    status, problem = failure.status, failure.error
     if isinstance(problem, Refused):
-        return error(problem.status, problem.code, problem.message, as_json=as_json)
-    status, code = next(
-        (response for kind, response in _CODES.items() if isinstance(problem, kind)), (400, "InvalidParameterValue")
-    )
-    response = error(status, code, problem.message, as_json=as_json)
-    if isinstance(problem, TooManyRequests):
-        return replace(response, headers={"Retry-After": str(problem.retry_after)})
-    return replace(response, headers={"Retry-After": "1"}) if isinstance(problem, Unavailable) else response
+        status, code = problem.status, problem.code
+    elif problem is not None:
+        codes = (response for kind, response in _CODES.items() if isinstance(problem, kind))
+        status, code = next(codes, (400, "InvalidParameterValue"))
+    else:
+        code = "InternalFailure" if status >= 500 else "InvalidAction"
+    kind, message = "Server" if status >= 500 else "Sender", failure.message or failure.explanation
+    headers = {name: value for name, value in failure.headers.items() if name != "WWW-Authenticate"}
+    error = {"Type": kind, "Code": code, "Message": message}
+    return replace(_in_xml(status, "ErrorResponse", {"Error": error}), headers=headers)
 
 
-def _reply(status: int, name: str, content: Mapping[str, Any], *, as_json: bool) -> Response:
-    if as_json:
-        return Response(status, {name: content})
+def _in_xml(status: int, name: str, content: Mapping[str, Any]) -> Response:
     return Response(status, element(name, content).encode(), media_type="application/xml")
 
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stoker.http.cfn.access import check_signal
-from stoker.http.cfn.request import authenticate, params_of
+from stoker.http.cfn.access import authenticate, check_signal, params_of
 from stoker.http.cfn.serialize import element
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from stoker.http.contracts import operation
-from stoker.http.objects import headers, listings
+from stoker.http.objects import headers
 from stoker.http.objects.access import account_of
 from stoker.http.request import RequestContext, Response
-from stoker.model.errors import Invalid
-from stoker.model.objects import Container, timestamp
-from stoker.objects import container_operations
+from stoker.model.errors import Invalid, PreconditionFailed
+from stoker.model.objects import Container, Entry, Page, timestamp
+from stoker.objects import container_operations, limits
 from stoker.store import containers, objects
 from stoker.store.tx import Tx
 
@@ -36,8 +39,8 @@ def head_account(request: RequestContext, tx: Tx) -> Response:
 @operation(200)
 def list_account(request: RequestContext, tx: Tx) -> Response:
     """List the containers of an account."""
-    entries = objects.list_containers(tx, account_of(request.path), listings.page_of(request))
-    return listings.reply(request, entries, _CONTAINER_NAMES, _account_headers(request, tx))
+    entries = objects.list_containers(tx, account_of(request.path), _page_of(request))
+    return _reply(request, entries, _CONTAINER_NAMES, _account_headers(request, tx))
 
 
 @operation(204)
@@ -74,9 +77,9 @@ def head(request: RequestContext, tx: Tx) -> Response:
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> Response:
     """List the objects of a container."""
-    page, container = listings.page_of(request), container_operations.container(tx, *_place(request))
+    page, container = _page_of(request), container_operations.container(tx, *_place(request))
     entries = objects.list_objects(tx, container.account, container.name, page)
-    return listings.reply(request, entries, _OBJECT_NAMES, _headers(request, container))
+    return _reply(request, entries, _OBJECT_NAMES, _headers(request, container))
 
 
 def _place(request: RequestContext) -> tuple[str, str]:
@@ -119,3 +122,38 @@ def _account_headers(request: RequestContext, tx: Tx) -> dict[str, str]:
             **headers.owners(request, account.headers),
         }
     )
+
+
+def _page_of(request: RequestContext) -> Page:
+    """Return the requested page. A limit that is no number is ignored. Raises PreconditionFailed for a large limit."""
+    text, limit = request.query.get("limit", ""), limits.LISTING
+    if text.isascii() and text.isdigit():
+        limit = int(text) if len(text) < 10 else limits.LISTING + 1
+        if limit > limits.LISTING:
+            raise PreconditionFailed(f"Maximum limit is {limits.LISTING}")
+    return Page(limit=limit, **{name: request.query.get(name, "") for name in ("marker", "prefix", "delimiter")})
+
+
+def _reply(
+    request: RequestContext, entries: Sequence[Entry], names: Mapping[str, str], fields: dict[str, str]
+) -> Response:
+    """
+    Return the listing, in JSON if the query's ``format`` asks for it, or without one the header Accept.
+
+    ``names`` are the members of an entry in JSON, beside its name and time, with the names of the entry's fields.
+    """
+    form = request.query.get("format", request.raw.headers.get("accept", "")).lower()
+    if "json" in form:
+        content_type = {**fields, "Content-Type": "application/json; charset=utf-8"}
+        return Response(200, [_serialize_entry(entry, names) for entry in entries], content_type)
+    if not entries:
+        return Response(204, headers=fields)
+    return Response(200, "".join(f"{entry.name}\n" for entry in entries).encode(), fields)
+
+
+def _serialize_entry(entry: Entry, names: Mapping[str, str]) -> dict[str, Any]:
+    """Return an entry of a listing; one for several names is their common prefix."""
+    if entry.folder:
+        return {"subdir": entry.name}
+    members = {member: getattr(entry, field) for member, field in names.items()}
+    return {"name": entry.name, **members, "last_modified": headers.iso_time(entry.modified_at)}

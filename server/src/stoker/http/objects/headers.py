@@ -1,4 +1,4 @@
-"""Reads and writes headers as text: on the wire they are bytes, here in UTF-8."""
+"""Headers as text, which are bytes on the wire, here in UTF-8; and errors in the format of Swift."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from email.utils import format_datetime
 
 from starlette.requests import Request
 
-from stoker.http.request import RequestContext
-from stoker.model.errors import Invalid
+from stoker.http.api import Failure
+from stoker.http.request import RequestContext, Response
+from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.objects import Stored, timestamp
 from stoker.objects import limits, metadata
 from stoker.objects.tempurl import KEY_HEADERS
@@ -94,3 +95,13 @@ def http_time(moment: int) -> str:
 def iso_time(moment: int) -> str:
     """Format microseconds by ISO 8601, as Swift's listings do."""
     return datetime.fromtimestamp(moment // _SECOND, UTC).strftime("%Y-%m-%dT%H:%M:%S") + f".{moment % _SECOND:06}"
+
+
+def render(failure: Failure) -> Response:
+    """Return the message as a line of plain text, or without a message an HTML page that explains the status."""
+    status = 413 if isinstance(failure.error, RequestLimitExceeded) else failure.status
+    if failure.message is None:
+        page = f"<html><h1>{failure.title}</h1><p>{failure.explanation}</p></html>"
+        return Response(status, page.encode(), {"Content-Type": "text/html; charset=UTF-8", **failure.headers})
+    text = f"{failure.message}\n".encode(errors="replace")
+    return Response(status, text, {"Content-Type": "text/plain; charset=UTF-8", **failure.headers})

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+import re
 from collections.abc import Mapping
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 
 from stoker.http.api import Failure
 from stoker.http.contracts import operation
-from stoker.http.objects import conditions, headers
+from stoker.http.objects import headers
 from stoker.http.objects.access import account_of
-from stoker.http.objects.errors import render
-from stoker.http.request import RequestContext, Response
-from stoker.model.errors import EntityNotFound, Invalid, Unprocessable
+from stoker.http.objects.headers import render
+from stoker.http.request import RequestContext, Response, matches_tag, split_tags
+from stoker.model.errors import EntityNotFound, Invalid, PreconditionFailed, Unprocessable
 from stoker.model.objects import Stored, timestamp
 from stoker.model.ownership import check_read
 from stoker.objects import limits, object_operations
@@ -28,6 +31,8 @@ _UNSUPPORTED = {
     **dict.fromkeys(("x-delete-at", "x-delete-after"), "expiry"),
     "if-unmodified-since": "conditions of time: use If-Match",
 }
+_SECOND = 1_000_000
+_RANGE = re.compile(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", re.ASCII | re.IGNORECASE)
 
 
 @operation(201)
@@ -49,7 +54,7 @@ def put(request: RequestContext) -> Response:
     callbacks = request.app.object_callbacks
     stored = request.write(
         lambda tx: object_operations.put(
-            tx, new, callbacks, lambda old: conditions.for_put(fields, old), as_owner=request.caller.as_owner
+            tx, new, callbacks, lambda old: _check_put(fields, old), as_owner=request.caller.as_owner
         )
     )
     reply_headers = {
@@ -95,7 +100,7 @@ def delete(request: RequestContext, tx: Tx) -> None:
         account,
         container,
         name,
-        check=lambda old: conditions.must_match(fields, old),
+        check=lambda old: _check_match(fields, old),
         as_owner=request.caller.as_owner,
     )
     if not existed:
@@ -124,13 +129,13 @@ def _answer(request: RequestContext, stored: Stored, data: bytes | None) -> Resp
     """Return the object, the requested range, or 304. ``data`` None: only the headers."""
     reply_headers = headers.of_object(stored, is_signed=request.caller.principal is None)
     fields = headers.read_headers(request.raw)
-    if conditions.is_unchanged(stored, fields):
+    if _is_unchanged(stored, fields):
         return Response(
             304, headers=headers.wire({name: value for name, value in reply_headers.items() if name != "Content-Type"})
         )
     if data is None:
         return Response(200, None, headers.wire({**reply_headers, "Content-Length": str(stored.size)}))
-    part = conditions.byte_range(stored, fields)
+    part = _byte_range(stored, fields)
     if part is None:
         return Response(200, data, headers.wire(reply_headers))
     start, end = part
@@ -143,3 +148,60 @@ def _answer(request: RequestContext, stored: Stored, data: bytes | None) -> Resp
 
 def _place(request: RequestContext) -> tuple[str, str, str]:
     return account_of(request.path), request.path["container"], request.path["object"]
+
+
+def _is_unchanged(stored: Stored, fields: Mapping[str, str]) -> bool:
+    """Return whether the client already has the current object (304). Raises PreconditionFailed."""
+    _check_match(fields, stored)
+    if (tags := fields.get("if-none-match")) is not None:
+        return matches_tag(tags, stored.etag)
+    since = _time(fields.get("if-modified-since", ""))
+    return since is not None and stored.modified_at <= since * _SECOND
+
+
+def _check_put(fields: Mapping[str, str], old: Stored | None) -> None:
+    """
+    Check the conditions of a PUT. ``old`` is the existing object.
+
+    Raises PreconditionFailed, or Invalid for a condition that PUT does not support.
+    """
+    none_match = fields.get("if-none-match")
+    if none_match is not None:
+        if "*" not in split_tags(none_match):
+            raise Invalid("If-None-Match only supports *")
+        if old is not None:
+            raise PreconditionFailed(f"the object {old.name} exists already")
+    _check_match(fields, old)
+
+
+def _check_match(fields: Mapping[str, str], stored: Stored | None) -> None:
+    """Raise PreconditionFailed unless the object, None if it does not exist, is one that If-Match names."""
+    tags = fields.get("if-match")
+    if tags is not None and (stored is None or not matches_tag(tags, stored.etag)):
+        raise PreconditionFailed("A precondition for this request was not met: If-Match")
+
+
+def _byte_range(stored: Stored, fields: Mapping[str, str]) -> tuple[int, int] | None:
+    """
+    Return the requested range as (first byte, last byte + 1). It is empty if the object has no requested byte (416).
+
+    None means the whole object: the request has no valid Range header, or one with several ranges.
+    """
+    parsed = _RANGE.fullmatch(fields.get("range", ""))
+    if parsed is None or ("if-range" in fields and not matches_tag(fields["if-range"], stored.etag)):
+        return None
+    first, last = parsed.groups()
+    if not first:
+        return (max(stored.size - int(last), 0), stored.size) if last else None
+    if last and int(last) < int(first):
+        return None
+    return int(first), min(int(last) + 1, stored.size) if last else stored.size
+
+
+def _time(value: str) -> float | None:
+    """Parse an HTTP date. Return None for an invalid date, because invalid conditions are ignored."""
+    try:
+        time = parsedate_to_datetime(value)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
