@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import NoneType
 from typing import Any, TypeVar, cast, get_origin, get_type_hints
 
@@ -120,45 +120,31 @@ def bind(handler: Callable[..., Any], verb: str) -> Callable[[RequestContext], A
     A handler with a parameter ``tx`` runs in a transaction, which reads for GET and HEAD. Any result other than a
     response is the content of the contract's response.
     """
-    contract = contract_of(handler)
+    contract, is_coroutine = contract_of(handler), inspect.iscoroutinefunction(handler)
     parameters = inspect.signature(handler).parameters
     if contract is None:
         if len(parameters) != 1:
             raise TypeError(f"{handler.__qualname__} has parameters, but no contract")
         return handler
-    run = _runner(handler, verb) if "tx" in parameters else handler
-    body, query = contract.body, contract.query
+    body, query, has_tx, reads = contract.body, contract.query, "tx" in parameters, verb in ("GET", "HEAD")
     status, has_null = contract.status, contract.answers[contract.status].body is NoneType
 
-    def decode(request: RequestContext) -> dict[str, Any]:
+    def call(request: RequestContext) -> Any:
         arguments = {} if body is None else {"body": body.decode(request.body)}
         if query is not None:
             arguments["query"] = query.decode(request.raw.scope["query_string"])
-        return arguments
-
-    if inspect.iscoroutinefunction(handler):
-        return lambda request: run(request, **decode(request))
-
-    def call(request: RequestContext) -> Any:
-        content = run(request, **decode(request))
-        if isinstance(content, Response):
+        if not has_tx:
+            content = handler(request, **arguments)
+        elif reads:
+            with request.read() as tx:
+                content = handler(request, tx, **arguments)
+        else:
+            content = request.write(partial(handler, request, **arguments))
+        if is_coroutine or isinstance(content, Response):
             return content
         return Response(status, b"null" if has_null else content)
 
     return call
-
-
-def _runner(handler: Callable[..., Any], verb: str) -> Callable[..., Any]:
-    """Return a function that calls the handler in a transaction."""
-
-    def read(request: RequestContext, **arguments: Any) -> Any:
-        with request.read() as tx:
-            return handler(request, tx, **arguments)
-
-    def write(request: RequestContext, **arguments: Any) -> Any:
-        return request.write(lambda tx: handler(request, tx, **arguments))
-
-    return read if verb in ("GET", "HEAD") else write
 
 
 class BodyDecoder:
