@@ -38,8 +38,6 @@ def test_a_queue_is_created_by_its_first_use(zaqar):
     name = uuid.uuid4().hex
     assert zaqar("GET", f"/queues/{name}/messages").body == {"messages": [], "links": []}
     assert zaqar("DELETE", f"/queues/{name}/messages?pop=3").body == {"messages": []}
-    nothing = {"messages": {"claimed": 0, "free": 0, "total": 0}}
-    assert zaqar("GET", f"/queues/{name}/stats").body == nothing
     assert zaqar("GET", f"/queues?name={name}").body["queues"] == []
     zaqar.post(f"/queues/{name}", "x")
     assert zaqar("GET", f"/queues?name={name}").body["queues"] == [{"name": name, "href": f"/v2/queues/{name}"}]
@@ -121,7 +119,6 @@ def test_invalid_queue_names_are_refused(zaqar, name):
         ("PUT", "", None),
         ("GET", "", None),
         ("DELETE", "", None),
-        ("GET", "/stats", None),
         ("POST", "/share", {}),
         ("GET", "/messages", None),
         ("POST", "/messages", {"messages": [{"body": 1}]}),
@@ -162,30 +159,3 @@ def test_lists_continue_at_their_links(zaqar):
 @pytest.mark.parametrize("query", ["limit=0", "limit=21", "limit=a", "limit=-1", "detailed=perhaps", "with_count=2"])
 def test_invalid_list_queries_are_refused(zaqar, query):
     assert query.partition("=")[0] in zaqar.refused("GET", f"/queues?{query}")
-
-
-def test_stats_count_the_messages(zaqar, queue):
-    first, *_, last = zaqar.post(queue, 1, 2, 3)
-    said = zaqar("GET", f"{queue}/stats").body["messages"]
-    assert (said["claimed"], said["free"], said["total"]) == (0, 3, 3)
-    assert said["oldest"]["href"] == f"/v2{queue}/messages/{first}"
-    assert said["newest"]["href"] == f"/v2{queue}/messages/{last}"
-    assert said["oldest"]["created"].endswith("Z")
-    assert 0 <= said["oldest"]["age"] < 60
-
-
-def test_purge_deletes_messages_or_subscriptions(zaqar, queue):
-    zaqar.post(queue, 1, 2)
-    zaqar("POST", f"{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/"})
-    assert zaqar("POST", f"{queue}/purge", {"resource_types": ["messages"]}).status == 204
-    assert zaqar.bodies(queue) == []
-    assert len(zaqar("GET", f"{queue}/subscriptions").body["subscriptions"]) == 1
-    zaqar.post(queue, 3)
-    zaqar.refused("POST", f"{queue}/purge", [])
-    for wrong in ({}, {"resource_types": "messages"}, {"resource_types": ["queues"]}, {"resource_types": [{}]}):
-        assert "resource_types" in zaqar.refused("POST", f"{queue}/purge", wrong)
-    assert zaqar.bodies(queue) == [3]
-    assert zaqar("POST", f"{queue}/purge").status == 204
-    assert zaqar.bodies(queue) == []
-    assert zaqar("GET", f"{queue}/subscriptions").body["subscriptions"] == []
-    assert zaqar("POST", f"/queues/{uuid.uuid4()}/purge").status == 204

@@ -81,8 +81,7 @@ def test_the_client_posts_and_reads_messages(zaqar, other, name):
     with pytest.raises(errors.ResourceNotFound):
         queue.message(ids[0])
     assert [each.body["n"] for each in theirs.pop(2)] == [2, 3]
-    assert queue.stats["messages"]["total"] == 1
-    queue.purge()
+    assert [each.body["n"] for each in theirs.pop(2)] == [4]
     assert list(queue.pop()) == []
     with pytest.raises(errors.MalformedRequest, match="ttl"):
         queue.post({"body": "x", "ttl": 1})
@@ -130,16 +129,9 @@ def test_the_client_uses_a_signed_url(stoker, zaqar, name):
     assert [each.body for each in held.pop()] == ["document"]
     with pytest.raises(errors.ResourceNotFound):
         held.post({"body": "no"})
-    with pytest.raises(errors.ResourceNotFound):
-        _ = held.stats
     posting = holding(stoker, queue.signed_url(methods=["POST"])).queue(name)
     posting.post({"body": {"deploy_status_code": 0}})
     assert [each.body for each in queue.pop(5)] == [{"deploy_status_code": 0}]
-
-
-def test_the_client_reads_health(zaqar):
-    assert zaqar.ping() is True
-    assert zaqar.health()["catalog_reachable"] is True
 
 
 def test_openstacksdk_posts_and_reads_messages(cloud, name):
@@ -178,6 +170,5 @@ def test_the_openstack_command_manages_queues(openstack, name):
     openstack("messaging", "message", "post", name, '[{"body": {"hello": 1}, "ttl": 120}]', *client)
     listed = openstack("messaging", "message", "list", name, "--echo", *client, "-f", "json")
     assert "hello" in str(listed[0]["Body"])
-    assert openstack("messaging", "queue", "stats", name, "-f", "json")
     assert openstack("messaging", "queue", "signed", "url", name, "--methods", "GET", "-f", "json")
     openstack("messaging", "queue", "delete", name)

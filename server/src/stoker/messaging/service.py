@@ -17,7 +17,7 @@ from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.messaging import Message, Queue
 from stoker.model.ownership import check_write
-from stoker.store import messages, queues, rows, subscriptions
+from stoker.store import messages, queues, rows
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -161,17 +161,11 @@ class Messaging:
             return messages.newest(tx, existing.id)
         return messages.pop(tx, existing.id, limit)
 
-    def purge(
-        self, tx: Tx, project_id: str, queue: str, kinds: Sequence[str] = ("messages",), *, as_owner: bool = False
-    ) -> None:
-        """Delete all messages of a queue, all subscriptions, or both."""
+    def purge(self, tx: Tx, project_id: str, queue: str, *, as_owner: bool = False) -> None:
+        """Delete all messages of a queue."""
         existing = _lock(tx, project_id, queue, as_owner=as_owner)
-        if existing is None:
-            return
-        if "messages" in kinds:
+        if existing is not None:
             messages.purge(tx, existing.id)
-        if "subscriptions" in kinds:
-            subscriptions.purge(tx, existing.id)
 
     def lock_or_create(
         self, tx: Tx, project_id: str, name: str, owner: str | None = None, *, as_owner: bool = False

@@ -41,14 +41,6 @@ class Message(Struct, frozen=True, kw_only=True):
     seq: int | None = None
 
 
-class Stats(Struct, frozen=True, kw_only=True):
-    """The number of messages in a queue, with its oldest and newest message."""
-
-    total: int
-    oldest: Message | None
-    newest: Message | None
-
-
 class Subscription(Struct, frozen=True, kw_only=True):
     """A subscription: the service posts each message of a queue to a webhook."""
 

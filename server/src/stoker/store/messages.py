@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
-from stoker.model.messaging import Message, Stats
+from stoker.model.messaging import Message
 from stoker.store import rows
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
@@ -43,8 +43,6 @@ trim: Callable[[Tx], None] = execute(
     "DELETE FROM messages WHERE seq IN"
     " (SELECT seq FROM messages WHERE expires_at <= :now ORDER BY expires_at LIMIT 50 @for_update @skip_locked)"
 )
-_STATS = sql(f"SELECT count(*), min(seq), max(seq) FROM messages WHERE {_HERE}")
-_ENDS = _MESSAGES.select("queue_id = :queue_id AND seq IN (:oldest, :newest)")
 #: Later than any time.
 _NEVER = 2**62
 
@@ -79,11 +77,3 @@ def pop(tx: Tx, queue_id: str, limit: int) -> list[Message]:
     if removed:
         _delete_all(tx, [message.seq for message in removed])
     return removed
-
-
-def stats(tx: Tx, queue_id: str) -> Stats:
-    """Return the number of messages in a queue, with the oldest and the newest one."""
-    total, oldest, newest = tx.execute_fast(_STATS, {"queue_id": queue_id, "now": rows.to_micros(tx.now)})
-    values = {"queue_id": queue_id, "oldest": oldest, "newest": newest}
-    ends = {message.seq: message for message in _MESSAGES.all(tx, _ENDS, values)}
-    return Stats(total=total, oldest=ends.get(oldest), newest=ends.get(newest))

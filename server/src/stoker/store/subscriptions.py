@@ -35,8 +35,6 @@ _list_ids: Callable[[Tx, str, bool, int, int, int], list[tuple[int, str]]] = tab
     f"SELECT seq, id FROM subscriptions WHERE {_NOTIFIED} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
 )
 delete: Callable[[Tx, str, str], None] = execute("DELETE FROM subscriptions WHERE queue_id = :queue_id AND id = :id")
-#: Delete all subscriptions of a queue.
-purge: Callable[[Tx, str], None] = execute("DELETE FROM subscriptions WHERE queue_id = :queue_id")
 _drop_expired: Callable[[Tx, str, str], None] = execute(
     "DELETE FROM subscriptions WHERE queue_id = :queue_id AND subscriber = :subscriber AND expires_at <= :now"
 )

@@ -119,12 +119,7 @@ def serialize_popped(message: Message, now: datetime) -> dict[str, Any]:
     return {
         "id": message.id,
         "ttl": message.ttl,
-        "age": age(message, now),
+        "age": max(0, int((now - message.created_at).total_seconds())),
         "body": msgspec.Raw(message.body.encode()),  # the stored JSON text, without decoding it
         "checksum": message.checksum,
     }
-
-
-def age(message: Message, now: datetime) -> int:
-    """Return the age of the message in seconds."""
-    return max(0, int((now - message.created_at).total_seconds()))

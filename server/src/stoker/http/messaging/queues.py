@@ -1,4 +1,4 @@
-"""/messaging/v2: versions and health, queues, operations on a whole queue, and signed URLs of a queue."""
+"""/messaging/v2: versions, queues, and signed URLs of a queue."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, metadata, signed_urls
 from stoker.model.errors import Invalid
-from stoker.model.messaging import Message, Queue
-from stoker.store import messages, queues, rows
+from stoker.model.messaging import Queue
+from stoker.store import queues
 from stoker.store.tx import Tx
 
 
@@ -26,12 +26,8 @@ class MetadataChange(StrictBody):
     value: Any = None
 
 
-class Purge(StrictBody):
-    resource_types: list[Literal["messages", "subscriptions"]] | None = None
-
-
 class Share(StrictBody, forbid_unknown_fields=True):
-    paths: list[Literal["messages", "subscriptions", "stats"]] | None = None
+    paths: list[Literal["messages", "subscriptions"]] | None = None
     methods: list[Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]] | None = None
     expires: str | None = None
 
@@ -47,17 +43,6 @@ def versions(request: RequestContext) -> dict[str, Any]:
         "links": [{"rel": "self", "href": f"{request.app.settings.public_url}/messaging/v2/"}],
     }
     return {"versions": [version]}
-
-
-@operation(204)
-def ping(_request: RequestContext, tx: Tx) -> None:
-    """Return 204 if the database answers; otherwise the transaction raises Unavailable (503)."""
-
-
-@operation(200)
-def health(_request: RequestContext, tx: Tx) -> dict[str, bool]:  # noqa: ARG001 — as for ping
-    """Return that the storage answers; otherwise the transaction raises Unavailable (503)."""
-    return {"catalog_reachable": True, "storage_reachable": True}
 
 
 @operation(200)
@@ -107,34 +92,6 @@ def patch(request: RequestContext, tx: Tx, body: list[MetadataChange]) -> dict[s
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a queue with its messages and subscriptions. Does nothing if the queue does not exist."""
     request.app.messaging.delete_queue(tx, request.project, params.queue_name(request))
-
-
-@operation(200)
-def stats(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """Count the queue's messages."""
-    queue, base = params.find_queue(request, tx), params.base(request)
-    counted = messages.stats(tx, queue.id) if queue else None
-    total = counted.total if counted else 0
-    counts: dict[str, Any] = {"claimed": 0, "free": total, "total": total}
-
-    def describe(message: Message) -> dict[str, Any]:
-        created = rows.heat_time(message.created_at)
-        return {"age": params.age(message, tx.now), "created": created, "href": f"{base}/messages/{message.id}"}
-
-    if counted and counted.oldest and counted.newest:
-        counts |= {"oldest": describe(counted.oldest), "newest": describe(counted.newest)}
-    return {"messages": counts}
-
-
-@operation(204, body_optional=True)
-def purge(request: RequestContext, tx: Tx, body: Purge) -> None:
-    """Delete the queue's messages, subscriptions or both: without a body both."""
-    kinds = body.resource_types
-    if kinds is None:
-        if request.body.strip():
-            raise Invalid("resource_types is required")
-        kinds = ["messages", "subscriptions"]
-    request.app.messaging.purge(tx, request.project, params.queue_name(request), kinds)
 
 
 @operation(200)

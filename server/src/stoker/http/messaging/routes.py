@@ -21,16 +21,11 @@ _SMALL = limits.METADATA_SIZE
 
 ROUTES = [
     Route("GET", MOUNTED_AT, PUBLIC, queues.versions),
-    Route("GET", _V2 + "/ping", PUBLIC, queues.ping),
-    Route("HEAD", _V2 + "/ping", PUBLIC, queues.ping),
-    Route("GET", _V2 + "/health", PUBLIC, queues.health),
     Route("GET", _QUEUES, _READ, queues.index),
     Route("PUT", _QUEUE, _WRITE, queues.put, _SMALL),
     Route("GET", _QUEUE, _READ, queues.show),
     Route("PATCH", _QUEUE, _WRITE, queues.patch, _SMALL),
     Route("DELETE", _QUEUE, _WRITE, queues.delete),
-    Route("GET", _QUEUE + "/stats", _READ, queues.stats),
-    Route("POST", _QUEUE + "/purge", _WRITE, queues.purge, _SMALL),
     Route("POST", _QUEUE + "/share", _WRITE, queues.share, _SMALL),
     Route("POST", _MESSAGES, _WRITE, messages.post, limits.POST_SIZE),
     #: The hooks of heat-agents use version 1.1.
