@@ -16,7 +16,6 @@ from bench.scale.stoker import running_stoker
 from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind
 from stoker.store import (
-    agent_upgrades,
     deployments,
     migrate,
     rows,
@@ -98,11 +97,6 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[Stateme
         ),
         "servers by id": (servers.SERVERS._several, {"ids": ids}),
         "facts of a page": (servers._SUMMARIES._several, {"ids": ids}),
-        "upgrades of a page": (agent_upgrades._UPGRADES._several, {"ids": ids}),
-        "page of upgrades": (
-            _statement(agent_upgrades._list_after),
-            {"project_id": project_id, "limit": 1000, "after": ""},
-        ),
         "runs of a batch of polls": (deployments._TO_RUN, {"ids": ids}),
     }
 

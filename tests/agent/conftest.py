@@ -53,10 +53,11 @@ class Server:
         self.facts: list[dict[str, Any]] = []
         self.logs: dict[tuple[str, str], bytes] = {}
         self.log_calls: list[tuple[str, str, int]] = []
-        self.upgrades: list[dict[str, Any]] = []
         self.enrollments: list[dict[str, Any]] = []
         self.polls: list[str] = []
         self.files: dict[str, bytes] = {}
+        #: ETags of files whose ETag is not the SHA-256 of their content.
+        self.etags: dict[str, str] = {}
         #: How many of the next calls are answered with what, or taken and never answered, or held.
         self.answers: dict[str, list[int]] = {}
         self.lost: Counter[str] = Counter()
@@ -255,7 +256,8 @@ class _Handler(BaseHTTPRequestHandler):
         self, world: Server, kind: str, words: list[str], query: dict[str, list[str]], body: bytes
     ) -> tuple[int, bytes, str | None]:
         if kind in world.files:
-            return 200, world.files[kind], None
+            etag = world.etags.get(kind) or f'"{hashlib.sha256(world.files[kind]).hexdigest()}"'
+            return 304 if self.headers.get("If-None-Match") == etag else 200, world.files[kind], etag
         if kind == "enroll":
             if not world.trade(json.loads(body)):
                 return 401, _error("the token is unknown, used or too old"), None
@@ -265,9 +267,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 401, _error("the key is unknown"), None
         if world.answers.get(kind):
             return world.answers[kind].pop(0), _error("told to"), None
-        if kind == "upgrade":
-            world.upgrades.append(json.loads(body))
-            return 204, b"", None
+        if kind == "approval":
+            return 200, _json({"status": "APPROVED"}), None
         if kind == "document":
             return self._document(world, float(query["wait"][0]))
         if kind == "facts":

@@ -142,12 +142,12 @@ class Site:
         assert answer.status < 400, answer.raw
         return answer.body
 
-    def add_agent(self, name: str) -> SpokenAgent:
+    def add_agent(self, name: str, hooks: str = HOOKS) -> SpokenAgent:
         """Enroll a server. Its agent polls once, so it is online."""
         token = self.api("POST", "/servers", {"name": name})["enrollment"]["token"]
         key = trade(self.stoker, token).body
         agent = SpokenAgent(self.stoker, key["server_id"], name, key["key"])
-        assert agent.document(X_Stoker_Agent=HOOKS).status == 200
+        assert agent.document(X_Stoker_Agent=hooks).status == 200
         self.agents[name] = agent
         return agent
 

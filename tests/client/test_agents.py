@@ -27,29 +27,23 @@ def test_approve_and_reject_name_the_servers(site, stoker):
     assert stoker("server", "approve", "web9").code == 4
 
 
-def test_upgrade_accepts_names_and_beginnings_of_ids(site, stoker):
-    web1, web2 = site.add_agent("web1"), site.add_agent("web2")
-
-    assert stoker("server", "upgrade", web1.id[:8], "web2", "--canary", "10%").code == 0
-    assert site.bodies[-1][2] == {"servers": [web1.id, web2.id], "canary": "10%", "pause_on_failure": False}
-    shown = stoker("server", "upgrade", "--status", web1.id[:8], "-o", "json")
-    assert [upgrade["server_name"] for upgrade in json.loads(shown.out)] == ["web1"]
-    assert stoker("server", "upgrade", "--status", "web9").code == 4
-    assert stoker("server", "upgrade", "--cancel", "web1").out == "upgrade of server web1 cancelled\n"
-    assert stoker("server", "upgrade", "--cancel", "web1").code == 5
-
-
-def test_upgrades_are_shown_in_every_format(site, stoker):
-    site.add_agent("web1")
-    site.add_agent("web2")
-    upgraded = stoker("server", "upgrade", "web1", "web2", "--pause-on-failure", "-o", "csv", "-c", "server_name")
-    assert (upgraded.code, upgraded.out) == (0, "server_name\nweb1\nweb2\n")
-    assert site.bodies[-1][2]["pause_on_failure"] is True
-    words = ("-o", "value", "-c", "server_name", "-c", "status", "--limit", "1")
-    assert stoker("server", "upgrade", "--status", *words).out.startswith("web1\t")
-    assert "Server Name" in stoker("server", "upgrade", "--status").out
-    cancelled = stoker("server", "upgrade", "--cancel", "web9", "web2")
-    assert (cancelled.code, cancelled.out) == (4, "upgrade of server web2 cancelled\n")
+def test_an_upgrade_is_a_trigger_of_a_config_of_the_group_agent(site, stoker):
+    web1, web2 = (site.add_agent(name, "1.0; hooks=agent") for name in ("web1", "web2"))
+    words = ("--canary", "10%", "--max-fail-percentage", "5", "-o", "json")
+    result = stoker("server", "upgrade", web1.id[:8], "web2", *words)
+    assert result.code == 0, result.err
+    shown = json.loads(result.out)
+    assert (shown["name"], shown["canary"], shown["max_fail_percentage"], shown["total"]) == (
+        "agent-upgrade",
+        "10%",
+        5,
+        2,
+    )
+    assert site.bodies[-1][2]["servers"] == [web1.id, web2.id]
+    assert stoker("server", "upgrade", "web9").code == 4
+    assert stoker("server", "upgrade", "web1").code == 0
+    configs = json.loads(stoker("config", "list", "-o", "json").out)
+    assert [config["group"] for config in configs if config["name"] == "agent-upgrade"] == ["agent"]
 
 
 def test_approval_continues_after_a_failure(site, stoker):

@@ -55,7 +55,6 @@ REFUSED = [
     ("server approve --all web1", "give either servers or --all"),
     ("server upgrade", "give either servers or --label"),
     ("server upgrade web1 -l a=b", "give either servers or --label"),
-    ("server upgrade --status --cancel", "--status and --cancel take"),
     *((f"server upgrade web1 --canary={canary}", "--canary is a number") for canary in ("x", "101%", "-1", "0")),
     ("server enroll", "give a NAME, or --many --limit N"),
     ("server enroll --many", "--many needs --limit, the number of machines"),

@@ -123,6 +123,7 @@ CASES = [
         ("tool",),
     ),
     Case("reboot", {}, ("systemctl",), code=1),
+    Case("agent", None, code=1),  # from its sources, the agent does not replace itself
     Case("script", '#!/bin/sh\n"$TOOL"\n', ("tool",)),
 ]
 

@@ -273,14 +273,6 @@ def agent(asked):
     assert asked.heat("GET", "/servers/enrolled").body["server"]["os"] == "debian"
     checks(asked, document.body["deployments"][0], headers)
     assert asked.ask("POST", "/agent/v1/refusals", {"source": "zaqar", "reason": "r"}, headers).status == 204
-    upgrades = "/agent_upgrades"
-    [upgrade] = asked.heat("POST", upgrades, {"servers": ["enrolled"], "canary": 1}).body["agent_upgrades"]
-    assert asked.ask("GET", "/agent/v1/document", headers=headers).body["agent"]["id"] == upgrade["rollout_id"]
-    report = {"id": upgrade["rollout_id"], "status": "FAILED", "reason": "r"}
-    assert asked.ask("POST", "/agent/v1/upgrade", report, headers).status == 204
-    assert asked.heat("GET", upgrades).body["agent_upgrades"][0]["status"] == "FAILED"
-    assert asked.heat("GET", "/servers/enrolled").body["server"]["agent_upgrade"]["reason"] == "r"
-    assert asked.heat("DELETE", f"{upgrades}/enrolled").status == 204
     digest = hashlib.sha256(b"#!/bin/sh\n").hexdigest()
     for etag, expected in (("", 200), (f'"{digest}"', 304)):
         conditional = {**headers, "If-None-Match": etag}

@@ -1,4 +1,4 @@
-"""Lists of servers and of upgrades, whole and in pages."""
+"""Lists of servers, whole and in pages."""
 
 from __future__ import annotations
 
@@ -76,16 +76,3 @@ def test_a_long_list_is_read_in_parts(site, monkeypatch, query):
     monkeypatch.setattr(server_lists, "_FIRST", 1)
     assert names(site, f"/servers{query}") == ("01356" if query else "0123456")
     assert len(parts) > 2
-
-
-def test_upgrades_are_listed_whole_and_in_pages(site):
-    path = f"/v1/{site.project}/agent_upgrades"
-    chosen = {"servers": [f"server-{number}" for number in (5, 1, 3)]}
-    assert site.client.post(path, json=chosen, headers=site.headers).status_code == 202
-
-    def ids(query: str) -> list[str]:
-        return [upgrade["server_id"] for upgrade in get(site, f"/agent_upgrades{query}", "agent_upgrades")]
-
-    assert ids("") == ["id-1", "id-3", "id-5"]
-    assert ids("?limit=2") == ["id-1", "id-3"]
-    assert ids("?limit=2&marker=id-3") == ["id-5"]

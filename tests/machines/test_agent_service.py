@@ -35,8 +35,7 @@ def test_the_service_survives_a_kill_an_upgrade_and_the_loss_of_root(machines, t
         machine.run(["systemctl", "start", "stoker-agent"])
         stoker.until(lambda: stoker.json("server", "show", "web")["agent_version"] == "0.0.1")
         pid = show(machine, "MainPID")
-        stoker.run("server", "upgrade", "web")
-        stoker.until(lambda: stoker.json("server", "show", "web")["agent_upgrade"]["status"] == "COMPLETE")
+        stoker.run("server", "upgrade", "web", "--follow")
         stoker.until(lambda: stoker.json("server", "show", "web")["agent_version"] == stoker_agent.__version__)
         assert (show(machine, "MainPID"), show(machine, "NRestarts")) == (pid, "0")  # the same process
 
@@ -46,5 +45,4 @@ def test_the_service_survives_a_kill_an_upgrade_and_the_loss_of_root(machines, t
         assert stoker.run("run", "web", "--", "id -un").stdout.count("stoker") >= 1
         denied = stoker.run("run", "web", "--", "touch /etc/x", check=False)
         assert denied.returncode != 0
-        stoker.run("server", "upgrade", "web")
-        stoker.until(lambda: stoker.json("server", "show", "web")["agent_upgrade"]["status"] == "COMPLETE")
+        stoker.run("server", "upgrade", "web", "--follow")

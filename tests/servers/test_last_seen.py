@@ -130,18 +130,6 @@ def refuse(*_: object, **__: object) -> None:
     raise Unavailable("the database does not answer")
 
 
-def test_a_collected_heartbeat_passes_the_agents_version_on(store, server, monkeypatch):
-    seen: list[str | None] = []
-    presence = LastSeen(store, 30, OFFLINE_AFTER, on_seen=lambda _tx, _id, version: seen.append(version))
-    clock = 1000.0
-    monkeypatch.setattr(time, "monotonic", lambda: clock)
-    presence.write(server.id, "1.0; hooks=script")
-    clock += 30
-    presence.observe(server.id, "1.0; hooks=script")
-    presence.write_collected()
-    assert seen == ["1.0", "1.0"]
-
-
 def poll_in_the_past(store, server, ago: timedelta) -> None:
     store.write(lambda tx: servers.record_seen(tx, server.id, tx.now - ago, None, ()))
 

@@ -344,24 +344,6 @@ CREATE TABLE server_facts (
     reported_at bigint NOT NULL
 );
 
--- The last upgrade of each server's agent.
-CREATE TABLE agent_upgrades (
-    server_id varchar(64) NOT NULL PRIMARY KEY REFERENCES servers (id) ON DELETE CASCADE,
-    project_id varchar(64) NOT NULL,
-    rollout_id varchar(64) NOT NULL,
-    status varchar(64) NOT NULL,
-    version text NOT NULL,
-    sha256 varchar(64) NOT NULL,
-    from_version text,
-    requested_by text NOT NULL,
-    requested_at bigint NOT NULL,
-    is_canary boolean NOT NULL,
-    pause_on_failure boolean NOT NULL,
-    reason text
-);
-CREATE INDEX ix_agent_upgrades_project_id_server_id ON agent_upgrades (project_id, server_id);
-CREATE INDEX ix_agent_upgrades_rollout_id ON agent_upgrades (rollout_id);
-
 -- One row for each server id that a deployment ever named, whether Stoker knows the server or not.
 CREATE TABLE documents (
     server_id varchar(64) NOT NULL PRIMARY KEY,

@@ -8,7 +8,6 @@ import psycopg
 import pytest
 
 from stoker.store import (
-    agent_upgrades,
     configs,
     deployments,
     documents,
@@ -18,7 +17,6 @@ from stoker.store import (
 )
 
 QUERIES = {
-    "agent_upgrades.find_of_servers": agent_upgrades._UPGRADES._several,
     "servers.summarize_facts": servers._SUMMARIES._several,
     "configs.prime": configs._SEVERAL,
     "deployments.prime": deployments._DEPLOYMENTS._several.for_update,

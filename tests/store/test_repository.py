@@ -85,7 +85,6 @@ PARENTS = {
     "servers": ("stack_id", "resource_id"),
     "enrollments": ("server_id",),
     "server_facts": ("server_id",),
-    "agent_upgrades": ("server_id",),
     "trigger_targets": ("trigger_id",),
     "deployments": ("resource_id",),
     "runs": ("deployment_id",),

@@ -29,7 +29,6 @@ NAMES = {
     "RunProgress": "Progress",
     "ServerEnrollment": "EnrollmentToken",
     "ServerPreview": "ServerPreview",
-    "ShownAgentUpgrade": "AgentUpgrade",
     "ShownCheck": "Check",
     "ShownEnrollment": "Enrollment",
     "ShownServer": "Server",

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import select
 import signal
 import sys
 import threading
@@ -16,17 +17,17 @@ from stoker_agent.channel import Channel
 from stoker_agent.checks import Checks
 from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
-from stoker_agent.drain import Drain
 from stoker_agent.execute import Execution
 from stoker_agent.facts_report import FactsReporter
 from stoker_agent.failures import INTERRUPTED, failure
+from stoker_agent.hook_contract import RESTART
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Observer, Poller
-from stoker_agent.programs import resumes
+from stoker_agent.programs import has_fact, resumes
 from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
-from stoker_agent.self_update import Updater
+from stoker_agent.self_update import restart
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
 from stoker_agent.source_set import SourceSet
@@ -38,6 +39,8 @@ from stoker_agent.write_problem import WriteProblem
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
+#: The interval at which a run that begins alone is tried again while results are only in memory.
+_STORE_SECONDS = 1.0
 _REASON = "Interrupted: the agent stopped while this config was running"
 
 
@@ -100,23 +103,22 @@ class Agent:
         self._stopping = False
         #: Whether this process ends when nothing is to run: checks recur, so it does none.
         self._runs_once = False
-        self._drain = Drain(self._changed, self._active, lambda: not self._results.holds())
         #: Counts the runs that this process has ended.
         self._outcome = Outcome()
         self._paths = paths
         self._checks = Checks(self._outbox, paths, self._active)
         self._facts: Optional[FactsReporter] = None
-        self._updater: Optional[Updater] = None
+        #: Whether a run requests that the agent executes its program anew, and the pipe that wakes the main thread.
+        self._restarts = False
+        self._wake_reader, self._wake_writer = os.pipe()
         if config is not None:
             self._facts = FactsReporter(config, paths, self._outbox, self._active, self._problem)
-            self._updater = Updater(config, paths, self._manager, self._drain, self._outbox)
 
     def run(self) -> None:
         """Run until SIGTERM or SIGINT. Active runs then have ten seconds to end."""
-        wake_reader, wake_writer = os.pipe()
-        os.set_blocking(wake_writer, False)
+        os.set_blocking(self._wake_writer, False)
         # Signals write to this descriptor at once. A Python handler might not run before the read below blocks.
-        signal.set_wakeup_fd(wake_writer)
+        signal.set_wakeup_fd(self._wake_writer)
         for sign in (signal.SIGTERM, signal.SIGINT):
             signal.signal(sign, lambda _, __: None)
         self.recover()
@@ -132,8 +134,7 @@ class Agent:
         self._manager.notify("READY=1")
         if self._facts is not None:
             self._facts.start()
-        os.read(wake_reader, 1)
-        self._drain.stop()
+        os.read(self._wake_reader, 1)
         self._manager.notify("STOPPING=1")
         self._poller.stop()
         with self._changed:
@@ -149,7 +150,8 @@ class Agent:
             self._outbox.wait(_LAST_REPORT_SECONDS)
         if not self._results.store_all():
             _log.error("agent.stopped: results that are neither stored nor reported are lost")
-        self._drain.restarting.acquire(timeout=_LAST_REPORT_SECONDS)  # an update that stops restores the old program
+        if self._restarts:
+            restart(self._paths, self._manager, lambda: bool(select.select([self._wake_reader], [], [], 0)[0]))
 
     def once(self, report_seconds: Optional[float] = None, facts_seconds: Optional[float] = None) -> Outcome:
         """
@@ -175,6 +177,8 @@ class Agent:
         if self._facts is not None and facts_seconds is not None:
             self._facts.report()  # after the runs, which may have changed the facts
             self._outbox.wait(facts_seconds)
+        if self._restarts:
+            restart(self._paths, self._manager, lambda: False)
         if self._problem.reason:
             raise Unusable(f"no run can start: {self._problem.reason}")
         return self._outcome._replace(unreported=len(self._runs.list_unreported()))
@@ -225,8 +229,6 @@ class Agent:
             _log.error("cleanup.failed: cannot delete old files: %s", error)
         if source == STOKER:
             self._lost.observe(entries)
-            if self._updater is not None:
-                self._updater.on_document(document.program)
             if not self._runs_once:
                 self._checks.update(document.checks)
         return self._source_set.update(document.collect)
@@ -242,7 +244,8 @@ class Agent:
         Returns False if the agent stops, or if no run is pending and ``until`` returns true.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._stopping or self._next() is not None or until(), self._problem.pause())
+            pause = self._problem.pause() or (_STORE_SECONDS if self._results.holds() else None)
+            self._changed.wait_for(lambda: self._stopping or self._next() is not None or until(), pause)
             entry = None if self._stopping else self._next()
             if entry is None:
                 return not (self._stopping or until())
@@ -282,7 +285,8 @@ class Agent:
     def _next(self) -> Optional[Mapping[str, Any]]:
         """Return the first entry that may begin. Withdrawn entries are not in the newest document."""
         document = self._newest.document
-        room = len(self._active) < document.concurrency and self._problem.pause() is None and not self._drain.is_on
+        room = len(self._active) < document.concurrency and self._problem.pause() is None
+        room = room and not any(_is_alone(run.entry, self._paths) for run in self._active.values())
         busy = {member for run in self._active.values() for member in run.deployment}
         for entry in document.entries:
             try:
@@ -290,13 +294,22 @@ class Agent:
             except (KeyError, TypeError, ValueError):
                 continue  # an invalid id: this entry cannot be a run
             # A cancelled entry only reports its result, so it does not count against the concurrency.
-            if new and (_is_cancelled(entry) or (room and _is_free(entry, busy, self._dependencies))):
+            if new and _is_cancelled(entry):
                 return entry
+            if new and room and _is_free(entry, busy, self._dependencies):
+                # A run that executes alone waits for those before it, and those behind it wait for it. A new program
+                # would not know results that are only in memory.
+                if not _is_alone(entry, self._paths) or not (self._active or self._results.holds()):
+                    return entry
+                room = False
         return None
 
     def _do(self, run: ActiveRun, log_bytes: int) -> None:
         try:
             values = run.execute(self._env, log_bytes)
+            if values.pop(RESTART, False) and _is_alone(run.entry, self._paths):
+                self._request_restart()
+                return
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(with_source(run.entry, run.source), values)
             run.end_reporter()
@@ -304,6 +317,12 @@ class Agent:
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
             self._forget(run)
+
+    def _request_restart(self) -> None:
+        """Let the main thread execute the program anew. The run counts as interrupted, and begins again."""
+        with self._changed:
+            self._stopping = self._restarts = True
+        os.write(self._wake_writer, b"\0")
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
         try:
@@ -354,6 +373,11 @@ def _ensure_folders(paths: Paths) -> None:
         paths.make()
         with contextlib.suppress(Unusable):
             lock(paths)
+
+
+def _is_alone(entry: Mapping[str, Any], paths: Paths) -> bool:
+    """Whether the run executes while no other does."""
+    return has_fact(entry, paths.hooks, "ALONE")
 
 
 def _is_cancelled(entry: Mapping[str, Any]) -> bool:

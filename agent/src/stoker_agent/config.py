@@ -40,6 +40,12 @@ class Paths(NamedTuple):
         top = Path(root).absolute()
         return cls(top / "etc" / "agent.json", top / "state", top / "hooks", top / "logs")
 
+    @classmethod
+    def of_state(cls, state: Path) -> Paths:
+        """Return the paths of the agent whose directory of the state this is."""
+        system = cls.of(None)
+        return system if state == system.state else cls.of(str(state.parent))
+
     @property
     def sources(self) -> Path:
         """The file with the settings of the sources."""

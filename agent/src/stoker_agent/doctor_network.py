@@ -137,13 +137,11 @@ def _check_http(config: Config) -> Iterator[Check]:
 
 
 def _check_key(config: Config) -> Iterator[Check]:
-    """Use a call that changes nothing: a report about an upgrade that does not exist."""
     if not config.key:
         yield Check("key", SKIPPED, "not enrolled")
         return
-    body = {"id": "doctor", "status": "IN_PROGRESS"}
     try:
-        answer = call_once(config, "POST", "/agent/v1/upgrade", body, _SECONDS)
+        answer = call_once(config, "GET", "/agent/v1/approval?wait=0", seconds=_SECONDS)
     except Unreachable as error:
         yield Check("key", FAILURE, str(error), "try again")
         return

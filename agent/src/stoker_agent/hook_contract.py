@@ -5,7 +5,7 @@ A hook is a module of ``stoker_agent.hooks``. Its function ``apply`` receives a 
 The tool that it calls writes to the output of the hook's process, which Stoker's agent forwards during the run.
 Optional functions: ``check`` (compare without a change), ``preview`` (show what ``apply`` would change) and
 ``undo`` (remove what ``apply`` made). Optional facts: ``TOOLS``, the programs of which it needs one, ``NEEDS_ROOT``,
-and ``RESUMES``, for a hook whose interrupted run starts again.
+``RESUMES``, for a hook whose interrupted run starts again, and ``ALONE``, for one beside which no other run executes.
 
 A hook whose work is one process may define ``command`` as well, which returns the argv and the environment variables of
 that process; the agent then starts it without a process of the hook in between.
@@ -53,6 +53,8 @@ DRY_MODES = ("check", "preview")
 UNSUPPORTED = 95
 #: The value of a result that says whether the run changed the machine.
 CHANGED = "deploy_changed"
+#: The value with which a hook that ``RESUMES`` requests that the agent executes its program anew, and then this run.
+RESTART = "deploy_restart"
 
 #: Inputs that Heat and Stoker add; no tool receives these as settings of the user.
 _DEPLOY = "deploy_"

@@ -2,7 +2,7 @@
 The outbox: everything that the agent reports, sent in one thread, with retries until the receiver answers.
 
 The outbox is in memory. What must survive the end of the process is on the disk of the module that puts the message:
-results in ``runs``, the state of an update in its record.
+results in ``runs``.
 """
 
 from __future__ import annotations

@@ -152,12 +152,14 @@ def on_cancel(entry: Mapping[str, Any], folder: Path) -> Optional[Program]:
 
 def resumes(entry: Mapping[str, Any], own: Path) -> bool:
     """Whether an interrupted run of the entry starts again: its config requests it, or its built-in hook does."""
-    if inputs(entry).get("deploy_on_interrupt") == "RERUN":
-        return True
+    return inputs(entry).get("deploy_on_interrupt") == "RERUN" or has_fact(entry, own, "RESUMES")
+
+
+def has_fact(entry: Mapping[str, Any], own: Path, name: str) -> bool:
+    """Whether the entry uses a built-in hook that states a fact of this name. ``own``: the agent's hook directory."""
     group = str(entry.get("group") or "")
-    if group not in list_builtin() or _executable(group, own) is not None:
-        return False
-    return bool(getattr(_hook(group), "RESUMES", False))
+    is_stated = group in list_builtin() and bool(getattr(_hook(group), name, False))
+    return is_stated and _executable(group, own) is None
 
 
 def list_tools() -> Dict[str, Sequence[str]]:

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from stoker_client.collection import PAGE, Collection, is_pattern, iterate_pages, part
+from stoker_client.collection import Collection, is_pattern, iterate_pages, part
 from stoker_client.errors import NotFound
-from stoker_client.shapes import AgentUpgrade, EnrollmentToken, Server
+from stoker_client.shapes import EnrollmentToken, Server
 from stoker_client.stacks import Stacks
 
 if TYPE_CHECKING:
@@ -121,22 +121,6 @@ class Servers(Collection[Server]):
     def set_policy(self, ref: str, policy: Any) -> Server:
         """Set the server's policy. None restores the site's policy."""
         return self.change(ref, {"policy": policy})
-
-    def upgrade(
-        self, refs: Sequence[str], *, canary: int | str = 0, pause_on_failure: bool = False
-    ) -> list[AgentUpgrade]:
-        """Upgrade the agents of the servers (names or ids); the first ``canary`` (5, 10%) servers go first."""
-        body = {"servers": list(refs), "canary": canary, "pause_on_failure": pause_on_failure}
-        answer = self._wire.send("POST", "/agent_upgrades", body)
-        return part(answer, "agent_upgrades")
-
-    def upgrades(self) -> list[AgentUpgrade]:
-        """Return the last upgrade of each server's agent."""
-        return list(iterate_pages(self._wire, "/agent_upgrades", "agent_upgrades", {}, PAGE, id_key="server_id"))
-
-    def cancel_upgrade(self, ref: str) -> None:
-        """Cancel the upgrade of a server's agent that has not begun."""
-        self._at(ref, lambda path: self._wire.send("DELETE", f"/agent_upgrades{path.removeprefix(self._path)}"))
 
 
 _PLAIN = re.compile(r"[^\s()]+")

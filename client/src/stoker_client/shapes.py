@@ -9,22 +9,6 @@ from __future__ import annotations
 from typing import Any, TypedDict
 
 
-class AgentUpgrade(TypedDict, total=False):
-    """`rollout_id` is common to the servers of one request."""
-
-    server_id: str
-    server_name: str
-    agent_version: str | None
-    status: str
-    version: str
-    from_version: str | None
-    reason: str | None
-    is_canary: bool
-    rollout_id: str
-    requested_by: str
-    requested_at: str
-
-
 class Change(TypedDict, total=False):
     """The API's type ``ResourceChange``."""
 
@@ -319,7 +303,6 @@ class Server(TypedDict, total=False):
     created_at: str
     agent_version: str | None
     agent_outdated: bool
-    agent_upgrade: dict[str, Any] | None
     hooks: list[str]
     hostname: str | None
     os: str | None

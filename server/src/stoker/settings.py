@@ -155,12 +155,6 @@ class Settings:
     heartbeat_seconds: int = _server(
         30, "Seconds between two heartbeats of an idle agent; a server that misses two is OFFLINE.", least=5, most=60
     )
-    agent_update: str = _server(
-        "MANUAL",
-        "MANUAL: agents are upgraded by `stoker server upgrade` only; AUTOMATIC: every agent of another version is"
-        " upgraded when it polls.",
-        choices=("MANUAL", "AUTOMATIC"),
-    )
     default_software_config_transport: str = _server(
         "AUTO", "How documents reach servers, unless the template sets it."
     )

@@ -14,6 +14,7 @@ from stoker_agent.agent import Agent, lock
 from stoker_agent.config import Paths, credential
 from stoker_agent.first_start import ensure_enrollment
 from stoker_agent.runs import Runs
+from stoker_agent.self_update import guard_start
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import CliOptions, keep, settings
 from stoker_agent.status import StatusFile
@@ -90,7 +91,9 @@ def create_agent(options: argparse.Namespace, paths: Paths) -> Agent:
         _log.warning("key.missing: this agent has no key and cannot verify documents in objects and queues")
     status = StatusFile(paths.state)
     status.start(names)
-    return Agent(config, current, paths, key, observer=status, manager=ServiceManager())
+    manager = ServiceManager()
+    guard_start(paths, manager)
+    return Agent(config, current, paths, key, observer=status, manager=manager)
 
 
 def log_to(paths: Paths) -> None:

@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Optional
 
 from stoker_agent.config import Paths
-from stoker_agent.self_update import RESTARTING, ROLLED_BACK, UpdateRecord, read_record, store_record
+from stoker_agent.self_update import COMPLETE, RESTARTING, ROLLED_BACK, UpdateRecord, read_record, store_record
 from stoker_agent.status import read_status
+from stoker_agent.transports import STOKER
 
 _EVERY_SECONDS = 0.2
 #: The agent gives its runs ten seconds to end.
@@ -50,6 +51,9 @@ def _guard(paths: Paths, words: Optional[list[str]]) -> None:
         return
     until = time.monotonic() + record.seconds
     while record is not None and record.state == RESTARTING:
+        if _has_contact(paths, record):
+            store_record(paths.state, record._replace(state=COMPLETE))
+            return
         if time.monotonic() > until:
             _roll_back(paths, record)
             if words is not None:
@@ -59,6 +63,12 @@ def _guard(paths: Paths, words: Optional[list[str]]) -> None:
             return
         time.sleep(_EVERY_SECONDS)
         record = read_record(paths.state)
+
+
+def _has_contact(paths: Paths, record: UpdateRecord) -> bool:
+    """Whether the new program, which started after the replacement, has reached Stoker."""
+    status = read_status(paths.state)
+    return float(status.get("started_at") or 0.0) > record.at and status.get("source") == STOKER
 
 
 def _roll_back(paths: Paths, record: UpdateRecord) -> None:

@@ -30,8 +30,6 @@ class Document(NamedTuple):
     concurrency: int = 1
     #: Bytes per output stream that the server keeps.
     log_bytes: int = 8 * 1024 * 1024
-    #: The program that Stoker offers in place of this one, empty without an offer.
-    program: Mapping[str, Any] = {}
     #: The configs to check; only Stoker's own document lists them.
     checks: Sequence[Mapping[str, Any]] = ()
 
@@ -164,14 +162,12 @@ def document(data: Any) -> Document:
     if not isinstance(data, dict):
         raise Unreachable("the document is no map")
     entries, collect = data.get("deployments"), data.get("os-collect-config")
-    program = data.get("agent")
     return Document(
         _maps(entries),
         collect if isinstance(collect, dict) else {},
         isinstance(entries, list),
         _whole(data.get("concurrency"), Document._field_defaults["concurrency"]),
         _whole(data.get("max_log_bytes"), Document._field_defaults["log_bytes"]),
-        program if isinstance(program, dict) else {},
         _maps(data.get("checks")),
     )
 

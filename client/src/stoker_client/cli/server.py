@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import click
 
+from stoker_client import triggers
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import delete_each, yes_option
 from stoker_client.cli._options import canary_option, chosen_servers, label_option, selector_option
@@ -24,7 +25,6 @@ from stoker_client.cli._server_policy import policy
 from stoker_client.cli._session import Batch, Session
 from stoker_client.cli.enrollment import enroll, user_data
 from stoker_client.servers import join_selectors
-from stoker_client.shapes import AgentUpgrade
 
 _STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
 server = Group(commands=[enroll, policy, user_data])
@@ -34,15 +34,6 @@ def _version(server: Mapping[str, Any]) -> str:
     """Return the agent's version, with a mark if it is not the service's."""
     version = server.get("agent_version") or ""
     return f"{version} (outdated)" if version and server.get("agent_outdated") else str(version)
-
-
-def _upgrade(server: Mapping[str, Any]) -> str:
-    """Return the state of the agent's last upgrade with its reason, or nothing."""
-    upgrade = server.get("agent_upgrade")
-    if not upgrade:
-        return ""
-    reason = upgrade.get("reason")
-    return f"{upgrade['status']} ({upgrade['version']})" + (f": {reason}" if reason else "")
 
 
 _all_option = click.option("--all", "every", is_flag=True, help="All servers that wait for approval.")
@@ -155,7 +146,7 @@ def _change(text: str) -> tuple[str, str | None]:
 
 
 _COLUMNS = ("id", "name", "status", "agent_version", "last_seen", "labels")
-_WIDE = ("kind", "hostname", "os", "address", "agent_upgrade", "problem", "hooks", "policy_source", "created_at")
+_WIDE = ("kind", "hostname", "os", "address", "problem", "hooks", "policy_source", "created_at")
 
 
 @server.command("list")
@@ -180,7 +171,6 @@ def _cells(server: Mapping[str, Any]) -> dict[str, str]:
         "status": status,
         "labels": join_labels(server),
         "agent_version": _version(server),
-        "agent_upgrade": _upgrade(server),
     }
 
 
@@ -210,18 +200,24 @@ def show(session: Session, server: str, output: Output) -> None:
     emit_one(output, session.client.servers.show(server))
 
 
-_UPGRADE_COLUMNS = ("server_name", "status", "agent_version", "version", "reason")
-_UPGRADE_WIDE = ("server_id", "from_version", "is_canary", "rollout_id", "requested_by", "requested_at")
+#: The config of the upgrades. It has no content, so one serves them all.
+_UPGRADE = {"name": "agent-upgrade", "group": "agent"}
 
 
 @server.command("upgrade")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @label_option
-@canary_option("Upgrade this number, or percentage, of the servers first.")
-@click.option("--pause-on-failure", is_flag=True, help="Do not upgrade further servers after a failure.")
-@click.option("--status", "shows", is_flag=True, help="Show the last upgrade of each server.")
-@click.option("--cancel", "cancels", is_flag=True, help="Cancel upgrades that have not begun.")
-@list_options()
+@canary_option("Upgrade this number, or percentage, of the servers first; the others when these have succeeded.")
+@click.option("--max-concurrent", type=click.IntRange(min=1), metavar="N", help="At most N servers at a time.")
+@click.option(
+    "--max-fail-percentage",
+    type=click.IntRange(0, 100),
+    metavar="P",
+    help="Upgrade no more servers when more than this share of all has failed.",
+)
+@click.option("--require-window", is_flag=True, help="Upgrade each server when its maintenance window opens.")
+@click.option("-f", "--follow", is_flag=True, help="Show all servers until the upgrade ends.")
+@output_option
 @click.pass_obj
 def upgrade(
     session: Session,
@@ -230,51 +226,37 @@ def upgrade(
     servers: Sequence[str],
     selectors: Sequence[str],
     canary: int | str | None,
-    pause_on_failure: bool,
-    shows: bool,
-    cancels: bool,
+    max_concurrent: int | None,
+    max_fail_percentage: int | None,
+    require_window: bool,
+    follow: bool,
     output: Output,
-) -> None:
+) -> int:
     """Upgrade the agents of servers to the service's version.
 
-    An agent verifies the new program, lets its runs end, restarts, and returns to the old program if the new one does
-    not reach the service within two minutes. Canaries go first; the others follow when all canaries have ended.
+    The upgrade is a trigger of a config of the group `agent`: `stoker trigger show`, `cancel` and `retry` go on with
+    it. An agent verifies the new program, lets its runs end, restarts, and returns to the old program if the new one
+    does not reach the service within two minutes.
 
     \b
       stoker server upgrade web1 web2
-      stoker server upgrade --label role=web --canary 10% --pause-on-failure
-      stoker server upgrade --status
-      stoker server upgrade --cancel web2
+      stoker server upgrade --label role=web --canary 10% --max-fail-percentage 5 --follow
     """
-    if (shows or cancels) and (canary or pause_on_failure or (shows and cancels)):
-        raise click.UsageError("--status and --cancel take servers or --label only")
-    api = session.client.servers
-    if shows:
-        emit_list(output, _list(session, servers, selectors), _UPGRADE_COLUMNS, wide=_UPGRADE_WIDE, order="server_name")
-        return
-    chosen = chosen_servers(session, servers, selectors)
-    if cancels:
-        with Batch() as batch:
-            batch.each(chosen, lambda ref: _cancel(session, ref))
-        return
-    upgrades = api.upgrade(_ids(session, chosen), canary=canary or 0, pause_on_failure=pause_on_failure)
-    emit_list(output, upgrades, _UPGRADE_COLUMNS, wide=_UPGRADE_WIDE, order="server_name")
+    # imported here because no other command of this group shows a trigger
+    from stoker_client.cli.trigger import emit_or_follow
 
-
-def _cancel(session: Session, ref: str) -> None:
-    session.client.servers.cancel_upgrade(ref)
-    echo(f"upgrade of server {ref} cancelled")
-
-
-def _list(session: Session, servers: Sequence[str], selectors: Sequence[str]) -> list[AgentUpgrade]:
-    """Return the upgrades of the servers, by default of all servers."""
-    upgrades = session.client.servers.upgrades()
-    if not servers and not selectors:
-        return upgrades
-    chosen = set(_ids(session, chosen_servers(session, servers, selectors)))
-    return [upgrade for upgrade in upgrades if upgrade["server_id"] in chosen]
-
-
-def _ids(session: Session, refs: Sequence[str]) -> list[str]:
-    """Return the ids of servers, which may be named by the beginnings of their ids. Raises NotFound."""
-    return [server["id"] for server in session.client.servers.find(refs)]
+    client = session.client
+    chosen = [server["id"] for server in client.servers.find(chosen_servers(session, servers, selectors))]
+    present = next((config["id"] for config in client.configs.all() if _UPGRADE.items() <= config.items()), None)
+    trigger = client.triggers.create(
+        triggers.body(
+            config_id=present or client.configs.create(_UPGRADE)["id"],
+            name=_UPGRADE["name"],
+            servers=chosen,
+            canary=canary,
+            max_concurrent=max_concurrent,
+            max_fail_percentage=max_fail_percentage,
+            require_window=require_window or None,
+        )
+    )
+    return emit_or_follow(client, trigger, output, follow=follow)

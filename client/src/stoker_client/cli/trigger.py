@@ -126,7 +126,7 @@ def create(
         else:
             show_targets(title(trigger), ended)
         return 0 if ended["status"] == "COMPLETE" else FAILED
-    return _emit_or_follow(session.client, trigger, output, follow=follow)
+    return emit_or_follow(session.client, trigger, output, follow=follow)
 
 
 LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
@@ -211,7 +211,7 @@ def outputs(session: Session, trigger: str, name: str | None, output: Output) ->
 def retry(session: Session, trigger: str, all_: bool, follow: bool, output: Output) -> int:
     """Run a trigger again on the servers where it failed or was cancelled, as a new trigger with the same inputs."""
     details = session.client.triggers.retry(trigger, only_failed=not all_)
-    return _emit_or_follow(session.client, details, output, follow=follow)
+    return emit_or_follow(session.client, details, output, follow=follow)
 
 
 SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
@@ -286,7 +286,7 @@ def _follow(client: Client, id_: str, output: Output) -> int:
     return watch.exit_code
 
 
-def _emit_or_follow(client: Client, trigger: Trigger, output: Output, *, follow: bool) -> int:
+def emit_or_follow(client: Client, trigger: Trigger, output: Output, *, follow: bool) -> int:
     """Print a trigger that has begun, or with ``follow`` show it until it ends. Return the exit code."""
     if follow:
         return _follow(client, trigger["id"], output)

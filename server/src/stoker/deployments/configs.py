@@ -43,7 +43,9 @@ EVENT_SINKS = "event_sinks"
 #: The group of scripts.
 SCRIPT = "script"
 #: Groups whose built-in hooks cannot undo, because their configs have no general inverse.
-WITHOUT_UNDO = frozenset(("ansible", "apply-config", "cfn-init", "chef", "hiera", "puppet", "reboot", "salt", SCRIPT))
+WITHOUT_UNDO = frozenset(
+    ("agent", "ansible", "apply-config", "cfn-init", "chef", "hiera", "puppet", "reboot", "salt", SCRIPT)
+)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

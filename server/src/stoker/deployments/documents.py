@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from stoker.deployments.delivery_tracking import DeliveryTracker, RunKeys
 from stoker.deployments.derive import redact_config
@@ -75,10 +74,7 @@ class Documents:
         max_bytes: int = 32 * 1024 * 1024,
         log_bytes: int = LOG_BYTES,
         heartbeat: int = HEARTBEAT,
-        offer_program: Callable[[Tx, str], Mapping[str, Any] | None] = lambda _tx, _server_id: None,
     ) -> None:
-        """``offer_program`` returns the member ``agent`` of the document of a server that has an upgrade."""
-        self._offer_program = offer_program
         self._store = store
         self._deliveries = DeliveryTracker(store)
         self._log_bytes = log_bytes
@@ -130,12 +126,10 @@ class Documents:
     ) -> Document:
         entries = [run for run in runs if with_modes or run.mode is None]
         to_check = checks.to_check(tx, server_id) if head.has_checks and with_modes else ()
-        program = self._offer_program(tx, server_id) if head.has_upgrade else None
-        offer = "" if program is None else f'"agent":{rows.dump(program)},'
         start = f'{{"server_id":"{server_id}","revision":{head.revision},'
         rest = (
             f'"poll_wait":{self._heartbeat},"concurrency":{head.concurrency},"max_log_bytes":{self._log_bytes},'
-            f'{offer}"deployments":[{",".join(map(_render, entries))}]{_render_checks(to_check)}}}'
+            f'"deployments":[{",".join(map(_render, entries))}]{_render_checks(to_check)}}}'
         )
         return Document(
             head.revision,

@@ -41,7 +41,6 @@ from stoker.resources.env import ResourceEnv
 from stoker.serve.database import sqlite_folders
 from stoker.servers import Servers
 from stoker.servers.agent_bundle import AgentBundle
-from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
@@ -193,12 +192,7 @@ class _Site:
     def build_app(self, worker: WorkerMetrics | None) -> App:
         """Register the jobs and return what handlers and the server use."""
         settings, store, servers, engine = self._settings, self._store, self._servers, self._engine
-        documents = Documents(
-            store,
-            log_bytes=settings.max_log_bytes,
-            heartbeat=settings.heartbeat_seconds,
-            offer_program=servers.agent_upgrades.offer,
-        )
+        documents = Documents(store, log_bytes=settings.max_log_bytes, heartbeat=settings.heartbeat_seconds)
         disk_space = DiskSpace([settings.state_dir, *sqlite_folders(settings)])
         certificate = CertificateExpiry(settings, store.clock.now)
         return App(
@@ -243,9 +237,8 @@ def _create_servers(settings: Settings, store: Store, work: Work, secret: bytes,
     if settings.local_servers_unsafe:
         local = LocalServers(store, work, keys, settings.state_dir / "local", url, ca_file)
     bundle = AgentBundle(url, ca_file)
-    upgrades = AgentUpgrades(bundle, is_automatic=settings.agent_update == "AUTOMATIC")
-    last_seen = LastSeen(store, settings.heartbeat_seconds, settings.offline_after, on_seen=upgrades.observe_version)
-    return Servers(keys, last_seen, bundle, upgrades, Relays(store, settings.heartbeat_seconds), local)
+    last_seen = LastSeen(store, settings.heartbeat_seconds, settings.offline_after)
+    return Servers(keys, last_seen, bundle, Relays(store, settings.heartbeat_seconds), local)
 
 
 def _limits(settings: Settings) -> Limits:

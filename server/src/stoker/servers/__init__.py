@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker.servers.agent_bundle import AgentBundle
-from stoker.servers.agent_upgrades import AgentUpgrades
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.servers.last_seen import LastSeen
@@ -14,12 +13,11 @@ from stoker.servers.relays import Relays
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The keys, heartbeats, agent bundle, agent upgrades, relays and server provider of one process."""
+    """The keys, heartbeats, agent bundle, relays and server provider of one process."""
 
     keys: Keys
     last_seen: LastSeen
     agent_bundle: AgentBundle
-    agent_upgrades: AgentUpgrades
     relays: Relays
     #: None if no provider is enabled.
     compute: Compute | None

@@ -11,7 +11,6 @@ from uuid import uuid4
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.server import AgentAccess, Enrollment, Kind, Server
-from stoker.servers.agent_upgrades import withdraw
 from stoker.servers.keys import key_topic
 from stoker.store import documents, enrollments, resources, servers, stacks
 from stoker.store.tx import Tx
@@ -117,7 +116,6 @@ def leave(tx: Tx, server: Server) -> bool:
 
 def forget(tx: Tx, server_id: str) -> None:
     """Delete the server and its document, and revoke its keys."""
-    withdraw(tx, server_id)
     servers.delete(tx, server_id)
     documents.delete(tx, server_id)
     tx.notify(key_topic(server_id))

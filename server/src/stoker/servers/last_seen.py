@@ -11,7 +11,7 @@ import itertools
 import re
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import timedelta
 from functools import lru_cache, partial
 
@@ -47,19 +47,11 @@ _WORD = re.compile(r"[\w.+:-]{1,64}")
 class LastSeen:
     """Writes heartbeats, with the agent's version and hooks."""
 
-    def __init__(
-        self,
-        store: Store,
-        heartbeat: float,
-        offline_after: timedelta,
-        on_seen: Callable[[Tx, str, str | None], None] = lambda _tx, _server_id, _version: None,
-    ) -> None:
+    def __init__(self, store: Store, heartbeat: float, offline_after: timedelta) -> None:
         """
         ``heartbeat``: seconds between two polls of an idle agent. ``offline_after``: time without a heartbeat after
-        which an agent is lost. ``on_seen``: called with the server's id and the agent's version, in the
-        transaction that writes the heartbeat.
+        which an agent is lost.
         """
-        self._on_seen = on_seen
         self._store = store
         self._heartbeat = heartbeat
         self._offline_after = offline_after
@@ -117,7 +109,6 @@ class LastSeen:
                     self._log_return(tx, server_id)
                 version, hooks, modes = parse_header(header)
                 servers.record_seen(tx, server_id, tx.now, version, hooks, modes)
-                self._on_seen(tx, server_id, version)
 
         self._store.write(record)
         # Only now: what the header says must be written again if this write failed.
@@ -149,8 +140,6 @@ class LastSeen:
 
     def _record_again(self, seen: Sequence[tuple[str, str]], tx: Tx) -> None:
         servers.record_seen_again(tx, [server_id for server_id, _ in seen], tx.now)
-        for server_id, header in seen:
-            self._on_seen(tx, server_id, parse_header(header)[0])
 
     def log_lost(self) -> None:
         """Log agents that no process has seen for ``offline_after``, and forget them."""

@@ -13,11 +13,10 @@ from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 _find_revision: Callable[[Tx, str], int | None] = scalar("SELECT revision FROM documents WHERE server_id = :server_id")
-#: In one statement, because most servers have neither checks nor an upgrade.
+#: In one statement, because most servers have no checks.
 _AGENT_HEADS = sql(
     "SELECT documents.server_id, revision, servers.policy,"
-    " EXISTS (SELECT 1 FROM checks WHERE checks.server_id = documents.server_id),"
-    " EXISTS (SELECT 1 FROM agent_upgrades WHERE agent_upgrades.server_id = documents.server_id)"
+    " EXISTS (SELECT 1 FROM checks WHERE checks.server_id = documents.server_id)"
     " FROM documents LEFT JOIN servers ON servers.id = documents.server_id WHERE documents.server_id @in(ids)"
 )
 #: Return the id of the resource whose transport publishes a server's document; None: agents only poll it.
@@ -56,17 +55,13 @@ class AgentHead(NamedTuple):
     concurrency: int = 1
     #: Whether deployments of the server have checks.
     has_checks: bool = False
-    #: Whether the agent has an upgrade, in any state.
-    has_upgrade: bool = False
 
 
 def agent_heads(tx: Tx, server_ids: Collection[str]) -> dict[str, AgentHead]:
     """Return the heads of the documents of several servers. Servers that never had a deployment are missing."""
     return {
-        server_id: AgentHead(revision, _concurrency(policy), bool(has_checks), bool(has_upgrade))
-        for server_id, revision, policy, has_checks, has_upgrade in tx.fetch_all(
-            _AGENT_HEADS, {"ids": rows.dump(list(server_ids))}
-        )
+        server_id: AgentHead(revision, _concurrency(policy), bool(has_checks))
+        for server_id, revision, policy, has_checks in tx.fetch_all(_AGENT_HEADS, {"ids": rows.dump(list(server_ids))})
     }
 
 

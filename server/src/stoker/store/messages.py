@@ -9,7 +9,7 @@ from stoker.model.messaging import Message
 from stoker.store import rows
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import insert, sql
+from stoker.store.sql import insert
 from stoker.store.tx import Tx
 
 _MESSAGES = Repository(Message, "messages")

@@ -35,19 +35,6 @@ class AgentRun(SoftwareConfig):
     cancel: bool | Absent = UNSET
 
 
-class OfferedProgram(Answer):
-    """
-    The program that the agent shall become. ``id`` is that of the upgrade.
-
-    The agent returns to its old program if the new one does not reach Stoker within ``seconds``.
-    """
-
-    id: Id
-    version: str
-    sha256: str
-    seconds: int
-
-
 class AgentCheck(SoftwareConfig):
     """A derived config whose effect the agent compares with the server, without a change."""
 
@@ -63,7 +50,6 @@ class AgentDocument(Answer):
     concurrency: Annotated[int, Meta(description="Maximum number of runs at a time")]
     max_log_bytes: Annotated[int, Meta(description="Maximum bytes of a run's output that Stoker stores")]
     deployments: list[AgentRun]
-    agent: OfferedProgram | Absent = UNSET
     checks: list[AgentCheck] | Absent = UNSET
 
 

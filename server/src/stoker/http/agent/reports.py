@@ -1,17 +1,16 @@
-"""/agent/v1/facts, refusals and upgrade: what an agent reports about its machine and itself."""
+"""/agent/v1/facts and refusals: what an agent reports about its machine and itself."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
 from stoker.http import audit_trail
 from stoker.http.contracts import convert, operation
-from stoker.http.fields import NO_NUL, Body, Count, Name, RequiredShortText, described
+from stoker.http.fields import NO_NUL, Body, Count, Name, described
 from stoker.http.request import RequestContext
-from stoker.model.agent_upgrade import UpgradeStatus
 from stoker.model.audit import Outcome
 from stoker.model.errors import Unauthorized
 from stoker.model.facts import CUSTOM, LABELS
@@ -98,20 +97,3 @@ def refuse_document(request: RequestContext, tx: Tx, body: DocumentRefusal) -> N
     action, reason = f"take a document from {body.source or '?'}", f"The agent refused a document: {body.reason or ''}"
     audit_trail.record_agent(tx, server, action, reason, Outcome.REFUSED)
     publishing.publish_again(tx, request.app.engine, server.id)
-
-
-class UpgradeReport(Body):
-    """``id`` is that of the offer in the agent's document."""
-
-    id: RequiredShortText
-    status: Literal["IN_PROGRESS", "COMPLETE", "FAILED", "ROLLED_BACK"]
-    reason: Annotated[str, Meta(max_length=2000, pattern=NO_NUL)] | None = None
-    #: The digest of the program that sends the report.
-    sha256: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")] | None = None
-
-
-@operation(204)
-def record_upgrade(request: RequestContext, tx: Tx, body: UpgradeReport) -> None:
-    """Record the state of the agent's upgrade."""
-    status, upgrades = UpgradeStatus(body.status), request.app.servers.agent_upgrades
-    upgrades.record(tx, request.server, body.id, status, body.reason, sha256=body.sha256)

@@ -20,7 +20,6 @@ ROUTES = [
     Route("POST", "/agent/v1/refusals", _KEY, reports.refuse_document, 8 * 1024),
     Route("GET", "/agent/v1/approval", _ANY_KEY, enrollment.poll_approval),
     Route("DELETE", "/agent/v1/server", _ANY_KEY, enrollment.leave),
-    Route("POST", "/agent/v1/upgrade", _KEY, reports.record_upgrade, 8 * 1024),
     Route("GET", "/agent/v1/hooks/{sha256}", _KEY, downloads.hook),
     Route("POST", "/agent/v1/enroll", PUBLIC, enrollment.redeem, 64 * 1024),
     Route("GET", "/agent/v1/install", PUBLIC, downloads.script),

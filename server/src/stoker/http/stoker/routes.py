@@ -5,7 +5,6 @@ from __future__ import annotations
 from stoker.http.access import READ, SITE_ADMIN, WRITE
 from stoker.http.api import Route
 from stoker.http.stoker import (
-    agent_upgrades,
     artifacts,
     audit,
     checks,
@@ -26,7 +25,6 @@ _TRIGGER = _TRIGGERS + "/{trigger_id}"
 _SCHEDULES = "/v1/{project}/software_schedules"
 _SCHEDULE = _SCHEDULES + "/{schedule_id}"
 _SERVERS = "/v1/{project}/servers"
-_UPGRADES = "/v1/{project}/agent_upgrades"
 _ENROLLMENTS = "/v1/{project}/enrollments"
 _RELAYS = "/v1/{project}/relays"
 _HOOKS = "/v1/{project}/hooks"
@@ -56,9 +54,6 @@ ROUTES = [
     Route("GET", _SERVERS + "/{server}", READ, servers.show),
     Route("PATCH", _SERVERS + "/{server}", WRITE, servers.change),
     Route("DELETE", _SERVERS + "/{server}", WRITE, servers.delete, action="delete server"),
-    Route("GET", _UPGRADES, READ, agent_upgrades.index),
-    Route("POST", _UPGRADES, WRITE, agent_upgrades.create),
-    Route("DELETE", _UPGRADES + "/{server}", WRITE, agent_upgrades.cancel, action="cancel upgrade of agent"),
     Route("POST", _SERVERS + "/{server}/approve", WRITE, enrollments.approve, action="approve"),
     Route("POST", _SERVERS + "/{server}/reject", WRITE, enrollments.reject, action="reject"),
     Route("GET", _ENROLLMENTS, READ, enrollments.index),

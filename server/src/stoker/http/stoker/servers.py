@@ -27,13 +27,12 @@ from stoker.http.fields import (
 from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.model import labels, selectors
-from stoker.model.agent_upgrade import AgentUpgrade, UpgradeStatus
 from stoker.model.errors import EntityNotFound
 from stoker.model.facts import FactsSummary, ServerFacts, with_labels
 from stoker.model.server import Kind, Server
 from stoker.policy import holds, rules, windows
 from stoker.servers import enrollment
-from stoker.store import agent_upgrades, rows, server_lists, servers
+from stoker.store import rows, server_lists, servers
 from stoker.store.tx import Tx
 
 _Labels = Annotated[Any, described(dict[str, Annotated[str, Meta(max_length=63)] | None])]
@@ -72,14 +71,6 @@ class WindowState(Answer):
     changes_at: Time | None
 
 
-class AgentUpgradeState(Answer):
-    """The last upgrade of the server's agent."""
-
-    status: UpgradeStatus
-    version: str
-    reason: str | None
-
-
 class ShownServer(Answer):
     id: Id
     name: str
@@ -90,7 +81,6 @@ class ShownServer(Answer):
     created_at: Time
     agent_version: str | None
     agent_outdated: Annotated[bool, Meta(description="Whether the agent has another version than this Stoker")]
-    agent_upgrade: AgentUpgradeState | None
     hooks: list[str]
     hostname: str | None
     os: Annotated[str | None, Meta(description="Name and version; null: the agent has sent no facts")]
@@ -148,11 +138,8 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
         else:
             page = server_lists.page(tx, request.project, most, after)
         ids = [server.id for _, server in page]
-        facts, upgrades = servers.summarize_facts(tx, ids), agent_upgrades.find_of_servers(tx, ids)
-        return [
-            (position, serialize(request, server, facts.get(server.id), upgrades.get(server.id), in_list=True))
-            for position, server in page
-        ]
+        facts = servers.summarize_facts(tx, ids)
+        return [(position, serialize(request, server, facts.get(server.id), in_list=True)) for position, server in page]
 
     return pages.reply(request, tx, "servers", read, first=1000, start=start, limit=query.limit)
 
@@ -220,14 +207,13 @@ def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: A
 
 
 def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:
-    return serialize(request, server, servers.find_facts(tx, server.id), agent_upgrades.find(tx, server.id))
+    return serialize(request, server, servers.find_facts(tx, server.id))
 
 
 def serialize(
     request: RequestContext,
     server: Server,
     facts: FactsSummary | None = None,
-    upgrade: AgentUpgrade | None = None,
     *,
     in_list: bool = False,
 ) -> ShownServer:
@@ -247,7 +233,6 @@ def serialize(
         facts_at=rows.heat_time(facts.reported_at) if facts else None,
         status=server.status(now, request.app.settings.offline_after),
         agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
-        agent_upgrade=None if upgrade is None else fill(AgentUpgradeState, upgrade),
         policy=policy.to_json(request.app.settings.deployment_policy),
         policy_source="server" if own else "site",
         window={"open": opening is None, "changes_at": None if changes_at is None else rows.heat_time(changes_at)},
