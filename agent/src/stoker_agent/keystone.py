@@ -74,13 +74,9 @@ class Session:
         limit: Limit = ANSWER,
     ) -> Answer:
         """
-                Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
+        Send a request to ``path`` below the public endpoint of ``service``. Renew a rejected token once.
 
-                Raises Unreachable, or its sub#: The required keys of a login.
-        LOGIN = ("auth_url", "user_id", "password", "project_id")
-
-
-        class LoginRejected.
+        Raises Unreachable, or its subclass LoginRejected.
         """
         kept = self._token is not None and time.monotonic() < self._token.until
         if not kept:
