@@ -296,12 +296,14 @@ def test_an_agent_waits_as_long_as_the_server_asks(tmp_path):
         Said(200, {"server_id": "s", "revision": 1, "deployments": []}, {"ETag": '"1"'}),
         Said(304, headers={"Retry-After": "10"}),
         Said(304),
+        Said(403, {"error": {"title": "ApprovalPending"}}),
+        Said(200, {"status": "PENDING"}, {"Retry-After": "5"}),
     ]
     with answering(lambda _: answers.pop(0)) as there:
         source = Stoker(Channel(Config(there.url, "s", "key")), tmp_path)
-        pauses = [source.come_again(source.fetch(0) is not None) for _ in range(3)]
+        pauses = [source.come_again(source.fetch(0) is not None) for _ in range(4)]
         source.close()
-    assert pauses == [0.0, 10.0, 0.0]
+    assert pauses == [0.0, 10.0, 0.0, 5.0]
 
 
 # Keystone

@@ -22,7 +22,7 @@ import pytest
 from bench.swarm import Faults, Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
-from support.agent_protocol import SpokenAgent, deploy, spoken_agent
+from support.agent_protocol import SpokenAgent, deploy, spoken_agent, trade
 from support.agents import OwnAgent, own_agent
 from support.certificates import Authority
 from support.faulty_line import FaultyLine, faulty_line
@@ -239,6 +239,17 @@ def test_a_removed_server_and_a_second_poll_end_a_held_poll(stoker, site):
         assert stoker.heat("DELETE", f"/servers/{agent.id}").status == 204
         assert second.result(60).status == 401
     assert agent.document().status == 401
+
+
+def test_an_agent_asks_the_relay_again_whether_its_server_is_approved(stoker, site):
+    token = stoker.heat("POST", "/enrollments", {"limit": 1, "approval": True}).body["enrollment"]["token"]
+    pending = trade(stoker, token, "pending").body
+    agent = SpokenAgent(site, pending["server_id"], "pending", pending["key"])
+    answer = agent.call("GET", "/approval?wait=60")
+    assert (answer.body["status"], answer.headers["Retry-After"]) == ("PENDING_APPROVAL", "5")
+    assert stoker.heat("POST", f"/servers/{agent.id}/approve").status == 200
+    answer = agent.call("GET", "/approval?wait=60")
+    assert (answer.body["status"], answer.headers.get("Retry-After")) == ("APPROVED", None)
 
 
 def test_the_program_the_script_and_hooks_are_downloaded_through_the_relay(stoker, line, site):

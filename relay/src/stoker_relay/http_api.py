@@ -7,9 +7,7 @@ limits. Paths are taken literally: the relay passes on only what the route table
 
 from __future__ import annotations
 
-import asyncio
 import re
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -18,7 +16,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, MONITORING_TOKEN, PUBLIC, Access, Credential
 from stoker.http.agent.document import DocumentQuery
-from stoker.http.agent.enrollment import LONGEST_WAIT, ApprovalQuery
 from stoker.http.agent.routes import ROUTES
 from stoker.http.api import Api, Failure, Route, render
 from stoker.http.app import App
@@ -36,8 +33,9 @@ from stoker_relay.polls import Polls
 #: Segments of letters, digits and a few signs, none of which is "." or "..". Nothing is encoded, and none is empty.
 _LITERAL = re.compile(rb"(/(?!\.\.?(/|$))[A-Za-z0-9._-]+)+")
 _PASSED = ("authorization", "content-type", "x-stoker-agent", "if-none-match")
-#: Seconds between two questions whether a server is approved. A held one would take a connection to the center.
-_APPROVAL_SECONDS = 5.0
+#: Seconds after which an agent asks again whether its server is approved. A held question would take a connection to
+#: the center.
+_APPROVAL_SECONDS = 5
 
 
 class RelayApi:
@@ -92,16 +90,12 @@ class RelayApi:
         """Hold a poll of an agent's document."""
         return await self.polls.poll(request, query.wait)
 
-    @operation(200)
-    async def approval(self, request: RequestContext, query: ApprovalQuery) -> Response:
-        """Return whether the server is approved, at the latest after the wait."""
-        until = time.monotonic() + min(query.wait, LONGEST_WAIT)
-        while True:
-            response = await self._send(request, "/agent/v1/approval?wait=0")
-            left = until - time.monotonic()
-            if response.status != 200 or b"PENDING" not in response.content or left <= 0 or self.waiters.closed:
-                return response
-            await asyncio.sleep(min(_APPROVAL_SECONDS, left))
+    async def approval(self, request: RequestContext) -> Response:
+        """Return at once whether the server is approved, and when to ask again if it is not."""
+        response = await self._send(request, "/agent/v1/approval?wait=0")
+        if response.status != 200 or b"PENDING" not in response.content:
+            return response
+        return Response(200, response.content, {**response.headers, "retry-after": str(_APPROVAL_SECONDS)})
 
     async def download(self, request: RequestContext) -> Response:
         """Return the agent's program or a hook."""

@@ -70,6 +70,7 @@ class Stoker:
             raise Refused("the server was not approved: its key is refused")
         if answer.status != 200:
             raise Unreachable(f"the server answered {answer.status}")
+        self._pause = answer.retry_after
         if b"PENDING" not in answer.body:
             self._is_pending = False
             _log.info("approval.granted: this server is approved")
