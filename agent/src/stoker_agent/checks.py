@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import random
-import re
 import shutil
 import threading
 import time
@@ -24,6 +23,7 @@ from stoker_agent.execute import Execution
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import BoundedFile
+from stoker_agent.runs import is_id
 from stoker_agent.termination import WITHDRAWN, Control
 
 _log = logging.getLogger("stoker-agent")
@@ -34,7 +34,6 @@ _OUTPUT_BYTES = 256 * 1024
 _LONGEST_REASON = 1000
 #: The pause before a check of a deployment whose run is in progress.
 _BUSY_SECONDS = 1.0
-_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
 class Finding(NamedTuple):
@@ -201,7 +200,7 @@ def _key(id: str) -> str:
 
 def _is_valid(entry: Mapping[str, Any]) -> bool:
     ids: List[Any] = [entry.get("id"), entry.get("deployment_id")]
-    return all(isinstance(id, str) and _ID.fullmatch(id) for id in ids)
+    return all(isinstance(id, str) and is_id(id) for id in ids)
 
 
 def _find(entry: Mapping[str, Any], paths: Paths, folder: Path, control: Control) -> Finding:

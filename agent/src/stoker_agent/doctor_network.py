@@ -14,7 +14,7 @@ from stoker_agent.channel import call_once
 from stoker_agent.config import Config
 from stoker_agent.doctor import FAILURE, OK, SKIPPED, WARNING, Check
 from stoker_agent.proxy import find_proxy
-from stoker_agent.web import Unreachable, create_context
+from stoker_agent.web import Unreachable, create_connection, create_context
 
 _SECONDS = 10.0
 _SKEW_SECONDS, _LARGE_SKEW_SECONDS = 30.0, 300.0
@@ -92,14 +92,11 @@ def _check_tls(target: _Target, config: Config) -> Iterator[Check]:
 
 def _read_expiry(target: _Target, context: ssl.SSLContext) -> Optional[float]:
     """Connect by TLS and return the time at which the certificate expires."""
-    proxy = find_proxy(target.scheme, target.host)
-    if proxy:
-        connection = http.client.HTTPSConnection(proxy.host, proxy.port, timeout=_SECONDS, context=context)
-        connection.set_tunnel(target.host, target.port, headers=proxy.headers)
-    else:
-        connection = http.client.HTTPSConnection(target.host, target.port, timeout=_SECONDS, context=context)
+    connection = create_connection(target, context)
+    connection.timeout = _SECONDS
     try:
         connection.connect()
+        assert isinstance(connection.sock, ssl.SSLSocket)
         certificate = connection.sock.getpeercert() or {}
     finally:
         connection.close()

@@ -22,13 +22,13 @@ from pathlib import Path
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Tuple
 
 from stoker_agent import files
+from stoker_agent.runs import is_id
 
 #: The inputs that identify the deployment's resource.
 _RESOURCE = ("deploy_stack_id", "deploy_resource_name")
 #: The resource of a deployment without a stack.
 _NO_RESOURCE = "0" * 16
 _NAME = re.compile(r"(?P<number>\d{12})\.(?P<deployment>[A-Za-z0-9-]+)\.(?P<resource>\w{16})\.(?P<item>\w{16})\.json")
-_ID = re.compile("[A-Za-z0-9-]{1,64}")
 #: The variable of the environment with the arguments of ``Memory``, for the processes of a hook.
 _VARIABLE = "STOKER_MEMORY"
 #: Largest file whose former content is kept.
@@ -104,7 +104,7 @@ class Memory:
         owner = [str(inputs.get(name) or "") for name in _RESOURCE]
         resource = _digest(*owner) if all(owner) else _NO_RESOURCE
         deployment = str(entry.get("deployment_id") or "")
-        if not _ID.fullmatch(deployment):  # the document of another service
+        if not is_id(deployment):  # the document of another service
             deployment = resource if all(owner) else _digest(str(entry.get("name") or entry["id"]))
         return cls(state / "memory", deployment, resource, is_trigger=bool(entry.get("trigger_id")))
 

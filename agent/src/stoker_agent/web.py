@@ -102,7 +102,8 @@ class Answer(NamedTuple):
 
 
 _UNSENDABLE = re.compile("[^!-~]")
-_Place = Tuple[str, str, Optional[int]]
+#: Scheme, host and port.
+Place = Tuple[str, str, Optional[int]]
 
 
 class Web:
@@ -115,7 +116,7 @@ class Web:
     def __init__(self, ca_file: Optional[str] = None) -> None:
         self._ca_file = ca_file
         self._tls: Optional[ssl.SSLContext] = None
-        self._connections: Dict[_Place, http.client.HTTPConnection] = {}
+        self._connections: Dict[Place, http.client.HTTPConnection] = {}
 
     def call(
         self,
@@ -180,7 +181,7 @@ class Web:
 
     def _exchange(
         self,
-        place: _Place,
+        place: Place,
         verb: str,
         path: str,
         body: Optional[bytes],
@@ -207,28 +208,31 @@ class Web:
             raise Refused(f"{limit.what} of {_authority(place)} has more than {limit.most} bytes")
         return Answer(response.status, received, content)
 
-    def _connect(self, place: _Place) -> http.client.HTTPConnection:
+    def _connect(self, place: Place) -> http.client.HTTPConnection:
         while len(self._connections) >= _KEPT:
             self._drop(next(iter(self._connections)))
-        scheme, host, port = place
-        proxy = find_proxy(scheme, host)
-        to_host, to_port = (proxy.host, proxy.port) if proxy else (host, port)
-        connection: http.client.HTTPConnection
-        if scheme == "https":
-            if self._tls is None:
-                self._tls = create_context(self._ca_file)
-            connection = http.client.HTTPSConnection(to_host, to_port, context=self._tls)
-            if proxy:
-                connection.set_tunnel(host, port, headers=proxy.headers)
-        else:
-            connection = http.client.HTTPConnection(to_host, to_port)
-        self._connections[place] = connection
-        return connection
+        if place[0] == "https" and self._tls is None:
+            self._tls = create_context(self._ca_file)
+        self._connections[place] = create_connection(place, self._tls)
+        return self._connections[place]
 
-    def _drop(self, place: _Place) -> None:
+    def _drop(self, place: Place) -> None:
         connection = self._connections.pop(place, None)
         if connection is not None:
             connection.close()
+
+
+def create_connection(place: Place, tls: Optional[ssl.SSLContext]) -> http.client.HTTPConnection:
+    """Return a connection to a scheme, host and port, through the proxy for them, that is not open yet."""
+    scheme, host, port = place
+    proxy = find_proxy(scheme, host)
+    to_host, to_port = (proxy.host, proxy.port) if proxy else (host, port)
+    if scheme == "http":
+        return http.client.HTTPConnection(to_host, to_port)
+    connection = http.client.HTTPSConnection(to_host, to_port, context=tls)
+    if proxy:
+        connection.set_tunnel(host, port, headers=proxy.headers)
+    return connection
 
 
 def create_context(ca: Optional[str]) -> ssl.SSLContext:
@@ -238,7 +242,7 @@ def create_context(ca: Optional[str]) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=ca)
 
 
-def _authority(place: _Place) -> str:
+def _authority(place: Place) -> str:
     _, host, port = place
     name = f"[{host}]" if ":" in host else host
     return name if port is None else f"{name}:{port}"
@@ -278,7 +282,7 @@ def _netloc(url: str) -> str:
         return ""
 
 
-def _parts(url: str) -> Tuple[_Place, str]:
+def _parts(url: str) -> Tuple[Place, str]:
     """Return the target to connect to, and the request path. Raises Unreachable for an invalid URL."""
     try:
         parts = urllib.parse.urlsplit(url)
