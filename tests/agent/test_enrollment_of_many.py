@@ -181,7 +181,7 @@ def test_a_new_machine_runs_everything_again_on_request(stoker, machines, tmp_pa
 def test_a_container_enrolls_when_its_agent_starts(stoker, tmp_path):
     token = json.loads(stoker.run("server", "enroll", "--many", "--limit", "1", "-o", "json").stdout)
     environment = {**os.environ, "STOKER_URL": stoker.url, "STOKER_TOKEN": token["enrollment"]["token"]}
-    command = [sys.executable, "-m", "stoker_agent", "run", "--once", "--root", str(tmp_path / "root")]
+    command = [sys.executable, "-m", "stoker_agent", "run-once", "--root", str(tmp_path / "root")]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "enrollment.done" in done.stderr
@@ -205,7 +205,7 @@ def test_machines_of_an_image_enroll_at_their_first_start(stoker, tmp_path):
         root = tmp_path / name
         subprocess.run(["cp", "-a", str(image), str(root)], check=True)
         started = subprocess.run(
-            [*words, "run", "--once", "--root", str(root)], capture_output=True, text=True, timeout=120, check=False
+            [*words, "run-once", "--root", str(root)], capture_output=True, text=True, timeout=120, check=False
         )
         assert started.returncode == 0, started.stderr
         assert not root.joinpath("etc", "enrollment.json").exists()

@@ -80,7 +80,7 @@ def test_cancelling_one_of_several_runs_leaves_the_others_running(server, agent)
 def test_a_single_pass_executes_the_whole_document(server, agent):
     server.head["concurrency"] = 2
     server.give(*(server.entry(f"c{n}", STEP.format("sleep 0.1")) for n in range(5)))
-    agent.start("--once")
+    agent.start(command="run-once")
     assert agent.process.wait(60) == 0
     assert sorted(id for id, _ in server.signals) == [f"c{n}" for n in range(5)]
     assert most_at_once(agent.lines("steps")) == 2

@@ -75,7 +75,7 @@ def test_an_update_continues_when_the_agent_runs_once(agent, server, tmp_path):
     agent.root.mkdir(exist_ok=True)
     program.write_bytes(build_agent(tmp_path / "old", "0.0.1"))
     update(server, build_agent(tmp_path / "new", "0.0.2"))
-    agent.start("--once", program=(str(program),))
+    agent.start(program=(str(program),), command="run-once")
     assert server.result("u1")["deploy_changed"] is True
     assert agent.process.wait(30) == 0
 

@@ -304,7 +304,7 @@ def test_an_agent_enrolls_and_runs_a_script(stoker, tmp_path):
     command = [*agent, "enroll", "--url", stoker.url, *root]
     subprocess.run(command, input=token.encode(), check=True, capture_output=True)
     deployment = deploy(stoker, server["id"], "#!/bin/sh\necho out; printf 42 > $heat_outputs_path.result\n")
-    subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+    subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
     found = shown(stoker, deployment)
     assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", "42")
     assert found["output_values"]["deploy_stdout"] == "out\n"
@@ -328,7 +328,7 @@ def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
     deployment = stoker.heat("POST", "/software_deployments", body).body["software_deployment"]["id"]
     runs = []
     for changed in (True, False):
-        subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+        subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
         runs = stoker.heat("GET", f"/software_deployments/{deployment}/runs").body["runs"]
         assert (runs[0]["status"], runs[0]["changed"]) == ("COMPLETE", changed)
         stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "IN_PROGRESS"})
@@ -374,7 +374,7 @@ def test_a_script_may_report_whether_it_changed_the_server(stoker, tmp_path):
     for word, changed in (("true", True), ("false", False)):
         script = f"#!/bin/sh\necho {word} > $heat_outputs_path.deploy_changed\n"
         deployment = deploy(stoker, server["id"], script)
-        subprocess.run([*agent, "run", "--once", *root], check=True, capture_output=True, timeout=60)
+        subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
         found = shown(stoker, deployment)
         assert (found["status"], found["changed"], found["changed_items"]) == ("COMPLETE", changed, 0)
 

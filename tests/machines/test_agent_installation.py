@@ -35,11 +35,11 @@ def check_systemd(machine):
 
 
 def check_background(machine):
-    """The service manager of such a machine starts the printed command, and ends it with ``service stop``."""
-    machine.run(["stoker-agent", "service", "stop"])
-    assert machine.run(["stoker-agent", "service", "status"], check=False).returncode == 3
+    """The service manager of such a machine starts the printed command, and ends it with ``stop``."""
+    machine.run(["stoker-agent", "stop"])
+    assert machine.run(["stoker-agent", "status"], check=False).returncode == 3
     machine.run(["sh", "-c", f"setsid python3 {_PROGRAM} run < /dev/null > /dev/null 2>&1 &"])
-    machine.until("stoker-agent", "service", "status")
+    machine.until("stoker-agent", "status")
 
 
 @pytest.mark.parametrize("manager", ["systemd", "none"])
@@ -71,7 +71,7 @@ def test_a_copied_machine_does_not_use_the_key(machines, stoker):
     machine = machines.make("copied")
     machine.run(["sh", "-c", "echo 0123456789abcdef0123456789abcdef > /etc/machine-id"])
     machine.enroll(stoker)
-    machine.run(["stoker-agent", "service", "stop"])
+    machine.run(["stoker-agent", "stop"])
     machine.run(["sh", "-c", "echo fedcba9876543210fedcba9876543210 > /etc/machine-id"])
     refused = machine.run(["stoker-agent", "run"], check=False)
     assert refused.returncode == 1
@@ -79,4 +79,4 @@ def test_a_copied_machine_does_not_use_the_key(machines, stoker):
     doctor = machine.run(["stoker-agent", "doctor"], check=False)
     assert "the enrollment was copied from another machine -> enroll this machine, or, if it is" in doctor.stdout
     assert machine.run(["stoker-agent", "enroll", "--same-machine"]).returncode == 0
-    assert machine.run(["stoker-agent", "run", "--once"]).returncode == 0
+    assert machine.run(["stoker-agent", "run-once"]).returncode == 0

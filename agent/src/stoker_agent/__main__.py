@@ -24,7 +24,7 @@ _COMMANDS = {
     "doctor": "check everything that the agent needs, with remedies",
     "self-test": "check that this program can be the agent of this machine",
     "logs": "the agent's log, or the output of a run",
-    "service": "run the agent as a service of this machine",
+    "stop": "end the agent of this machine",
     "leave": "remove the agent from this machine, and this machine from Stoker",
 }
 

@@ -93,7 +93,7 @@ def report(places: Places, root: List[str], was_installed: bool) -> None:
     """Start the agent, and print what was done and how to go on."""
     agent = [sys.executable, str(places.program)]
     sys.stdout.flush()
-    if subprocess.run([*agent, "service", "install", *root], check=False).returncode:
+    if subprocess.run([*agent, "install", *root], check=False).returncode:
         fail("the agent is enrolled but does not run: remove the cause, then paste the line again")
     command = " ".join([str(places.program), "{}", *root])
     if not root and Path("/usr/local/bin/stoker-agent").exists():

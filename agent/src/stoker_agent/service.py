@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, Optional, Sequence
 
 from stoker_agent import program_file
 from stoker_agent.config import Paths, Unusable
@@ -35,19 +35,6 @@ _STOP_SECONDS = 20.0
 _START_SECONDS = 10.0
 
 
-class Service(NamedTuple):
-    """How the agent runs: its command, and the unit of systemd (None: a process in the background)."""
-
-    command: Sequence[str]
-    unit: Optional[Path] = None
-
-    def describe(self) -> str:
-        """Return the service in one line, for people."""
-        if self.unit is None:
-            return f"none: a process in the background; at boot, start it with: {' '.join(self.command)}"
-        return f"{self.unit} (systemd), started at boot"
-
-
 def run_command(root: Optional[str]) -> List[str]:
     """Return the command that runs the agent."""
     program = program_file.find()
@@ -60,9 +47,9 @@ def has_systemd(root: Optional[str]) -> bool:
     return not root and Path("/run/systemd/system").is_dir()
 
 
-def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, has_sudo: bool = False) -> Service:
+def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, has_sudo: bool = False) -> str:
     """
-    Start the agent, now and at every boot, in place of an agent that runs already. Repeatable.
+    Start the agent, now and at every boot, in place of an agent that runs already. Repeatable. Returns how it runs.
 
     With ``user``, the agent runs as this user, which may be ROOT; an existing unit of systemd keeps its user otherwise.
 
@@ -76,13 +63,13 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
             raise Unusable(f"an own user needs systemd; here, run {' '.join(command)} as user {user} by other means")
         stop_process(paths)
         _start_process(paths, command)
-        return Service(command)
+        return f"none: a process in the background; at boot, start it with: {' '.join(command)}"
     if user is not None or find_user() is None:
         own = None if user == ROOT else user
         write(_SYSTEMD_UNIT, systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
     for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
         _call("systemctl", "--quiet", *words)
-    return Service(command, _SYSTEMD_UNIT)
+    return f"{_SYSTEMD_UNIT} (systemd), started at boot"
 
 
 def find_user() -> Optional[str]:
@@ -97,13 +84,13 @@ def remove(paths: Paths, root: Optional[str]) -> List[Path]:
 
     The file that starts the service is removed after everything that only it leads to. LINK stays.
     """
-    removed: List[Path] = [] if root else _delete(SUDOERS)
+    removed: List[Path] = [] if root else delete(SUDOERS)
     if not root and _SYSTEMD_UNIT.parent.is_dir():
         is_running = has_systemd(root)
         if is_running and _SYSTEMD_UNIT.exists():
             _call("systemctl", "--quiet", "disable", "--now", f"{_NAME}.service")
         shutil.rmtree(f"{_SYSTEMD_UNIT}.d", ignore_errors=True)
-        removed += _delete(*sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")), _SYSTEMD_UNIT)
+        removed += delete(*sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")), _SYSTEMD_UNIT)
         if is_running:
             _call("systemctl", "daemon-reload")
     stop_process(paths)
@@ -182,8 +169,15 @@ def _call(*words: str) -> None:
         raise Unusable(f"`{' '.join(words)}` failed: {lines[-1] if lines else f'exit code {done.returncode}'}")
 
 
-def _delete(*paths: Path) -> List[Path]:
-    present = [path for path in paths if path.exists() or path.is_symlink()]
-    for path in present:
-        path.unlink()
+def delete(*paths: Path) -> List[Path]:
+    """Remove files and directories with everything in them. Return those that were there. Raises OSError."""
+    present = []
+    for path in paths:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(str(path))
+        elif path.exists() or path.is_symlink():
+            path.unlink()
+        else:
+            continue
+        present.append(path)
     return present

@@ -54,7 +54,7 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
         account.change_owner(options.user, paths, image.own_program(), with_program=not options.sudo)
         account.allow(options.user, options.sudo)
     done = service.install(paths, options.root, user=options.user, has_sudo=bool(options.sudo))
-    print(f"service   {done.describe()}")
+    print(f"service   {done}")
     if options.user == service.ROOT and before is not None:
         print(f"user      root; the user {before} is no longer needed: userdel {before}")
     return 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import sys
 from pathlib import Path
 from typing import Iterator, List, Optional
@@ -43,7 +42,8 @@ def main(options: argparse.Namespace, paths: Paths) -> int:
     removed = service.remove(paths, root)
     if config is not None:
         _tell(config)
-    removed += [path for path in _files(paths, root, keep_data=keep_data) if _remove(path)]
+    for path in _files(paths, root, keep_data=keep_data):
+        removed += service.delete(path)
     for path in removed:
         print(f"removed {path}")
     if keep_data:
@@ -110,14 +110,3 @@ def _files(paths: Paths, root: Optional[str], *, keep_data: bool) -> Iterator[Pa
 
 def _is_empty(folder: Path) -> bool:
     return folder.is_dir() and not any(folder.iterdir())
-
-
-def _remove(path: Path) -> bool:
-    """Remove a file or a directory. Returns whether it was there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(str(path))
-        return True
-    present = path.exists() or path.is_symlink()
-    if present:
-        path.unlink()
-    return present

@@ -25,9 +25,6 @@ _log = logging.getLogger("stoker-agent")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "--once", action="store_true", help="run pending deployments once, report the results, and exit"
-    )
     add_source_arguments(parser)
 
 
@@ -56,11 +53,7 @@ def add_source_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(options: argparse.Namespace, paths: Paths) -> int:
     """Run until stopped. Raises Unusable if the agent cannot start."""
-    agent = create_agent(options, paths)
-    if options.once:
-        agent.once()
-    else:
-        agent.run()
+    create_agent(options, paths).run()
     return 0
 
 
