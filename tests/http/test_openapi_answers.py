@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import re
-from urllib.parse import quote
 
 import pytest
 
 from stoker.http.apis import DESCRIBED
-from stoker.http.openapi import _PATH_PARAMETERS, path_of
 from support.described_api import Described
-from support.openapi import openapi_document
-from support.search import sample
 from support.server import Answer, served
 
 pytestmark = pytest.mark.slow
@@ -355,162 +351,6 @@ def enrollments(asked):
     listed = asked.heat("GET", "/enrollments").body["enrollments"]
     assert [each["uses"] for each in listed if each["id"] == many["id"]] == [2]
     assert asked.heat("DELETE", f"/enrollments/{many['id']}").status == 204
-
-
-PARAMETER = {"type": "string", "default": "x"}
-RESOURCE = {"type": "OS::Heat::Value", "properties": {"value": 1}}
-
-
-def odd_templates(odd):
-    """Templates with an odd value where a text, a flag or a list belongs."""
-    for key in ("description", "parameter_groups", "conditions", "outputs"):
-        yield {key: odd}
-    for key in ("description", "label", "tags", "hidden", "default", "constraints"):
-        yield {"parameters": {"p": {**PARAMETER, key: odd}}}
-    for key in ("allowed_values", "allowed_pattern", "length", "custom_constraint", "description"):
-        yield {"parameters": {"p": {**PARAMETER, "constraints": [{"length": {"max": 9}}, {key: odd}]}}}
-    for key in ("description", "value", "condition"):
-        yield {"outputs": {"o": {"value": 1, key: odd}}}
-    for key in ("description", "metadata", "depends_on", "deletion_policy", "condition"):
-        yield {"resources": {"r": {**RESOURCE, key: odd}}}
-    yield {"parameter_groups": [{"label": odd, "description": odd, "parameters": []}]}
-
-
-@pytest.fixture(scope="module")
-def of_http(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("odd")) as stoker:
-        asked = Described(stoker)
-        yield asked
-
-
-@pytest.mark.parametrize("odd", [5, True, 1.5, [1], {"a": 1}, None, ""], ids=repr)
-def test_odd_values_are_refused_or_returned_as_described(of_http, odd):
-    entry = {"name": "a", "description": odd, "default": odd, "value": odd}
-    of_http.heat("POST", "/software_configs", {"inputs": [entry], "outputs": [{"name": "a", "description": odd}]})
-    for template in odd_templates(odd):
-        said = {"stack_name": "odd", "template": {"heat_template_version": "2018-08-31", **template}}
-        of_http.heat("POST", "/validate", said)
-        of_http.heat("POST", "/stacks/preview", said)
-        made = of_http.heat("POST", "/stacks", said)
-        if made.status == 201:
-            path = f"/stacks/odd/{made.body['stack']['id']}"
-            for below in ("", "/resources?with_detail=true", "/environment", "/outputs", "/outputs/o", "/export"):
-                of_http.heat("GET", path + below)
-            assert of_http.heat("DELETE", path).status == 204
-
-
-ODD = [5, 1.5, True, None, "", "x", "\0", 10**30, -1, [], [[1]], [{}], [None], ["x"], {}, {"a": 1}, {"a": [{}]}]
-
-
-def fields(schema, components, path=()):
-    """The names in a request's body that mean something, with what is above them."""
-    if "$ref" in schema:
-        schema = components[schema["$ref"].rpartition("/")[2]]
-    for choice in schema.get("anyOf", ()):
-        yield from fields(choice, components, path)
-    for name, inner in schema.get("properties", {}).items():
-        yield (*path, name)
-        if len(path) < 3:
-            yield from fields(inner, components, (*path, name))
-
-
-def good(schema, components):
-    """Something of a schema, with all that it needs."""
-    if "$ref" in schema:
-        schema = components[schema["$ref"].rpartition("/")[2]]
-    if "anyOf" in schema and "type" not in schema:
-        return good(schema["anyOf"][0], components)
-    if "enum" in schema:
-        return schema["enum"][0]
-    kinds = schema.get("type", "string")
-    match kinds if isinstance(kinds, str) else kinds[0]:
-        case "object":
-            return {name: good(schema["properties"][name], components) for name in schema.get("required", ())}
-        case "array":
-            return [good(schema["items"], components)]
-        case "integer" | "number":
-            return 1
-        case "boolean":
-            return True
-    return "a"
-
-
-PATHS = openapi_document()["paths"]
-
-
-def body_of(row):
-    """The schema of the body, or None."""
-    body = PATHS[path_of(row)][row.verb.lower()].get("requestBody")
-    return body and next(iter(body["content"].values()))["schema"]
-
-
-def query_of(row):
-    """The names of the query's parameters."""
-    parts = PATHS[path_of(row)][row.verb.lower()].get("parameters", ())
-    return [part["name"] for part in parts if part["in"] == "query"]
-
-
-WRITING = [row for row in DESCRIBED if body_of(row) and row.verb in ("POST", "PUT", "PATCH")]
-
-
-@pytest.mark.parametrize("row", WRITING, ids=lambda row: f"{row.verb} {row.path}")
-def test_an_odd_value_in_any_field_is_refused_or_answered_as_described(of_http, row):
-    """One field at a time, all others as they should be."""
-    stoker, components = of_http.stoker, of_http.said["components"]["schemas"]
-    schema = body_of(row)
-    said = {"stack_name": "oddly", "template": {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}}
-    made = of_http.heat("POST", "/stacks", said)
-    stack = made.body["stack"]["id"] if made.status == 201 else "none"
-    config = of_http.heat("POST", "/software_configs", {}).body["software_config"]["id"]
-    deployed = of_http.heat("POST", "/software_deployments", {"config_id": config, "server_id": "s"})
-    names = dict.fromkeys(_PATH_PARAMETERS, "x") | {
-        "project": stoker.project,
-        "stack_name": "oddly",
-        "stack_id": stack,
-        "resource_name": "r",
-        "deployment_id": deployed.body["software_deployment"]["id"],
-    }
-    for position, path in enumerate(fields(schema, components), WRITING.index(row)):
-        for odd in sample(ODD, 3, position):
-            body = good(schema, components) | ({"config_id": config} if "deployments" in row.path else {})
-            at = body
-            for name in path[:-1]:
-                if not isinstance(at.get(name), dict):
-                    at[name] = {}
-                at = at[name]
-            at[path[-1]] = odd
-            of_http.ask(row.verb, path_of(row).format_map(names), body)
-    of_http.heat("DELETE", f"/stacks/oddly/{stack}")
-
-
-ODD_WORDS = [
-    *("", "x", "-1", "0", "1.5", "TRUE", "2147483648", "9" * 30, "9" * 5000, "%ff", "%00", "٣", "²", "(", "[", ","),
-    *("a,b", "💥", "null", "desc", "IN_PROGRESS", "CREATE_", "_"),
-]
-
-
-@pytest.mark.parametrize(
-    "row",
-    [row for row in DESCRIBED if query_of(row) and row.verb == "GET"],
-    ids=lambda row: f"{row.verb} {row.path}",
-)
-def test_an_odd_value_in_any_query_is_refused_or_answered_as_described(of_http, row):
-    template = {"heat_template_version": "2018-08-31", "resources": {"r": RESOURCE}}
-    made = of_http.heat("POST", "/stacks", {"stack_name": "asked", "template": template})
-    names = dict.fromkeys(_PATH_PARAMETERS, "x") | {
-        "project": of_http.stoker.project,
-        "stack_name": "asked",
-        "stack_id": made.body["stack"]["id"],
-        "resource_name": "r",
-        "type_name": "OS::Heat::Value",
-        "version": "heat_template_version.2018-08-31",
-    }
-    for position, name in enumerate(query_of(row), DESCRIBED.index(row)):
-        for odd in sample(ODD_WORDS, 3, position):
-            said = odd if odd.startswith("%") else quote(odd, safe="")
-            path = f"{path_of(row).format_map(names)}?{name}={said}"
-            of_http.ask(row.verb, path, headers={"X-Subject-Token": of_http.stoker.token})
-    of_http.heat("DELETE", f"/stacks/asked/{made.body['stack']['id']}")
 
 
 def test_an_answer_that_differs_from_its_description_is_detected(asked):

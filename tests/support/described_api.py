@@ -37,6 +37,10 @@ class Described:
         self.check(verb, path, answer)
         return answer
 
+    def is_known(self, verb: str, path: str) -> bool:
+        """Whether the document describes the path."""
+        return self._router.find(verb, unquote(urlsplit(path).path))[0] is not None
+
     def check(self, verb: str, path: str, answer: Answer) -> None:
         """Assert that an answer has a described status and body, and record it."""
         row, _, _ = self._router.find(verb, unquote(urlsplit(path).path))

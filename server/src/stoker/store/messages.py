@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from stoker.model.messaging import Message
-from stoker.store import rows
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
 from stoker.store.sql import insert
