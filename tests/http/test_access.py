@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import sqlite3
-import time
 import uuid
 
 import pytest
 
+from support.accounts import create_account, create_project
 from support.server import Answer
 
 pytestmark = pytest.mark.slow
@@ -22,31 +20,9 @@ TEMPLATE = {
 
 @pytest.fixture(scope="module")
 def other(stoker):
-    """A token of another project, made where tokens are kept: (token, its project)."""
-    return token(stoker, ["member", "reader"])
-
-
-def token(stoker, roles, *, project=None, lives=3600):
-    made, user = uuid.uuid4().hex, uuid.uuid4().hex
-    now = int(time.time() * 1e6)
-    with sqlite3.connect(stoker.state_dir / "stoker.db", timeout=60) as database:
-        if project is None:
-            project = uuid.uuid4().hex
-            database.execute("INSERT INTO projects VALUES (?, ?, 'default', '', 1)", (project, f"p-{project}"))
-        columns = [row[1] for row in database.execute("PRAGMA table_info(users)")]
-        values = {"id": user, "name": f"u-{user}", "domain_id": "default", "password_hash": "x", "enabled": 1}
-        row = [values.get(name, "" if name == "description" else None) for name in columns]
-        database.execute(f"INSERT INTO users VALUES ({','.join('?' * len(row))})", row)
-        for role in roles:
-            database.execute(
-                "INSERT INTO assignments (user_id, project_id, role) VALUES (?, ?, ?)", (user, project, role)
-            )
-        database.execute(
-            "INSERT INTO tokens (hash, user_id, project_id, system, methods, issued_at, expires_at)"
-            " VALUES (?, ?, ?, 0, '[\"password\"]', ?, ?)",
-            (hashlib.sha256(made.encode()).hexdigest(), user, project, now, now + int(lives * 1e6)),
-        )
-    return made, project
+    """A token of another project, and the project."""
+    account = create_account(stoker, "member", "reader", project=create_project(stoker))
+    return account.token, account.project
 
 
 @pytest.fixture(scope="session")
@@ -62,47 +38,11 @@ def things(stoker):
     return {"stack": stack, "config": config, "server": server, "deployment": deployment}
 
 
-PLACES = [
-    "/stacks/mine",
-    "/stacks/{stack}",
-    "/stacks/mine/{stack}",
-    "/stacks/mine/{stack}/outputs/secret",
-    "/stacks/mine/{stack}/template",
-    "/stacks/mine/{stack}/resources/value",
-    "/stacks/mine/{stack}/resources/value/metadata",
-    "/stacks/mine/{stack}/events",
-    "/software_configs/{config}",
-    "/software_deployments/{deployment}",
-    "/software_deployments/{deployment}/logs",
-    "/servers/{server}",
-    "/servers/mine",
-]
-
-
 def masked(answer: Answer, *words: str) -> bytes:
     raw = answer.raw
     for word in words:
         raw = raw.replace(word.encode(), b"?")
     return raw
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_another_projects_token_finds_nothing_in_its_own(stoker, other, things, place):
-    made, project = other
-    headers = {"X-Auth-Token": made}
-    there = stoker.request("GET", f"/v1/{project}{place.format(**things)}", headers=headers)
-    nothing = {name: str(uuid.uuid4()) for name in things}
-    not_there = stoker.request("GET", f"/v1/{project}{place.format(**nothing)}", headers=headers)
-    assert there.status == not_there.status == 404
-    assert masked(there, *things.values()) == masked(not_there, *nothing.values())
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_another_projects_token_is_forbidden(stoker, other, things, place):
-    made, _ = other
-    answer = stoker.heat("GET", place.format(**things), **{"X-Auth-Token": made})
-    assert answer.status == 403
-    assert b"secret" not in answer.raw
 
 
 def test_lists_contain_only_the_callers_project(stoker, other, things):
@@ -119,23 +59,10 @@ def test_lists_contain_only_the_callers_project(stoker, other, things):
         assert (answer.status, answer.body[key]) == (200, []), path
 
 
-@pytest.mark.parametrize("said", ["", "garbage", "x" * 10_000, "ü".encode().decode("latin-1")])
-def test_a_wrong_token_is_401_on_every_route(stoker, things, said):
-    for place in (*PLACES, "/nothing/like/it", "/stacks/none/none"):
-        answer = stoker.heat("GET", place.format(**things), **{"X-Auth-Token": said})
-        assert answer.status in (401, 404 if place == "/nothing/like/it" else 401)
-        assert b"secret" not in answer.raw
-
-
 def test_a_request_without_a_token_is_401_with_the_url_of_the_identity_service(stoker):
     answer = stoker.request("GET", f"/v1/{stoker.project}/stacks")
     assert answer.status == 401
     assert "Keystone" in answer.headers["WWW-Authenticate"]
-
-
-def test_an_expired_token_is_401(stoker):
-    made, project = token(stoker, ["member"], lives=-1)
-    assert stoker.request("GET", f"/v1/{project}/stacks", headers={"X-Auth-Token": made}).status == 401
 
 
 def test_a_revoked_token_is_401_at_once(stoker):
@@ -147,7 +74,6 @@ def test_a_revoked_token_is_401_at_once(stoker):
 
 
 WRITES = [
-    ("POST", "/stacks", {"stack_name": "theirs", "template": TEMPLATE}),
     ("PUT", "/stacks/mine/{stack}", {"template": TEMPLATE}),
     ("PATCH", "/stacks/mine/{stack}", {}),
     ("DELETE", "/stacks/mine/{stack}", None),
@@ -155,31 +81,11 @@ WRITES = [
     ("POST", "/stacks/mine/{stack}/actions", {"suspend": None}),
     ("POST", "/stacks/mine/{stack}/snapshots", {}),
     ("PATCH", "/stacks/mine/{stack}/resources/value", {"mark_unhealthy": True}),
-    ("POST", "/software_configs", {}),
     ("DELETE", "/software_configs/{config}", None),
-    ("POST", "/software_deployments", {"config_id": "{config}", "server_id": "x"}),
     ("PUT", "/software_deployments/{deployment}", {"status": "COMPLETE"}),
     ("DELETE", "/software_deployments/{deployment}", None),
-    ("POST", "/servers", {"name": "theirs"}),
     ("DELETE", "/servers/mine", None),
 ]
-
-
-@pytest.mark.parametrize(("verb", "place", "body"), WRITES)
-@pytest.mark.parametrize("role", ["reader", "heat_stack_user"])
-def test_a_reader_changes_nothing(stoker, things, verb, place, body, role):
-    made, _ = token(stoker, [role], project=stoker.project)
-    answer = stoker.heat(verb, place.format(**things), body, **{"X-Auth-Token": made})
-    assert answer.status == 403
-    assert stoker.heat("GET", f"/stacks/mine/{things['stack']}").body["stack"]["stack_status"] == "CREATE_COMPLETE"
-
-
-@pytest.mark.parametrize("place", PLACES[2:4])
-def test_a_reader_reads_and_a_stack_user_does_not(stoker, things, place):
-    reader, _ = token(stoker, ["reader"], project=stoker.project)
-    agent, _ = token(stoker, ["heat_stack_user"], project=stoker.project)
-    assert stoker.heat("GET", place.format(**things), **{"X-Auth-Token": reader}).status == 200
-    assert stoker.heat("GET", place.format(**things), **{"X-Auth-Token": agent}).status == 403
 
 
 def enrolled(stoker):
@@ -200,46 +106,6 @@ AGENT_CALLS = [
     ("POST", "/agent/v1/runs/{run}/progress", {"percent": 5}),
     ("POST", "/agent/v1/runs/{run}/logs?stream=stdout&offset=0", b"text"),
 ]
-
-
-@pytest.mark.parametrize(("verb", "path", "body"), AGENT_CALLS)
-def test_an_agents_key_cannot_change_another_servers_run(stoker, verb, path, body):
-    (mine, _), (_, foreign) = enrolled(stoker), enrolled(stoker)
-    deployment, run = running(stoker, mine)
-    headers = {"Authorization": f"Bearer {foreign}"}
-    nothing = str(uuid.uuid4())
-    there = stoker.request(verb, path.format(run=run), body, headers)
-    not_there = stoker.request(verb, path.format(run=nothing), body, headers)
-    assert there.status == not_there.status == 404
-    assert masked(there, run) == masked(not_there, nothing)
-    shown = stoker.heat("GET", f"/software_deployments/{deployment}").body["software_deployment"]
-    assert (shown["status"], shown["output_values"]) == ("IN_PROGRESS", {})
-
-
-def test_an_agent_reads_only_its_own_document(stoker):
-    (mine, key), (_, foreign) = enrolled(stoker), enrolled(stoker)
-    _, run = running(stoker, mine)
-
-    def seen(key):
-        answer = stoker.request("GET", "/agent/v1/document?wait=0", headers={"Authorization": f"Bearer {key}"})
-        return [each["id"] for each in answer.body["deployments"]]
-
-    assert seen(key) == [run]
-    assert seen(foreign) == []
-
-
-@pytest.mark.parametrize("said", ["", "Bearer", "Bearer x", "Basic eDp5", "Bearer a.b", "Bearer " + "x" * 9_000])
-def test_a_wrong_key_is_401(stoker, said):
-    for verb, path, body in (("GET", "/agent/v1/document?wait=0", None), *AGENT_CALLS):
-        answer = stoker.request(verb, path.format(run=uuid.uuid4()), body, {"Authorization": said} if said else {})
-        assert answer.status == 401
-
-
-def test_an_agents_key_is_not_a_token_and_a_token_is_not_a_key(stoker):
-    _, key = enrolled(stoker)
-    assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": key}).status == 401
-    headers = {"Authorization": f"Bearer {stoker.token}"}
-    assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
 
 
 def test_a_signal_token_signals_one_resource_only(stoker):
@@ -306,7 +172,7 @@ def test_a_signal_token_does_not_reveal_other_resources(stoker, things, other):
     assert stoker.request("DELETE", f"/v1/{project}/stacks/asking/{made}", headers=theirs).status == 204
 
 
-@pytest.mark.parametrize(("verb", "place", "body"), [each for each in WRITES if "{" in each[1] or "mine" in each[1]])
+@pytest.mark.parametrize(("verb", "place", "body"), WRITES)
 def test_another_projects_member_changes_nothing_and_learns_nothing(stoker, other, things, verb, place, body):
     made, project = other
     headers = {"X-Auth-Token": made}
@@ -482,53 +348,11 @@ def test_an_enrollment_token_enrolls_one_agent(stoker):
     assert removed.raw == never.raw
 
 
-def test_a_newer_enrollment_token_replaces_an_unused_one(stoker):
-    name = f"server-{uuid.uuid4().hex}"
-    old, new = (stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]["token"] for _ in range(2))
-    assert stoker.request("POST", "/agent/v1/enroll", {"token": old, "instance": "i"}).status == 401
-    assert stoker.request("POST", "/agent/v1/enroll", {"token": new, "instance": "i"}).status == 201
-
-
 def test_an_enrollment_token_permits_nothing_else(stoker):
     made = stoker.heat("POST", "/servers", {"name": f"server-{uuid.uuid4().hex}"}).body["enrollment"]["token"]
     assert stoker.heat("GET", "/stacks", **{"X-Auth-Token": made}).status == 401
     headers = {"Authorization": f"Bearer {made}"}
     assert stoker.request("GET", "/agent/v1/document?wait=0", headers=headers).status == 401
-
-
-IDENTITIES = [
-    ("GET", "/users/{user}", None),
-    ("PATCH", "/users/{user}", {"user": {"enabled": False}}),
-    ("DELETE", "/users/{user}", None),
-    ("GET", "/users/{user}/projects", None),
-    ("GET", "/users/{user}/application_credentials", None),
-    (
-        "POST",
-        "/users/{user}/password",
-        {"user": {"password": "another horse staple", "original_password": "horse staple"}},
-    ),
-    ("GET", "/projects/{project}", None),
-    ("PATCH", "/projects/{project}", {"project": {"name": "theirs"}}),
-    ("DELETE", "/projects/{project}", None),
-    ("GET", "/projects/{project}/users/{user}/roles", None),
-    ("PUT", "/projects/{project}/users/{user}/roles/admin", None),
-    ("DELETE", "/projects/{project}/users/{user}/roles/admin", None),
-]
-
-
-@pytest.mark.parametrize(("verb", "place", "body"), IDENTITIES)
-def test_users_and_projects_are_not_listed_for_others(stoker, other, verb, place, body):
-    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": stoker.token}
-    admin = stoker.request("GET", "/identity/v3/auth/tokens", headers=headers).body["token"]["user"]["id"]
-    there, not_there = {"user": admin, "project": stoker.project}, {"user": uuid.uuid4().hex, "project": "none"}
-    answers = []
-    for ids in (there, not_there):
-        path = f"/identity/v3{place.format(**ids)}"
-        answer = stoker.request(verb, path, body, {"X-Auth-Token": other[0]})
-        answers.append((answer.status, masked(answer, *ids.values())))
-    assert answers[0] == answers[1]
-    assert answers[0][0] in (403, 404)
-    assert stoker.login().status == 201
 
 
 def test_a_failed_login_does_not_reveal_whether_a_user_exists(stoker):

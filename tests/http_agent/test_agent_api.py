@@ -296,20 +296,6 @@ def test_the_zipapp_runs_and_its_tag_is_its_digest(stoker, tmp_path):
     assert first.headers["ETag"] == f'"{hashlib.sha256(first.raw).hexdigest()}"'
 
 
-def test_an_agent_enrolls_and_runs_a_script(stoker, tmp_path):
-    """The real agent, from token to output."""
-    server, token = enroll(stoker)
-    agent = [sys.executable, "-m", "stoker_agent"]
-    root = ["--root", str(tmp_path / "root")]
-    command = [*agent, "enroll", "--url", stoker.url, *root]
-    subprocess.run(command, input=token.encode(), check=True, capture_output=True)
-    deployment = deploy(stoker, server["id"], "#!/bin/sh\necho out; printf 42 > $heat_outputs_path.result\n")
-    subprocess.run([*agent, "run-once", *root], check=True, capture_output=True, timeout=60)
-    found = shown(stoker, deployment)
-    assert (found["status"], found["output_values"]["result"]) == ("COMPLETE", "42")
-    assert found["output_values"]["deploy_stdout"] == "out\n"
-
-
 def test_the_history_tells_what_a_run_changed_without_secrets(stoker, tmp_path):
     """The real agent and its hook for files."""
     server, token = enroll(stoker)

@@ -11,27 +11,14 @@ import pytest
 
 from http_messaging.conftest import Zaqar
 from stoker.messaging import SignedUrls
+from support.accounts import PASSWORD, create_account, create_project, log_in
 
 READS = [
-    ("GET", "/queues", None),
-    ("GET", "{queue}", None),
-    ("GET", "{queue}/messages?echo=true", None),
-    ("GET", "{queue}/messages/{message}", None),
-    ("GET", "{queue}/subscriptions", None),
-    ("GET", "{queue}/subscriptions/{subscription}", None),
-]
-WRITES = [
-    ("PUT", "{queue}", {}),
-    ("PATCH", "{queue}", []),
-    ("DELETE", "{queue}", None),
-    ("POST", "{queue}/share", {}),
-    ("POST", "{queue}/messages", {"messages": [{"body": 1}]}),
-    ("DELETE", "{queue}/messages?pop=1", None),
-    ("DELETE", "{queue}/messages/{message}", None),
-    ("POST", "{queue}/subscriptions", {"subscriber": "http://127.0.0.1:9/b"}),
-    ("PATCH", "{queue}/subscriptions/{subscription}", {"ttl": 99}),
-    ("PUT", "{queue}/subscriptions/{subscription}/confirm", {"confirmed": True}),
-    ("DELETE", "{queue}/subscriptions/{subscription}", None),
+    "{queue}",
+    "{queue}/messages?echo=true",
+    "{queue}/messages/{message}",
+    "{queue}/subscriptions",
+    "{queue}/subscriptions/{subscription}",
 ]
 
 
@@ -41,19 +28,10 @@ def identity(stoker, verb, path, body=None):
     return answer.body
 
 
-def somebody(stoker, *roles: str, project: str | None = None, scoped: bool = True) -> tuple[Zaqar, str]:
+def somebody(stoker, *roles: str) -> tuple[Zaqar, str]:
     """(as somebody with these roles in a project, that project)"""
-    name = uuid.uuid4().hex
-    if project is None:
-        project = identity(stoker, "POST", "/projects", {"project": {"name": name}})["project"]["id"]
-    user = identity(stoker, "POST", "/users", {"user": {"name": name, "password": "horse staple"}})["user"]["id"]
-    for role in roles:
-        identity(stoker, "PUT", f"/projects/{project}/users/{user}/roles/{role}")
-    method = {"methods": ["password"], "password": {"user": {"id": user, "password": "horse staple"}}}
-    auth = {"identity": method, "scope": {"project": {"id": project}} if scoped else "unscoped"}
-    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": auth})
-    assert answer.status == 201, answer.raw
-    return Zaqar(stoker, {"X-Auth-Token": answer.headers["X-Subject-Token"]}), project
+    account = create_account(stoker, *roles, project=create_project(stoker))
+    return Zaqar(stoker, {"X-Auth-Token": account.token}), account.project
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +45,7 @@ def things(stoker):
 
 
 def everything(zaqar, things):
-    answers = [zaqar(verb, path.format(**things)) for verb, path, _ in READS[1:]]
+    answers = [zaqar("GET", path.format(**things)) for path in READS]
     return [(each.status, ageless(each.body)) for each in answers]
 
 
@@ -78,29 +56,10 @@ def ageless(said):
     return [ageless(part) for part in said] if isinstance(said, list) else said
 
 
-@pytest.mark.parametrize("stoker", ["sqlite"], indirect=True)  # refused before the database is read
-@pytest.mark.parametrize(("verb", "path", "body"), READS + WRITES)
-def test_requests_without_a_token_are_refused(stoker, things, verb, path, body):
-    answer = stoker.request(verb, "/messaging/v2" + path.format(**things), body, {"Client-ID": str(uuid.uuid4())})
-    assert answer.status == 401
-    assert set(answer.body) == {"title", "description"}
+def test_a_request_without_a_token_is_referred_to_the_identity_service(stoker):
+    answer = stoker.request("GET", "/messaging/v2/queues", headers={"Client-ID": str(uuid.uuid4())})
+    assert (answer.status, set(answer.body)) == (401, {"title", "description"})
     assert "Keystone" in answer.headers["WWW-Authenticate"]
-
-
-def test_readers_only_read(stoker, zaqar, things):
-    reader, _ = somebody(stoker, "reader", project=stoker.project)
-    before = everything(zaqar, things)
-    for verb, path, _ in READS:
-        assert reader(verb, path.format(**things)).status == 200
-    for verb, path, body in WRITES:
-        reader.refused(verb, path.format(**things), body, status=403)
-    assert everything(zaqar, things) == before
-
-
-def test_stack_users_are_refused(stoker, zaqar, things):
-    agent, _ = somebody(stoker, "heat_stack_user", project=stoker.project)
-    for verb, path, body in READS + WRITES:
-        agent.refused(verb, path.format(**things), body, status=403)
 
 
 def test_each_project_has_its_own_queues(stoker, zaqar, things):
@@ -126,7 +85,7 @@ def test_the_project_header_must_match_the_token(stoker, zaqar, queue):
 
 
 def test_a_token_without_a_project_has_no_queues(stoker):
-    nobody, _ = somebody(stoker, scoped=False)
+    nobody = Zaqar(stoker, {"X-Auth-Token": log_in(stoker, create_account(stoker, "reader").name, PASSWORD, None)})
     assert "project" in nobody.refused("GET", "/queues")
 
 

@@ -142,14 +142,6 @@ def test_invalid_headers_change_nothing(swift, verb, path, headers, status):
     assert (swift("GET", "?format=json").body, swift("HEAD", "").headers.get("X-Account-Meta-N")) == before
 
 
-def test_requests_without_a_token_of_the_project_are_refused(swift, stoker):
-    path = swift.container()
-    assert swift("GET", path, token=None).status == 401
-    assert swift("GET", path, token="wrong").status == 401
-    for account in ("AUTH_other", "other"):
-        assert swift.raw("GET", f"/object-store/v1/{account}").status == 403
-
-
 def test_the_capabilities_are_listed(swift):
     found = json.loads(swift.raw("GET", "/object-store/info", token=None).raw)
     assert found["swift"]["max_file_size"] == limits.OBJECT

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -203,26 +202,6 @@ def test_other_actors_may_not_signal_a_deployment(stoker, agent):
     assert shown(stoker, made)["status"] == "IN_PROGRESS"
 
 
-def test_a_late_signal_of_an_earlier_run_changes_nothing(stoker, agent):
-    made = deploy(stoker, agent.id, signal_transport="CFN_SIGNAL")
-    first = url_of(agent, made)
-    assert post(first, {"deploy_status_code": 7})[1] == {"status": "FAILED"}
-    answer = stoker.heat("POST", f"/software_deployments/{made['id']}/retry")
-    assert answer.status == 202
-    again = answer.body["software_deployment"]
-    assert again["status"] == "IN_PROGRESS"
-    assert again["config_id"] != made["config_id"]
-    assert post(first, GOOD)[1] == {"status": "IN_PROGRESS"}
-    assert post(url_of(agent, again), GOOD)[1] == {"status": "COMPLETE"}
-    runs = stoker.heat("GET", f"/software_deployments/{made['id']}/runs").body["runs"]
-    assert [(each["number"], each["status"], each["requested_by"]) for each in runs] == [
-        (2, "COMPLETE", "admin"),
-        (1, "FAILED", "admin"),
-    ]
-    assert runs[1]["status_code"] == "7"
-    assert stoker.heat("POST", f"/software_deployments/{made['id']}/retry").status == 409
-
-
 def test_a_signal_to_a_stacks_deployment_goes_to_its_resource(stoker, agent, stack):
     template = json.loads(json.dumps(TEMPLATE))
     template["resources"]["on"]["properties"]["input_values"] = {"target": "new"}
@@ -236,23 +215,6 @@ def test_a_signal_to_a_stacks_deployment_goes_to_its_resource(stoker, agent, sta
     assert any(each["resource_status"] == "SIGNAL_COMPLETE" for each in events)
 
 
-def test_a_stacks_failed_deployment_is_retried_by_its_stack(stoker, agent):
-    name = f"retried-{agent.id[:8]}"
-    said = {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
-    path = f"/stacks/{name}/{stoker.heat('POST', '/stacks', said).body['stack']['id']}"
-    first = report(agent, deploy_status_code=3)
-    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_FAILED")
-    answer = stoker.heat("POST", f"/software_deployments/{first['deployment_id']}/retry")
-    assert (answer.status, answer.body["software_deployment"]["status"]) == (202, "IN_PROGRESS")
-    assert stoker.heat("POST", f"/software_deployments/{first['deployment_id']}/retry").status == 409
-    second = report(agent)
-    assert second["deployment_id"] == first["deployment_id"]
-    stoker.until(lambda: stoker.heat("GET", path).body["stack"]["stack_status"] == "UPDATE_COMPLETE")
-    assert stoker.heat("GET", f"{path}/resources/on").body["resource"]["resource_status"] == "CREATE_COMPLETE"
-    runs = stoker.heat("GET", f"/software_deployments/{first['deployment_id']}/runs").body["runs"]
-    assert [each["status"] for each in runs] == ["COMPLETE", "FAILED"]
-
-
 def test_cancelling_a_deployment_fails_its_stack(stoker, agent):
     name = f"stopped-{agent.id[:8]}"
     said = {"stack_name": name, "template": TEMPLATE, "parameters": {"server": agent.id}}
@@ -262,47 +224,6 @@ def test_cancelling_a_deployment_fails_its_stack(stoker, agent):
     assert answer.status == 202
     assert answer.body["software_deployment"]["status_reason"] == "Cancelled by admin before it was delivered"
     assert stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_FAILED"
-
-
-def test_readers_read_and_members_write(stoker, agent):
-    made = trigger(stoker, config_id=deploy(stoker, agent.id)["config_id"], servers=[agent.id])
-    reader = reading_token(stoker)
-    root = f"/v1/{stoker.project}"
-    id, run = made["id"], now(stoker, made)["targets"][0]["deployment_id"]
-    for path in ("/software_triggers", f"/software_triggers/{id}", f"/software_deployments/{run}/runs"):
-        assert stoker.request("GET", root + path, None, reader).status == 200
-    assert stoker.request("GET", f"{root}/software_schedules", None, reader).status == 200
-    writing = [
-        *(("POST", f"/software_triggers{each}") for each in ("", f"/{id}/cancel", f"/{id}/retry")),
-        *(("POST", f"/software_deployments/{run}/{each}") for each in ("cancel", "retry", "signal")),
-        *(("POST", "/software_schedules"), ("PATCH", "/software_schedules/x"), ("DELETE", f"/software_triggers/{id}")),
-    ]
-    for verb, path in writing:
-        assert stoker.request(verb, root + path, {}, reader).status == 403, (verb, path)
-    assert now(stoker, made)["running"] == 1
-
-
-def reading_token(stoker):
-    def admin(verb, path, said=None):
-        answer = stoker.request(verb, f"/identity/v3{path}", said, {"X-Auth-Token": stoker.token})
-        assert answer.status < 300, answer.raw
-        return answer.body
-
-    name = f"reader-{threading.get_ident()}-{next(_count)}"
-    user = admin("POST", "/users", {"user": {"name": name, "password": "horse staple"}})["user"]
-    admin("PUT", f"/projects/{stoker.project}/users/{user['id']}/roles/reader")
-    said = {
-        "identity": {
-            "methods": ["password"],
-            "password": {"user": {"id": user["id"], "password": "horse staple"}},
-        }
-    }
-    said["scope"] = {"project": {"id": stoker.project}}
-    answer = stoker.request("POST", "/identity/v3/auth/tokens", {"auth": said})
-    return {"X-Auth-Token": answer.headers["X-Subject-Token"]}
-
-
-_count = iter(range(1000))
 
 
 def test_a_schedule_starts_its_trigger_in_time(stoker, agent):
