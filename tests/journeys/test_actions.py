@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -144,19 +143,6 @@ def test_a_failed_update_is_repeated_with_update(site: Site) -> None:
     assert [run["action"] for run in history] == ["UPDATE", "UPDATE", "UPDATE", "CREATE"]
 
 
-def test_a_rollback_runs_update_with_the_earlier_values(site: Site) -> None:
-    site.stack("create", "--wait", d=site.resource(1))
-    failing = site.tell("fail-UPDATE")
-    hold = site.tell("hold-UPDATE")
-    site.stack("update", "--rollback", d=site.resource(2))
-    site.until("UPDATE2")
-    hold.unlink()
-    site.until("UPDATE2", "UPDATE1")
-    failing.unlink()
-    site.stoker.until(lambda: site.state() in ("ROLLBACK_FAILED", "ROLLBACK_COMPLETE"))
-    assert "CREATE1" not in site.runs()[2:]
-
-
 @pytest.mark.parametrize("is_seen", [False, True], ids=["at once", "after some polls"])
 def test_a_rollback_names_its_cause_and_an_update_what_it_changes(site: Site, is_seen: bool) -> None:
     script = """#!/bin/sh
@@ -244,45 +230,6 @@ def test_a_create_and_an_update_are_cancelled(
     assert site.runs() == trace
 
 
-def test_an_update_of_a_queued_or_running_create_creates(site: Site) -> None:
-    site.agent.end(signal.SIGKILL)
-    site.stack("create", d=site.resource(1))
-    assert site.planned(d=site.resource(2)) == [f"CREATE of d on {site.server}"]
-    site.stack("update", d=site.resource(2))
-    hold = site.tell("hold-CREATE")
-    site.agent.start()
-    site.until("CREATE2")
-    site.stack("update", d=site.resource(3))
-    site.until("CREATE2", "CREATE3")
-    hold.unlink()
-    site.stoker.until(lambda: site.state() == "UPDATE_COMPLETE")
-    site.stack("update", "--wait", d=site.resource(4))
-    assert site.runs() == ["CREATE2", "CREATE3", "CREATE3.", "UPDATE4", "UPDATE4."]
-
-
-def test_suspending_and_resuming_a_failed_deployment_leaves_it_failed(site: Site) -> None:
-    failing = site.tell("fail-CREATE")
-    both = {"d": site.resource(1), "e": site.resource(1, input_values={"v": 1, "me": "e"}) | {"depends_on": "d"}}
-    site.stack("create", "--wait", check=False, **both)
-    for verb in ("suspend", "resume", "check"):
-        site.stack(verb, "--wait", check=False)
-        assert site.state() == f"{verb.upper()}_FAILED"
-    assert site.runs() == ["CREATE1"]
-
-    failing.unlink()
-    site.stack("update", "--wait", **both)
-    assert site.runs() == ["CREATE1", "CREATE1.", "eCREATE1", "eCREATE1."]
-
-
-def test_a_renamed_deployment_is_created_after_the_removal_of_the_old_one(site: Site) -> None:
-    site.stack("create", "--wait", d=site.resource(1))
-    site.runs()
-    renamed = {"e": site.resource(2)}
-    assert site.planned(**renamed) == [f"DELETE of d on {site.server}", f"CREATE of e on {site.server}"]
-    site.stack("update", "--wait", **renamed)
-    assert site.runs() == ["DELETE1", "DELETE1.", "CREATE2", "CREATE2."]
-
-
 def test_a_renamed_nested_stack_is_created_after_the_removal_of_the_old_one(site: Site) -> None:
     def resources(name: str, template: str = "nested.yaml") -> dict[str, Any]:
         return {name: {"type": template, "properties": {"server": site.server}}}
@@ -303,54 +250,6 @@ def test_a_renamed_nested_stack_is_created_after_the_removal_of_the_old_one(site
         ]
         site.stack("update", "--wait", **changed)
         assert site.runs() == change
-
-
-def test_a_deployment_that_is_added_again_after_its_failed_removal_stays(site: Site) -> None:
-    other = {"type": "OS::Heat::Value", "properties": {"value": 1}}
-    site.stack("create", "--wait", d=site.resource(1), other=other)
-    failing = site.tell("fail-DELETE")
-    site.stack("update", "--wait", check=False, other=other)
-    failing.unlink()
-    site.stack("update", "--wait", d=site.resource(1), other=other)
-    assert site.runs() == ["CREATE1", "CREATE1.", "DELETE1", "CREATE1", "CREATE1."]
-
-
-def test_a_running_removal_is_neither_stopped_nor_repeated(site: Site) -> None:
-    other = {"type": "OS::Heat::Value", "properties": {"value": 1}}
-    site.stack("create", "--wait", d=site.resource(1), other=other)
-    site.runs()
-    hold = site.tell("hold-DELETE")
-    site.stack("update", other=other)
-    site.until("DELETE1")
-    site.stack("update", other={**other, "properties": {"value": 2}})
-    site.stack("delete", "--yes")
-    hold.unlink()
-    site.stoker.until(lambda: site.name not in site.stoker.run("stack", "list").stdout)
-    assert site.runs() == ["DELETE1", "DELETE1."]
-
-
-def test_an_update_waits_for_a_running_resume(site: Site) -> None:
-    site.stack("create", "--wait", d=site.resource(1))
-    site.stack("suspend", "--wait")
-    site.runs()
-    hold = site.tell("hold-RESUME")
-    site.stack("resume")
-    site.until("RESUME1")
-    site.stack("update", d=site.resource(2))
-    hold.unlink()
-    site.stoker.until(lambda: site.state() == "UPDATE_COMPLETE")
-    assert site.runs() == ["RESUME1", "RESUME1.", "UPDATE2", "UPDATE2."]
-
-
-def test_the_same_server_in_other_words_changes_nothing(site: Site) -> None:
-    machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": site.server}}
-    site.stack("create", "--wait", d=site.resource(1))
-    site.runs()
-    d = site.resource(1, server={"get_resource": "machine"})
-    shown = site.stack("update", "--dry-run", machine=machine, d=d).splitlines()
-    assert shown[1:] == ["1 added, 0 updated, 0 replaced, 0 deleted, 2 unchanged"]
-    site.stack("update", "--wait", machine=machine, d=d)
-    assert site.runs() == []
 
 
 def test_another_name_of_a_server_is_another_machine(site: Site, tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 from pathlib import Path
 
 import pytest
@@ -86,20 +85,6 @@ def test_a_cancelled_run_is_ended_cleaned_up_and_reported(stoker, agent):
     assert "".join(each["data"] for each in logs) == "cleaned\n"
 
 
-def test_an_agent_killed_during_a_cancellation_continues_it(stoker, agent):
-    agent.start()
-    made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1000})
-    pids = begun(stoker, agent, made)
-    cancel(stoker, made)
-    stoker.until(lambda: (agent.root / "state" / "runs" / made["config_id"] / "stopping").exists())
-    agent.end(signal.SIGKILL)
-    assert not gone(pids)
-    agent.start()
-    assert ended(stoker, made)["status_reason"].startswith("Cancelled: had to be killed")
-    assert gone(pids)
-    assert agent.lines("cleaned") == ["done"]
-
-
 def test_a_server_killed_during_a_cancellation_receives_the_result(stoker, agent):
     agent.start()
     made = deploy(stoker, spoken(stoker, agent).id, DEAF, options={**CLEANUP, "cancel_grace": 1})
@@ -123,35 +108,3 @@ def test_an_offline_agent_never_begins_a_cancelled_run(stoker, agent):
     assert ended(stoker, made)["status_reason"].startswith("Cancelled before it began")
     assert agent.lines("pids") == agent.lines("cleaned") == []
     assert by_hand.entries() == []
-
-
-def test_an_undelivered_run_is_cancelled_at_once(stoker, agent):
-    by_hand = spoken(stoker, agent)
-    made = deploy(stoker, by_hand.id, HEARING)
-    assert cancel(stoker, made)["status"] == "FAILED"
-    after = deploy(stoker, by_hand.id, "#!/bin/sh\necho after\n")
-    agent.start()
-    stoker.until(lambda: shown(stoker, after)["status"] == "COMPLETE")
-    assert agent.lines("pids") == []
-
-
-def test_a_withdrawn_run_is_ended_on_its_server(stoker, agent):
-    agent.start()
-    made = deploy(stoker, spoken(stoker, agent).id, HEARING)
-    pids = begun(stoker, agent, made)
-    assert stoker.heat("DELETE", f"/software_deployments/{made['id']}").status == 204
-    stoker.until(lambda: gone(pids))
-
-
-def test_a_higher_limit_of_parallel_runs_applies_at_once(stoker, agent):
-    agent.start()
-    id = spoken(stoker, agent).id
-    made = [deploy(stoker, id, HEARING) for _ in range(3)]
-    stoker.until(lambda: len(agent.lines("pids")) == 2)
-    answer = stoker.heat("PATCH", f"/servers/{id}", {"policy": {"max_concurrent_runs": 3}})
-    assert answer.status == 200, answer.raw
-    stoker.until(lambda: len(agent.lines("pids")) == 6)
-    for each in made:
-        cancel(stoker, each)
-    for each in made:
-        ended(stoker, each)

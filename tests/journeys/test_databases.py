@@ -15,7 +15,7 @@ import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
-from support.templates import config, template
+from support.templates import template
 
 pytestmark = pytest.mark.slow
 
@@ -90,14 +90,6 @@ def test_every_database_is_backed_up_in_the_order_of_requirements(stoker, agent)
     assert "orders.dump" in shown
 
 
-def test_a_preview_names_every_database(stoker, agent):
-    before = agent.lines()
-    done = stoker.run("trigger", "shop", "database", "BACKUP", "--dry-run")
-    titles = [line.partition(":")[0] for line in done.stdout.splitlines() if " on " in line]
-    assert titles == ["database_BACKUP on db1/users", "database_BACKUP on db1/orders"]
-    assert new_lines(agent, before) == []
-
-
 def schedule(stoker: Served, name: str, *words: str) -> str:
     """Create a schedule whose time is far away, and return its path."""
     at = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
@@ -159,89 +151,3 @@ def test_a_server_that_was_offline_runs_once_at_its_return_unless_its_runs_are_q
     assert sorted(new_lines(agent, before)) == sorted(expected)
     statuses = [each["status"] for each in stoker.json("trigger", "list", "--limit", "3")]
     assert statuses == ["COMPLETE"] + ["COMPLETE" if words else "CANCELLED"] * 2, triggers
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("copiez=2", 'declares no input "copiez"; did you mean "copies"? --allow-undeclared'),
-        ("copies=many", 'The input "copies" is a Number: "many" is not a number'),
-        ("bad name=1", '"bad name" cannot be an environment variable'),
-    ],
-)
-def test_wrong_inputs_are_refused_before_anything_is_stored(stoker, agent, value, words):
-    before, triggers = agent.lines(), stoker.json("trigger", "list")
-    for command in (
-        ("trigger", "shop", "database", "BACKUP"),
-        ("schedule", "create", "shop", "database", "BACKUP", "--cron", "0 2 * * *"),
-    ):
-        refused = stoker.run(*command, "-i", value, check=False)
-        assert (refused.returncode, len(refused.stderr.splitlines())) == (5, 1), refused.stderr
-        assert words in refused.stderr
-    assert (agent.lines(), stoker.json("trigger", "list")) == (before, triggers)
-
-
-def test_undeclared_inputs_may_be_allowed(stoker, agent):
-    before = agent.lines()
-    words = ("--follow", "--allow-undeclared", "-i", "more=1")
-    stoker.run("trigger", "shop", "users", "BACKUP", *words)
-    assert new_lines(agent, before) == ["BACKUP users 1"]
-
-
-def test_a_command_gets_its_inputs_or_is_refused(stoker, agent):
-    configs = stoker.json("config", "list")
-    assert stoker.run("run", "db1", "-i", "good_name=1", "--", 'echo "$good_name"').stdout == "1\n"
-    refused = stoker.run("run", "db1", "-i", "bad name=1", "--", "env", check=False)
-    assert (refused.returncode, refused.stdout, len(refused.stderr.splitlines())) == (5, "", 1)
-    assert '"bad name" cannot be an environment variable' in refused.stderr
-    assert stoker.json("config", "list") == configs
-    deleted, run = stoker.json("audit", "list", "--server", "db1", "--limit", "2")
-    assert (deleted["actor"], deleted["action"]) == ("admin", "delete deployment")
-    assert (run["actor"], run["action"], run["server_name"], run["config_name"]) == (
-        "admin",
-        "run CREATE",
-        "db1",
-        "run",
-    )
-
-
-def test_after_a_failed_update_the_backup_uses_what_the_server_has(stoker, agent, tmp_path):
-    (agent.work / "broken").touch()
-    path = write_template(tmp_path, ".v2")
-    assert stoker.run("stack", "update", "shop", "-t", path, "--wait", check=False).returncode != 0
-    before = agent.lines()
-    warning = "The last update of users has not succeeded"
-    assert warning in stoker.run("trigger", "shop", "database", "BACKUP", "--dry-run").stderr
-    done = stoker.run("trigger", "shop", "database", "BACKUP", "--follow")
-    assert warning in done.stderr
-    assert new_lines(agent, before) == ["BACKUP users 1", "BACKUP orders 1"]
-
-    (agent.work / "broken").unlink()
-    stoker.run("stack", "update", "shop", "-t", path, "--wait")
-    before = agent.lines()
-    assert warning not in stoker.run("trigger", "shop", "database", "BACKUP", "--follow").stderr
-    assert new_lines(agent, before) == ["BACKUP users.v2 1", "BACKUP orders.v2 1"]
-
-
-def test_a_tolerated_member_of_a_group_is_retried(stoker, agent, tmp_path):
-    before = agent.lines("members")
-    script = """#!/bin/sh
-echo run >> "$WORK/members"
-[ -e "$WORK/first" ] || { touch "$WORK/first"; exit 3; }
-"""
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"config": {"get_resource": "config"}, "servers": {"a": "db1", "b": "db1"}},
-        "update_policy": {"batch_create": {"max_batch_size": 2, "max_fail_percentage": 50}},
-    }
-    path = tmp_path / "group.json"
-    path.write_text(json.dumps(template({"config": config(script), "all": group})))
-    earlier = {each["id"] for each in stoker.json("deployment", "list")}
-    stoker.run("stack", "create", "group", "-t", str(path), "--wait")
-    added = [each for each in stoker.json("deployment", "list") if each["id"] not in earlier]
-    [failed] = [each for each in added if each["status"] == "FAILED"]
-    stoker.run("deployment", "retry", failed["id"], "--wait")
-    assert agent.lines("members")[len(before) :] == ["run"] * 3
-    assert stoker.json("stack", "show", "group")["stack_status"] == "UPDATE_COMPLETE"
-    refused = stoker.run("deployment", "retry", failed["id"], check=False)
-    assert (refused.returncode, "only what failed is retried" in refused.stderr) == (5, True)

@@ -134,6 +134,12 @@ def test_drift_is_announced_and_repaired_in_the_window_even_if_agent_and_server_
     assert "drift.began" in stoker.output
 
 
+def write(folder: Path, content: dict[str, Any]) -> Path:
+    path = folder / "template.json"
+    path.write_text(json.dumps(content))
+    return path
+
+
 def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_url):
     with served(tmp_path, database=database_url) as stoker, enrolled(stoker, tmp_path) as agent:
         app, plain = tmp_path / "app", config("true")
@@ -179,33 +185,3 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         done = stoker.run("check", "s", check=False)
         assert done.returncode == 1
         assert "The agent has not answered: server web1 is OFFLINE" in done.stdout
-
-
-def write(folder: Path, content: dict[str, Any]) -> Path:
-    path = folder / "template.json"
-    path.write_text(json.dumps(content))
-    return path
-
-
-def test_enforcement_pauses_while_the_stack_is_suspended(stoker, agent, tmp_path):
-    service = tmp_path / "service"
-    start = config(f"touch {service}", options={"check": f"test -e {service} || exit 1", "enforce": True})
-    stop = config(f"rm {service}")
-    resources = {"start": start, "stop": stop}
-    for name, settings in (("start", {"check_interval": 5}), ("stop", {"actions": ["SUSPEND"]})):
-        properties = {"config": {"get_resource": name}, "server": "web1", **settings}
-        resources[f"{name}_it"] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
-    path = create(stoker, template(resources))
-    stoker.until(lambda: state(stoker) == "IN_SYNC")
-
-    stoker.run("stack", "suspend", "s", "--wait")
-    stoker.until(lambda: checks(stoker)[0]["reason"] == "Paused: the stack is suspended")
-    assert not service.exists()
-    (drifted,) = checks(stoker)
-    listed = stoker.heat("GET", f"/software_deployments/{drifted['deployment_id']}/runs").body["runs"]
-    assert [run["requested_by"] for run in listed] == [None]
-
-    stoker.run("stack", "resume", "s", "--wait")
-    stoker.until(service.exists)
-    stoker.until(lambda: state(stoker) == "IN_SYNC")
-    await_status(stoker, path, "RESUME_COMPLETE")

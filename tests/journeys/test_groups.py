@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from support.server import Served
-from support.templates import config, template
 
 _DOCS = Path(__file__).parents[2] / "docs" / "groups.md"
 _TEMPLATE = re.search(r"```yaml\n(.*?)```", _DOCS.read_text(), re.DOTALL)
@@ -67,40 +66,3 @@ def test_a_roll_out_continues_after_kill_9_and_nothing_runs_twice(stoker):
         stoker.restart()
     assert ended(stoker) == "UPDATE_COMPLETE"
     assert releases(stoker) == [["1", "2"]] * 4
-
-
-def test_a_group_follows_the_labels_of_servers(stoker):
-    machines = {"a": {"type": "OS::Nova::Server"}, "b": {"type": "OS::Nova::Server"}}
-    made = {"stack_name": "machines", "template": template(machines), "timeout_mins": 10}
-    assert stoker.heat("POST", "/stacks", made).status == 201
-    stoker.until(lambda: shown(stoker, "machines")["stack_status"] == "CREATE_COMPLETE")
-    a, b = sorted(each["id"] for each in stoker.heat("GET", "/servers").body["servers"])
-    label(stoker, a, role="web")
-
-    script = '#!/bin/sh\necho "$deploy_action" >> "$HOME/releases"\n'
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {
-            "config": {"get_resource": "config"},
-            "labels": {"role": "web"},
-            "actions": ["CREATE", "UPDATE", "DELETE"],
-        },
-    }
-    web = {"stack_name": "web", "template": template({"config": config(script), "group": group}), "timeout_mins": 10}
-    assert stoker.heat("POST", "/stacks", web).status == 201
-    stoker.until(lambda: releases(stoker) == [["CREATE"]])
-    label(stoker, b, role="web")
-    stoker.until(lambda: releases(stoker) == [["CREATE"], ["CREATE"]])
-    stoker.until(lambda: _group(stoker) == "UPDATE_COMPLETE")
-    label(stoker, a, role=None)
-    stoker.until(lambda: releases(stoker) == [["CREATE"], ["CREATE", "DELETE"]])
-    stoker.until(lambda: _group(stoker) == "UPDATE_COMPLETE")
-
-
-def label(stoker: Served, id: str, **labels: str | None) -> None:
-    assert stoker.heat("PATCH", f"/servers/{id}", {"labels": labels}).status == 200
-
-
-def _group(stoker: Served) -> str:
-    path = f"/stacks/web/{shown(stoker, 'web')['id']}/resources/group"
-    return str(stoker.heat("GET", path).body["resource"]["resource_status"])

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from support.agents import OwnAgent, own_agent
-from support.clock import FakeTime
 from support.server import Answer, Served, served
-from support.templates import config, deployment, template
 
 Ask = Callable[..., Answer]
-#: So that runs are only withheld: the next one is years away at most times, and never now.
-NEVER = {"maintenance_windows": [{"cron": "0 0 29 2 *", "minutes": 1}]}
 
 
 @pytest.fixture
@@ -134,46 +129,6 @@ def test_a_policy_admits_one_other_project(stoker, agent):
     assert "decision=REFUSED" in stoker.output or '"REFUSED"' in stoker.output
 
 
-def test_a_run_waits_for_the_window_until_the_policy_is_removed(stoker, agent):
-    stoker.heat("PATCH", "/servers/web1", {"policy": NEVER})
-    shown = stoker.heat("GET", "/servers/web1").body["server"]
-    made = deploy(stoker.heat, shown["id"], "echo ran >>$WORK/runs")
-    waiting = made.body["software_deployment"]
-    assert shown["window"]["open"] is False
-    opens = shown["window"]["changes_at"]
-    assert waiting["status_reason"] == f"Waiting for the maintenance window of web1, which opens {opens}"
-    assert waiting["status"] == "IN_PROGRESS"
-    after = deploy(stoker.heat, stoker.heat("POST", "/servers", {"name": "web2"}).body["server"]["id"], "true")
-    assert after.status == 200
-    assert agent.lines() == []
-
-    stoker.heat("PATCH", "/servers/web1", {"policy": None})
-    stoker.until(lambda: status(stoker.heat, made) == "COMPLETE")
-    assert agent.lines() == ["ran"]
-
-
-def test_a_held_run_begins_when_the_window_opens(tmp_path):
-    clock = FakeTime(tmp_path)
-    with served(tmp_path, clock=clock) as stoker, own_agent(tmp_path) as agent:
-        agent.enroll(stoker, "web1")
-        agent.start()
-        ahead = timedelta(minutes=30)
-        windows = [{"cron": f"{(datetime.now(UTC) + ahead).minute} * * * *", "minutes": 25}]
-        stoker.heat("PATCH", "/servers/web1", {"policy": {"maintenance_windows": windows}})
-        server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
-        made = deploy(stoker.heat, server, "echo ran >>$WORK/runs")
-        reason = made.body["software_deployment"]["status_reason"]
-        assert reason.startswith("Waiting for the maintenance window of web1")
-        assert status(stoker.heat, made) == "IN_PROGRESS"
-        assert agent.lines() == []
-
-        clock.move(ahead)  # an earlier clock counts until the process ends
-        stoker.stop()
-        stoker.restart()
-        stoker.until(lambda: status(stoker.heat, made) == "COMPLETE")
-        assert agent.lines() == ["ran"]
-
-
 def test_labels_and_policies_are_set_shown_and_validated(stoker):
     server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]
     assert (server["labels"], server["policy_source"]) == ({}, "site")
@@ -200,23 +155,6 @@ def test_labels_and_policies_are_set_shown_and_validated(stoker):
         *("create enrollment", "log in"),
     ]
     assert log[3]["reason"] == '{} → {"tier":"web","zone":"a"}'
-
-
-def test_a_stack_refused_by_an_enrolled_server_is_not_created(stoker):
-    server = stoker.heat("POST", "/servers", {"name": "web1"}).body["server"]["id"]
-    stoker.heat("PATCH", "/servers/web1", {"policy": "STACK"})
-    resources = {"config": config(), "d": deployment()}
-    resources["d"]["properties"]["server"] = server
-    body = {"stack_name": "s", "template": template(resources)}
-    for path in ("/stacks", "/stacks/preview"):
-        answer = stoker.heat("POST", path, body)
-        assert answer.status == 403
-        assert "resources.d.properties.server: Server web1 takes no deployments" in answer.body["error"]["message"]
-    assert stoker.heat("GET", "/stacks").body["stacks"] == []
-    log = stoker.heat("GET", "/audit").body["audit"]
-    assert [(each["outcome"], each["action"], each["actor"]) for each in log[:2]] == [
-        ("REFUSED", "validate", "admin")
-    ] * 2
 
 
 def test_a_deployment_is_authorized_again_for_every_run(stoker):
