@@ -141,9 +141,14 @@ def triggers(asked, config, server):
     assert len(asked.heat("GET", f"{path}/targets?limit=1&status=IN_PROGRESS").body["targets"]) == 1
     assert asked.heat("GET", f"{path}/targets?marker=0").body["targets"] == []
     assert asked.heat("GET", f"{path}/targets?marker=x").status == 400
+    (compact,) = asked.heat("GET", f"{path}/targets/compact?limit=1&status=IN_PROGRESS").body["targets"]
+    assert (compact["state"], compact["digest"]) == ("QUEUED", None)
+    assert asked.heat("GET", f"{path}/output_groups").body == {"output_groups": [], "total": 0}
     assert asked.heat("POST", f"{path}/retry").status == 409
     assert asked.heat("POST", f"{path}/cancel").body["software_trigger"]["status"] == "CANCELLED"
     assert asked.heat("GET", f"{path}/events").raw.endswith(b"\n\n")
+    (group,) = asked.heat("GET", f"{path}/output_groups?limit=1&status=CANCELLED").body["output_groups"]
+    assert (group["exit_code"], group["servers"]) == (None, ["s"])
     again = asked.heat("POST", f"{path}/retry", {"only_failed": True}).body["software_trigger"]["id"]
     asked.heat("POST", f"/software_triggers/{again}/cancel", {"force": "true"})
     found = asked.heat("GET", "/software_triggers?limit=1&status=CANCELLED").body["software_triggers"]

@@ -18,11 +18,13 @@ FILE = Path(__file__).parents[2] / "client" / "src" / "stoker_client" / "shapes.
 NAMES = {
     "AuditEntry": "Decision",
     "ChangesAnswer": "UpdatePreview",
+    "CompactTarget": "CompactTarget",
     "DeploymentLogs": "LogPage",
     "DeploymentRun": "Run",
     "EventDetail": "Event",
     "LiveDeployment": "LiveDeployment",
     "OutputChunk": "LogChunk",
+    "OutputGroup": "OutputGroup",
     "PlannedRun": "PlannedRun",
     "ResourceChange": "Change",
     "RunChange": "RunChange",

@@ -55,6 +55,22 @@ class Check(TypedDict, total=False):
     changes: list[RunChange]
 
 
+class CompactTarget(TypedDict, total=False):
+    """The state of a target, without the values of its run."""
+
+    position: int
+    server_id: str
+    server_name: str
+    resource_name: str | None
+    deployment_id: str | None
+    status: str
+    state: str | None
+    changed: bool | None
+    exit_code: str | None
+    digest: str | None
+    updated_time: str | None
+
+
 class Config(TypedDict, total=False):
     """The API's type ``SoftwareConfig``."""
 
@@ -191,6 +207,20 @@ class Output(TypedDict, total=False):
     description: Any
     output_value: Any
     output_error: str
+
+
+class OutputGroup(TypedDict, total=False):
+    """Ended targets with equal exit codes and output, of which one represents the others."""
+
+    count: int
+    exit_code: str | None
+    digest: str | None
+    status_reason: str
+    deployment_id: str | None
+    stdout: str
+    stderr: str
+    is_cut: bool
+    servers: list[str]
 
 
 class PlannedRun(TypedDict, total=False):

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from stoker_client.collection import Collection, choose, is_id, part
+from stoker_client.collection import Collection, choose, is_id, iterate_pages, part
 from stoker_client.errors import NotFound
 from stoker_client.results import exit_code_of
-from stoker_client.shapes import LogChunk, Target, Trigger
+from stoker_client.shapes import CompactTarget, LogChunk, OutputGroup, Target, Trigger
 from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 RUNNING, COMPLETE = "IN_PROGRESS", "COMPLETE"
 STATUSES = (RUNNING, COMPLETE, "FAILED", "CANCELLED")
+# compact targets in one answer
+_PAGE = 10_000
 # columns of lists
 COLUMNS = ("id", "name", "action", "status", "total", "complete", "failed", "changed", "requested_by", "creation_time")
 
@@ -61,6 +63,16 @@ class Triggers(Collection[Trigger]):
                 break
             targets += page
         return trigger
+
+    def targets(self, ref: str, *, status: str | None = None) -> list[CompactTarget]:
+        """Return the states of a trigger's servers, in its order, without the values of their runs."""
+        path = f"{self._path_of(self.find_id(ref))}/targets/compact"
+        return list(iterate_pages(self._wire, path, "targets", {"status": status}, _PAGE, id_key="position"))
+
+    def output_groups(self, ref: str, *, status: str | None = None) -> tuple[list[OutputGroup], int]:
+        """Return the largest groups of servers with equal output and exit code, and the number of all groups."""
+        answer = self._at(ref, lambda path: self._wire.get(f"{path}/output_groups", {"status": status}))
+        return part(answer, "output_groups"), part(answer, "total")
 
     def cancel(self, id_: str, *, force: bool = False) -> Trigger:
         """

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from stoker_client import triggers
+from stoker_client.cli._fold import print_groups
 from stoker_client.cli._logs import LogPrinter
 from stoker_client.cli._output import echo
 from stoker_client.cli._runs import run_of, summarize, summarize_changes
@@ -198,10 +200,10 @@ def _has_begun(client: Client, id_: str) -> bool:
 
 def run_several(
     session: Session, servers: Sequence[Server], script: str, body: Mapping[str, Any], limit: Limit, *, keep: bool,
-    raw: bool,
+    fold: bool, raw: bool,
 ) -> int:  # fmt: skip
     """
-    Run ``script`` on ``servers`` and print the output.
+    Run ``script`` on ``servers`` and print the output; with ``fold`` at the end, once for servers with equal output.
 
     Return the highest exit code, or TIMED_OUT if all runs that did not succeed have not begun within ``limit``.
     ``keep`` keeps the trigger and the config.
@@ -214,7 +216,9 @@ def run_several(
     id_ = trigger["id"]
     overdue: set[str] = set()
     with naming_remains("trigger", id_, config_id, show="show"):
-        watch = _follow(session, id_, limit, overdue, raw=raw)
+        watch = _follow(session, id_, limit, overdue, fold=fold, raw=raw)
+        if fold:
+            print_groups(*client.triggers.output_groups(id_), shows_diff=False)
     _report(client, watch)
     if keep:
         echo(f"stoker: kept: trigger {id_}, config {config_id}", err=True)
@@ -225,8 +229,12 @@ def run_several(
     return TIMED_OUT if unsuccessful and unsuccessful <= overdue else watch.exit_code
 
 
-def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, raw: bool) -> Watch:
-    """Print the output until the trigger ends. Adds the deployments that did not begin in time to ``overdue``."""
+def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, fold: bool, raw: bool) -> Watch:
+    """
+    Wait until the trigger ends, and print the output meanwhile unless ``fold``.
+
+    Adds the deployments that did not begin in time to ``overdue``.
+    """
     watch = Watch(session.client.triggers, id_)
     servers_with_output: set[str] = set()
 
@@ -243,7 +251,10 @@ def _follow(session: Session, id_: str, limit: Limit, overdue: set[str], *, raw:
         timer.daemon = True
         timer.start()
     try:
-        LogPrinter("table", name_of=watch.labels.of, raw=raw).all(chunks())
+        if fold:
+            deque(chunks(), maxlen=0)
+        else:
+            LogPrinter("table", name_of=watch.labels.of, raw=raw).all(chunks())
     finally:
         if timer is not None:
             timer.cancel()

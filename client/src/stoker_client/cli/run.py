@@ -51,6 +51,7 @@ class RunCommand(click.Command):
 @canary_option("Begin on this number, or percentage, of the servers; on the others when these have succeeded.")
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
 @click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
+@click.option("--fold", is_flag=True, help="At the end, print the output once for all servers with equal output.")
 @raw_option
 @click.pass_obj
 def run(
@@ -67,6 +68,7 @@ def run(
     canary: int | str | None,
     name: str,
     keep: bool,
+    fold: bool,
     raw: bool,
 ) -> int:
     """Run a command or a script on one server or on several, now.
@@ -78,7 +80,7 @@ def run(
     \b
       stoker run web1 -- uname -a
       stoker run web1 web2 -- 'df -h | sort'
-      stoker run 'web*' -- uptime
+      stoker run 'web*' --fold -- uname -r
       stoker run --label role=web -i tier=web -f setup.sh
     """
     refs, words = _split(servers, click.get_current_context().meta.get(_COMMAND), selectors, file)
@@ -89,7 +91,7 @@ def run(
     body = given_options({"name": name, "input_values": dict(inputs), "timeout": timeout})
     if len(targets) > 1:
         body |= given_options({"max_concurrent": max_concurrent, "canary": canary})
-        return run_several(session, targets, script, body, limit, keep=keep, raw=raw)
+        return run_several(session, targets, script, body, limit, keep=keep, fold=fold, raw=raw)
     return run_one(session.client, targets[0], script, body, limit, keep=keep, raw=raw)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from stoker_client.cli._fold import print_groups
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
@@ -225,12 +226,22 @@ TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
 @click.option(
     "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
 )
+@click.option("--fold", is_flag=True, help="Only the output of ended runs, once for all servers with equal output.")
+@click.option("--diff", is_flag=True, help="As --fold; of other groups only the differences from the largest one.")
 @_follow_option
 @output_option
 @click.pass_obj
-def show(session: Session, trigger: str, status: str | None, follow: bool, output: Output) -> int:
-    """Show a trigger, its servers, and the outputs of its runs."""
+def show(
+    session: Session, /, *, trigger: str, status: str | None, fold: bool, diff: bool, follow: bool, output: Output
+) -> int:
+    """Show a trigger, its servers, and the outputs of its runs.
+
+    Output is equal for --fold if it differs only in the servers' own names and addresses, and in times; exit codes are
+    equal, too.
+    """
     id_ = session.client.triggers.find_id(trigger)
+    if fold or diff:
+        return _show_groups(session.client, id_, status, output, follow=follow, shows_diff=diff)
     if follow:
         return _follow(session.client, id_, output)
     details = session.client.triggers.show(id_)
@@ -242,6 +253,35 @@ def show(session: Session, trigger: str, status: str | None, follow: bool, outpu
     if not output.columns:
         _emit_targets(targets, TargetLabels(details.get("targets") or ()), output)
     return 0
+
+
+def _show_groups(
+    client: Client, id_: str, status: str | None, output: Output, *, follow: bool, shows_diff: bool
+) -> int:
+    """Print the output of a trigger's runs, folded; with ``follow``, when the trigger has ended."""
+    code = _follow(client, id_, Output()) if follow else 0
+    groups, total = client.triggers.output_groups(id_, status=status)
+    if output.is_data:
+        emit_data(output.form, groups)
+    else:
+        print_groups(groups, total, shows_diff=shows_diff)
+    return code
+
+
+TARGET_COLUMNS = ("position", "server_name", "status", "state", "exit_code", "changed", "updated_time", "digest")
+
+
+@trigger.command("targets")
+@click.argument("trigger")
+@click.option(
+    "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
+)
+@list_options()
+@click.pass_obj
+def targets(session: Session, trigger: str, status: str | None, output: Output) -> None:
+    """List the states of a trigger's servers, without outputs: for triggers on thousands of servers."""
+    rows = session.client.triggers.targets(trigger, status=status)
+    emit_list(output, rows, TARGET_COLUMNS, wide=("server_id", "resource_name", "deployment_id"))
 
 
 def _emit_targets(targets: Sequence[Target], labels: TargetLabels, output: Output) -> None:

@@ -14,7 +14,8 @@ from stoker.model.status import Status
 #: Value of a result: id of the derived config that was run.
 RUN = "deploy_config_id"
 CODE = "deploy_status_code"
-ALWAYS = ("deploy_stdout", "deploy_stderr", CODE)
+STREAMS = ("deploy_stdout", "deploy_stderr")
+ALWAYS = (*STREAMS, CODE)
 #: Stoker's own: the agent's reason for a missing regular result (interrupted, timed out, no hook).
 REASON = "deploy_status_reason"
 #: IN_PROGRESS, COMPLETE or FAILED, from a hook that knows ``deploy_status_aware``. It overrides all other values.

@@ -146,6 +146,11 @@ class Target(Struct, frozen=True, kw_only=True):
     #: Whether the run changed the server; None if that is not known.
     changed: bool | None = None
     deployment_id: str | None = None
+    #: The exit code of the run, and the digest of its output (``triggers.output_digest``); None: it reported no code.
+    exit_code: str | None = None
+    digest: str | None = None
+    #: When the status last changed; None: the target has been queued since the trigger was created.
+    updated_at: datetime | None = None
     #: The trigger's revision of the target's last change. Greater ones become visible later, because a transaction that
     #: changes a target locks the trigger.
     revision: int = 0

@@ -180,6 +180,11 @@ CREATE TABLE trigger_targets (
     -- Whether the run changed the server; NULL: not known.
     changed boolean,
     deployment_id varchar(64),
+    -- The exit code of the run, and the digest of its output without what differs from server to server.
+    exit_code varchar(64),
+    digest varchar(64),
+    -- When the status last changed.
+    updated_at bigint,
     -- The trigger's revision of the last change.
     revision integer NOT NULL DEFAULT 0,
     PRIMARY KEY (trigger_id, position)

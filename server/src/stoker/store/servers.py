@@ -43,9 +43,9 @@ _REDEEMED = SERVERS.select(
     "(enrollment_id = :enrollment_id AND instance = :instance"
     " OR enrollment_id = :enrollment_too AND machine = :machine)"
 )
-_FACTS = Repository(ServerFacts, "server_facts", key=("server_id",))
+FACTS = Repository(ServerFacts, "server_facts", key=("server_id",))
 #: Return the facts of a server, or None if its agent has sent none; ``prime_facts`` reads those of several at once.
-find_facts, prime_facts = _FACTS.find, _FACTS.prime
+find_facts, prime_facts = FACTS.find, FACTS.prime
 #: Lists do not read the facts, which are up to 32 KB of each server.
 _SUMMARIES = Repository(FactsSummary, "server_facts", key=("server_id",))
 
@@ -186,6 +186,6 @@ def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping
         problem=facts.get(PROBLEM),
         reported_at=tx.now,
     )
-    (_FACTS.add if before is None else _FACTS.save)(tx, new)
+    (FACTS.add if before is None else FACTS.save)(tx, new)
     old = selectable(server, before.facts if before else {})
     tx.record_server_change(server.project_id, old, selectable(server, facts))

@@ -9,6 +9,7 @@ from stoker.store import rows
 from stoker.store.deployments import MAY_HAVE_BEGUN, polled_since
 from stoker.store.query import change, execute
 from stoker.store.repository import Repository
+from stoker.store.servers import FACTS
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
@@ -17,6 +18,10 @@ _TARGETS = Repository(
     "trigger_targets",
     key=("trigger_id", "position"),
     fixed=("server_id", "server_name", "name", "input_values", "resource_name"),
+)
+_WIDTH, _SERVER, _DEPLOYMENT = (
+    len(_TARGETS.codec.fields),
+    *(_TARGETS.codec.fields.index(name) for name in ("server_id", "deployment_id")),
 )
 #: Insert targets.
 add = _TARGETS.add_all
@@ -69,10 +74,17 @@ _REPLACED = sql(
     f" AND (NOT {MAY_HAVE_BEGUN} OR {_IS_BUSY}))"
     " ORDER BY trigger_targets.status DESC, trigger_targets.position DESC LIMIT :limit"
 )
-_find_of_deployment: Callable[[Tx, str], Target | None] = _TARGETS.finder("deployment_id = :deployment_id")
-_OF_DEPLOYMENTS = sql(f"SELECT {_TARGETS.columns}, deployment_id FROM trigger_targets WHERE deployment_id @in(ids)")
+_ENDED = sql(
+    f"SELECT {_STATES} FROM trigger_targets WHERE trigger_id = :trigger_id"
+    " AND status IN ('COMPLETE', 'FAILED', 'CANCELLED') AND (:any_status OR status = :of_status) ORDER BY position"
+)
+#: With the facts of the servers, in whose output the triggers look for their names.
+_OF_DEPLOYMENTS = sql(
+    f"SELECT {_TARGETS.columns}, {FACTS.columns} FROM trigger_targets"
+    f" LEFT JOIN {FACTS.table} ON {FACTS.table}.server_id = trigger_targets.server_id WHERE deployment_id @in(ids)"
+)
 _drop_queue: Callable[[Tx, str, int, str], int] = change(
-    "UPDATE trigger_targets SET status = 'CANCELLED', status_reason = :reason, revision = :revision"
+    "UPDATE trigger_targets SET status = 'CANCELLED', status_reason = :reason, revision = :revision, updated_at = :now"
     " WHERE trigger_id = :id AND status = 'QUEUED'"
 )
 
@@ -96,6 +108,12 @@ def page(tx: Tx, trigger_id: str, *, after: int = -1, limit: int, status: str | 
     """
     filters = {"any_status": status is None, "of_status": status}
     return _TARGETS.all(tx, _PAGE, {"trigger_id": trigger_id, "after": after, "limit": limit, **filters})
+
+
+def list_ended(tx: Tx, trigger_id: str, status: str | None = None) -> list[Target]:
+    """Return the ended targets of a trigger in their order, without their input values, as ``page`` does."""
+    filters = {"any_status": status is None, "of_status": status}
+    return _TARGETS.all(tx, _ENDED, {"trigger_id": trigger_id, **filters})
 
 
 def find_following(tx: Tx, target: Target) -> Target | None:
@@ -128,16 +146,22 @@ def list_replaced(tx: Tx, trigger_id: str, newer_id: str, limit: int) -> list[Ta
 
 def of_deployment(tx: Tx, deployment_id: str) -> Target | None:
     """Return the target with this deployment, or None."""
+    if ("target", deployment_id) not in tx.cache:
+        prime(tx, (deployment_id,))
     row = tx.cache.get(("target", deployment_id))
-    if row is not None:
-        return _TARGETS.decode(row, tx.secrets)
-    return _find_of_deployment(tx, deployment_id)
+    return None if row is None else _TARGETS.decode(row, tx.secrets)
 
 
 def prime(tx: Tx, deployment_ids: Collection[str]) -> None:
-    """Read the targets with these deployments at once; ``of_deployment`` takes them from memory, until it is saved."""
+    """
+    Read the targets with these deployments at once, and the facts of their servers.
+
+    ``of_deployment`` takes a target from memory, until it is saved, and ``servers.find_facts`` the facts.
+    """
     for row in tx.fetch_all(_OF_DEPLOYMENTS, {"ids": rows.dump(list(deployment_ids))}):
-        tx.cache["target", row[-1]] = row
+        target, facts = row[:_WIDTH], row[_WIDTH:]
+        tx.cache["target", target[_DEPLOYMENT]] = target
+        tx.cache[FACTS.table, target[_SERVER]] = facts if facts[0] is not None else None
 
 
 def save(tx: Tx, changed: Target) -> None:

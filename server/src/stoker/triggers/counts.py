@@ -19,6 +19,7 @@ from stoker.model.trigger import Mode, Stopped, Target, TargetStatus, Trigger, T
 from stoker.store import targets
 from stoker.store.notifier import trigger_topic
 from stoker.store.tx import Tx
+from stoker.triggers.output_groups import digest_output
 
 _log = structlog.get_logger("stoker.triggers")
 
@@ -39,19 +40,23 @@ def count_end(tx: Tx, trigger: Trigger, target: Target, deployment: Deployment, 
         status = TargetStatus.CANCELLED if cancelled or deployment.held_by == CANCELLED else TargetStatus.FAILED
     if status is TargetStatus.CANCELLED and trigger.options.stopped_by is not None:
         reason = f"Cancelled by {trigger.options.stopped_by}"  # how the script ended is the deployment's own reason
-    return count_target(tx, trigger, target, status, reason, changed=deployment.changed)
+    digest = digest_output(tx, target, deployment)
+    result = replace(target, changed=deployment.changed, exit_code=deployment.status_code, digest=digest)
+    return count_target(tx, trigger, target, status, reason, result=result)
 
 
 def count_target(
-    tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str, *, changed: bool | None = None
+    tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str, *, result: Target | None = None
 ) -> Trigger:
     """
     Store the target's new status and count it. Too many failures empty the queue.
 
-    ``changed``: whether the run that has ended changed the server.
+    ``result``: the target with the result of its run, which has ended.
     """
     revision = trigger.revision + 1
-    targets.save(tx, replace(target, status=status, status_reason=reason, changed=changed, revision=revision))
+    result = result or replace(target, changed=None, exit_code=None, digest=None)
+    changed = result.changed
+    targets.save(tx, replace(result, status=status, status_reason=reason, revision=revision, updated_at=tx.now))
     tx.notify(trigger_topic(trigger.id))
     before, after = _COUNTED[TargetStatus(target.status)], _COUNTED[status]
     counts: Mapping[str, Any] = {

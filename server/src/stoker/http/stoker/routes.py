@@ -40,6 +40,8 @@ ROUTES = [
     Route("GET", _TRIGGERS, READ, triggers.index),
     Route("GET", _TRIGGER, READ, triggers.show),
     Route("GET", _TRIGGER + "/targets", READ, triggers.index_targets),
+    Route("GET", _TRIGGER + "/targets/compact", READ, triggers.index_compact_targets),
+    Route("GET", _TRIGGER + "/output_groups", READ, triggers.index_output_groups),
     Route("GET", _TRIGGER + "/events", READ, trigger_events.follow),
     Route("DELETE", _TRIGGER, WRITE, triggers.delete, action="delete trigger"),
     Route("POST", _TRIGGER + "/cancel", WRITE, triggers.cancel, action="cancel trigger"),

@@ -27,17 +27,19 @@ from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat import warnings
 from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request import RequestContext, Response
-from stoker.model.deployment import Run
+from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, stacks, targets, triggers
 from stoker.store.tx import Tx
-from stoker.triggers import creation, lifecycle
+from stoker.triggers import creation, lifecycle, output_groups
 from stoker.triggers.request import TriggerRequest, parse
 from stoker.triggers.sources import find_stack
 
 #: The number of targets in one response at most.
 MOST_TARGETS = 1000
+#: The same for compact targets, and for groups of output.
+MOST_COMPACT, MOST_GROUPS = 10_000, 100
 
 
 TriggerBody = Annotated[
@@ -58,6 +60,36 @@ class TriggerTarget(Answer):
     status_reason: str
     changed: Annotated[bool | None, Meta(description="Whether the run changed the server; null if not known")]
     run: DeploymentRun | None
+
+
+class CompactTarget(Answer):
+    """The state of a target, without the values of its run."""
+
+    position: Count
+    server_id: Id
+    server_name: str
+    resource_name: Annotated[str | None, Meta(description="As in the complete target")]
+    deployment_id: Id | None
+    status: TargetStatus
+    state: Annotated[RunState | None, Meta(description="The state of the run, while the target is in progress")]
+    changed: Annotated[bool | None, Meta(description="Whether the run changed the server; null if not known")]
+    exit_code: str | None
+    digest: Annotated[str | None, Meta(description="The digest of the output, equal for all targets of its group")]
+    updated_at: Time | None = field(name="updated_time")
+
+
+class OutputGroup(Answer):
+    """Ended targets with equal exit codes and output, of which one represents the others."""
+
+    count: Count
+    exit_code: Annotated[str | None, Meta(description="null if the runs reported none, or never began")]
+    digest: str | None
+    status_reason: str
+    deployment_id: Annotated[Id | None, Meta(description="The deployment of the group's first target")]
+    stdout: Annotated[str, Meta(description="With <server> for the server's own names, and <time> for times")]
+    stderr: Annotated[str, Meta(description="As stdout")]
+    is_cut: Annotated[bool, Meta(description="Whether the log of the deployment has more output")]
+    servers: Annotated[list[str], Meta(description="The names of the servers, in the order of the targets")]
 
 
 class SoftwareTrigger(Answer):
@@ -100,6 +132,15 @@ class TriggerQuery(Query):
 class TargetQuery(Query):
     limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 1,000")] = None
     marker: Annotated[Whole | None, Meta(description="The position of the target after which the page begins")] = None
+    status: TargetStatus | None = None
+
+
+class CompactQuery(TargetQuery):
+    limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 10,000")] = None
+
+
+class OutputQuery(Query):
+    limit: Annotated[Positive, Meta(description="At most this number of groups, and at most 100")] = MOST_GROUPS
     status: TargetStatus | None = None
 
 
@@ -162,11 +203,29 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(200, {"targets": list[TriggerTarget]})
 def index_targets(request: RequestContext, tx: Tx, query: TargetQuery) -> dict[str, Any]:
     """List the targets of a trigger in their order, optionally with one status."""
+    return {"targets": _serialize_targets(tx, _read_page(request, tx, query, MOST_TARGETS))}
+
+
+@operation(200, {"targets": list[CompactTarget]})
+def index_compact_targets(request: RequestContext, tx: Tx, query: CompactQuery) -> dict[str, Any]:
+    """List the states of a trigger's targets in their order, optionally with one status."""
+    page = _read_page(request, tx, query, MOST_COMPACT)
+    current = find_runs(tx, [target for target in page if target.status == TargetStatus.IN_PROGRESS])
+    return {"targets": [_serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]}
+
+
+@operation(200, {"output_groups": list[OutputGroup], "total": Count})
+def index_output_groups(request: RequestContext, tx: Tx, query: OutputQuery) -> dict[str, Any]:
+    """
+    Group the ended targets of a trigger by exit code and output, the largest groups first.
+
+    Output is equal if it differs only in the servers' own names and addresses, and in times. ``total`` is the number of
+    all groups.
+    """
     trigger = triggers.get(tx, request.path["trigger_id"], request.project)
-    after = -1 if query.marker is None else query.marker
-    limit = min(query.limit or MOST_TARGETS, MOST_TARGETS)
-    page = targets.page(tx, trigger.id, after=after, limit=limit, status=query.status)
-    return {"targets": _serialize_targets(tx, page)}
+    limit = min(query.limit, MOST_GROUPS)
+    groups, total = output_groups.group_outputs(tx, trigger.id, status=query.status, limit=limit)
+    return {"output_groups": [fill(OutputGroup, group) for group in groups], "total": total}
 
 
 @operation(202, {"software_trigger": SoftwareTrigger}, errors=(409,), body_optional=True)
@@ -233,6 +292,17 @@ def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
 def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> TriggerTarget:
     """Serialize a target with its newest run."""
     return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
+
+
+def _read_page(request: RequestContext, tx: Tx, query: TargetQuery, most: int) -> list[Target]:
+    """Return the targets of the path's trigger that the query selects, at most ``most``."""
+    trigger = triggers.get(tx, request.path["trigger_id"], request.project)
+    after = -1 if query.marker is None else query.marker
+    return targets.page(tx, trigger.id, after=after, limit=min(query.limit or most, most), status=query.status)
+
+
+def _serialize_compact(target: Target, run: Run | None, now: datetime) -> CompactTarget:
+    return fill(CompactTarget, target, state=None if run is None else run.state_at(now))
 
 
 def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
