@@ -81,6 +81,13 @@ def test_targets_lists_states_and_digests(outputs, stoker, monkeypatch):
 
 
 @pytest.mark.slow
+def test_overview_names_the_list_of_each_number(outputs, stoker):
+    rows = {row["name"]: row for row in json.loads(stoker("overview", "-o", "json").out)}
+    assert rows["failed_triggers"]["count"] == 1
+    assert rows["failed_triggers"]["path"].startswith("software_triggers?status=FAILED&ended_since=")
+
+
+@pytest.mark.slow
 def test_run_folds_output_at_its_end(site, stoker):
     for name in ("web1", "web2"):
         site.act(site.add_agent(name), lambda agent, _: _end(agent, f"{agent.name} is up\n", 0))

@@ -67,6 +67,10 @@ class Client:
         """Return the service's health report. Raises Refused if the service is unhealthy."""
         return dict(self.wire.get(f"{self.wire.root_url}/healthz") or {})
 
+    def overview(self) -> dict[str, dict[str, Any]]:
+        """Return what needs attention in the project: by name, the ``count`` and the ``path`` of a list."""
+        return part(self.wire.get("/overview"), "overview")
+
     def close(self) -> None:
         """Close all connections."""
         self.wire.close()

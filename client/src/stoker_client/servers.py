@@ -54,13 +54,11 @@ class Servers(Collection[Server]):
 
         ``status`` leaves out servers with another one. ``limit``: at most this number of servers.
         """
-        servers = self._read_pages(selector, limit if status is None else None)
-        return islice((server for server in servers if status in (None, server["status"])), limit)
+        return islice(self._read_pages({"selector": selector, "status": status}, limit), limit)
 
-    def _read_pages(self, selector: str | None, limit: int | None) -> Iterator[Server]:
+    def _read_pages(self, query: Mapping[str, str | None], limit: int | None) -> Iterator[Server]:
         """Yield the servers. ``limit``: the number that the caller needs at most."""
         yielded: set[str] = set()
-        query = {} if selector is None else {"selector": selector}
         for server in iterate_pages(self._wire, "/servers", "servers", query, min(limit or _PAGE, _PAGE)):
             # The list begins again if the last server of a page was deleted before the next page was read.
             if server["id"] not in yielded:

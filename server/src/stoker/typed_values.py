@@ -100,6 +100,7 @@ _WORDINGS: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
     (re.compile(r"Expected `(\w+)` of length ([<>]=) (\d+)"), _wrong_length),
     (re.compile(r"Expected `\w+` ([<>]=?) (\S+)"), lambda bound, limit: f"must be {_BOUNDS[bound]} {limit}"),
     (re.compile(r"Expected `str` matching regex '.*u0000.*'"), lambda: "must not contain NUL"),
+    (re.compile(r"Invalid RFC3339.*|.* timezone component"), lambda: "must be a time such as 2026-01-01T00:00:00Z"),
 )
 
 

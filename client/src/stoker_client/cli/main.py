@@ -15,7 +15,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from stoker_client.cli._groups import Group
-from stoker_client.cli._output import Output, echo, emit_one, output_option, wants_color
+from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option, wants_color
 from stoker_client.cli._session import FAILED, INTERRUPTED, MEANINGS, Session, exit_code
 from stoker_client.errors import BadInput, ClientError, NotFound, Refused
 
@@ -189,6 +189,15 @@ def _unless_heat(read: Callable[[], Answer]) -> Answer | None:
 
 def _count(states: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(states).items()))
+
+
+@stoker.command
+@list_options()
+@click.pass_obj
+def overview(session: Session, output: Output) -> None:
+    """Show in numbers what runs, what has failed or drifted, and which servers need attention."""
+    rows = [{"name": name, **tally} for name, tally in session.client.overview().items()]
+    emit_list(output, rows, ("name", "count", "path"))
 
 
 @stoker.command

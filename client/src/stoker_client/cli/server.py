@@ -50,7 +50,7 @@ def _choose_pending(
         raise click.UsageError("give either servers or --all")
     if refs:
         return refs
-    pending = [server[key] for server in session.client.servers.all() if server["status"] == "PENDING_APPROVAL"]
+    pending = [server[key] for server in session.client.servers.iterate(status="PENDING_APPROVAL")]
     if not pending:
         echo("no server waits for approval", err=True)
     return pending

@@ -29,6 +29,8 @@ RowNumber = Annotated[int, Meta(ge=1, le=LAST)]
 Seconds = Annotated[int, Meta(gt=0, lt=2**31)] | Annotated[float, Meta(gt=0, lt=2**31)]
 #: A time in Heat's format, in responses.
 Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+#: A time in requests, with its offset, such as ``2026-01-01T00:00:00Z``.
+Moment = Annotated[datetime, Meta(tz=True)]
 Id = Annotated[str, Meta(min_length=1)]
 #: Strings of requests. The database stores no NUL.
 Text = Annotated[str, Meta(pattern=NO_NUL)]

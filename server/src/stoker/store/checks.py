@@ -43,6 +43,10 @@ _CONDITIONS = {
     "server_ids": "checks.server_id @in(server_ids)",
     "root_id": "stacks.root_id = :root_id",
 }
+_COUNT = sql(
+    "SELECT count(*) FROM checks JOIN deployments ON deployments.id = checks.deployment_id"
+    f" WHERE deployments.project_id = :project_id AND {_CONDITIONS['state']}"
+)
 #: Deployments that can be checked: a trigger's deployment is one event, which is not expected to last.
 _CHECKABLE = (
     "deployments.project_id = :project_id AND deployments.trigger_id IS NULL AND deployments.status IS NOT NULL"
@@ -115,3 +119,8 @@ def list_all(
     query = compose(f"{' AND '.join(conditions)} ORDER BY deployments.seq LIMIT :limit")
     parameters = {**values, "project_id": project_id, "limit": rows.UNLIMITED if limit is None else limit}
     return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-4:]) for row in tx.fetch_all(query, parameters)]
+
+
+def count(tx: Tx, project_id: str, state: CheckState) -> int:
+    """Return the number of checks that ``list_all`` returns for a state."""
+    return int(tx.scalar(_COUNT, {"project_id": project_id, "state": state.value}))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 
 from stoker.model.errors import Conflict
 from stoker.model.trigger import Schedule
+from stoker.store import rows
 from stoker.store.faults import UniqueViolation
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
@@ -15,8 +17,7 @@ _SCHEDULES = Repository(
     Schedule, "schedules", fixed=("project_id", "requested_by", "created_at"), noun="Software schedule"
 )
 find, get, delete = _SCHEDULES.find, _SCHEDULES.get, _SCHEDULES.delete
-#: Return the schedules of a project, oldest first.
-list_all: Callable[[Tx, str], list[Schedule]] = _SCHEDULES.lister("project_id = :project_id ORDER BY seq")
+_LIST = _SCHEDULES.select("project_id = :project_id AND (:any_time OR next_at < :next_before) ORDER BY seq")
 _find_id: Callable[[Tx, str, str], str | None] = scalar(
     "SELECT id FROM schedules WHERE project_id = :project_id AND name = :name"
 )
@@ -32,6 +33,12 @@ def add(tx: Tx, new: Schedule) -> None:
     _learn_secrets(tx, new)
     if not _SCHEDULES.add(tx, new, unless_exists=True, config_id=new.body.get("config_id")):
         raise _name_conflict(new)
+
+
+def list_all(tx: Tx, project_id: str, next_before: datetime | None = None) -> list[Schedule]:
+    """Return the project's schedules, oldest first; with ``next_before``, those whose next time is earlier."""
+    time = None if next_before is None else rows.to_micros(next_before)
+    return _SCHEDULES.all(tx, _LIST, {"project_id": project_id, "any_time": time is None, "next_before": time})
 
 
 def save(tx: Tx, changed: Schedule) -> None:

@@ -162,6 +162,7 @@ CREATE TABLE triggers (
     ended_at bigint
 );
 CREATE INDEX ix_triggers_project_id_seq ON triggers (project_id, seq);
+CREATE INDEX ix_triggers_project_id_status ON triggers (project_id, status, ended_at);
 CREATE INDEX ix_triggers_schedule_id_seq ON triggers (schedule_id, seq);
 
 -- The targets of a trigger, in order. A target has a deployment when it starts.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
 from fnmatch import fnmatchcase
 from typing import Any
 
 from stoker.model.selectors import Selectable, Selector
-from stoker.model.server import AgentAccess, Server
+from stoker.model.server import AgentAccess, Kind, Server
 from stoker.store import rows, servers
 from stoker.store.servers import SERVERS
 from stoker.store.sql import sql
@@ -54,6 +55,15 @@ _NAMED_IDS = sql(
     " UNION SELECT id FROM servers WHERE project_id = :project_id AND id @in(names)"
 )
 _NAMES = sql("SELECT id, name FROM servers WHERE project_id = :project_id")
+#: The rule of ``Server.status``.
+_STATUS = (
+    f"CASE WHEN agent_access != '{AgentAccess.ALLOWED}' THEN agent_access"
+    " WHEN last_seen IS NOT NULL THEN CASE WHEN last_seen > :online_since THEN 'ONLINE' ELSE 'OFFLINE' END"
+    f" WHEN kind = '{Kind.ENROLLED}' AND key_generation = 0 THEN 'ENROLLING' ELSE 'NEVER_SEEN' END"
+)
+_STATES = sql(
+    f"SELECT id, {_STATUS}, coalesce(agent_version, :version) != :version FROM servers WHERE project_id = :project_id"
+)
 _SEVERAL = SERVERS.select("id @in(ids) ORDER BY created_at, id")
 _SEVERAL_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE id @in(ids) ORDER BY created_at, id")
 
@@ -83,6 +93,16 @@ def find_named(tx: Tx, project_id: str, names: Collection[str]) -> Collection[st
         named = tx.fetch_all(_NAMES, {"project_id": project_id})
         ids |= {id for id, name in named if any(fnmatchcase(name, pattern) for pattern in patterns)}
     return ids
+
+
+def list_states(tx: Tx, project_id: str, online_since: datetime, version: str) -> list[tuple[str, str, bool]]:
+    """
+    Return the id and the status of each server of the project, and whether its agent has another version than this.
+
+    Servers that were seen after ``online_since`` are online.
+    """
+    values = {"project_id": project_id, "online_since": rows.to_micros(online_since), "version": version}
+    return [(id, status, bool(outdated)) for id, status, outdated in tx.fetch_all(_STATES, values)]
 
 
 def page_of(

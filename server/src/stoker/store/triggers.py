@@ -9,10 +9,11 @@ import msgspec
 
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Target, Trigger
-from stoker.store import targets
+from stoker.store import rows, targets
 from stoker.store.notifier import trigger_topic
 from stoker.store.query import column, scalar
 from stoker.store.repository import Repository, require
+from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
 #: All columns except for the config, which is large.
@@ -30,7 +31,12 @@ _find_seq: Callable[[Tx, str, str], int | None] = scalar(
 )
 _PAGE = _TRIGGERS.select(
     "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
-    " AND (:any_stack OR stack_id = :of_stack) ORDER BY seq DESC LIMIT :limit"
+    " AND (:any_stack OR stack_id = :of_stack) AND (:any_end OR ended_at >= :ended_since)"
+    " ORDER BY seq DESC LIMIT :limit"
+)
+_COUNT = sql(
+    "SELECT count(*) FROM triggers"
+    " WHERE project_id = :project_id AND status = :status AND (:any_end OR ended_at >= :ended_since)"
 )
 #: Return the id of a trigger of any project that ended before a time, or None.
 find_ended: Callable[[Tx, datetime], str | None] = scalar(
@@ -122,11 +128,13 @@ def page(
     marker: str | None = None,
     status: str | None = None,
     stack_id: str | None = None,
+    ended_since: datetime | None = None,
 ) -> list[Trigger]:
     """
     Return at most ``limit`` triggers, newest first, that follow the trigger with the id ``marker``.
 
-    ``status`` and ``stack_id`` restrict the triggers. Raises EntityNotFound if the project has no trigger ``marker``.
+    ``status``, ``stack_id`` and ``ended_since`` restrict the triggers. Raises EntityNotFound if the project has no
+    trigger ``marker``.
     """
     before = 2**62
     if marker is not None:
@@ -136,7 +144,17 @@ def page(
         before = seq
     filters = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
     most = 2**62 if limit is None else limit
-    return _TRIGGERS.all(tx, _PAGE, {"project_id": project_id, "before": before, "limit": most, **filters})
+    values = {"project_id": project_id, "before": before, "limit": most, **filters, **_ended(ended_since)}
+    return _TRIGGERS.all(tx, _PAGE, values)
+
+
+def count(tx: Tx, project_id: str, status: str, ended_since: datetime | None = None) -> int:
+    """Return the number of triggers that ``page`` returns with these restrictions."""
+    return int(tx.scalar(_COUNT, {"project_id": project_id, "status": status, **_ended(ended_since)}))
+
+
+def _ended(since: datetime | None) -> dict[str, object]:
+    return {"any_end": since is None, "ended_since": None if since is None else rows.to_micros(since)}
 
 
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:

@@ -223,6 +223,11 @@ def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, opti
     return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 
+def count(tx: Tx, project: str, status: str) -> int:
+    """Return the number of stacks that ``index`` lists with this status."""
+    return stack_lists.count(tx, project, _filter(StackQuery(status=(status,))))
+
+
 def _filter(query: StackQuery) -> Filter:
     equal: dict[str, list[str]] = {}
     for name, column in _COLUMNS.items():

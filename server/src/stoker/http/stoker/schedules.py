@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, RequiredName, Time, described, fill
+from stoker.http.fields import Absent, Answer, Count, Id, Moment, Query, RequiredName, Time, described, fill
 from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import unwrap
@@ -88,10 +88,14 @@ def create(request: RequestContext, tx: Tx, body: _NewScheduleBody) -> Response:
     return _answer(request, tx, schedule, 201)
 
 
+class ScheduleQuery(Query):
+    next_before: Annotated[Moment | None, Meta(description="Only schedules whose next time is before this")] = None
+
+
 @operation(200, {"software_schedules": list[SoftwareSchedule]})
-def index(request: RequestContext, tx: Tx) -> Response:
+def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     """List the project's schedules."""
-    shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project)]
+    shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project, query.next_before)]
     return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -71,12 +72,15 @@ class WindowState(Answer):
     changes_at: Time | None
 
 
+Status = Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"]
+
+
 class ShownServer(Answer):
     id: Id
     name: str
     self_named: Annotated[bool, Meta(description="Whether the machine chose the name, so that no stack may use it")]
     kind: Kind
-    status: Literal["ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"]
+    status: Status
     last_seen: Time | None
     created_at: Time
     agent_version: str | None
@@ -111,6 +115,8 @@ class ServerQuery(Query):
         tuple[str, ...],
         Meta(max_length=_MOST_NAMES, description="A name, an id, or a pattern such as web*; can be repeated"),
     ] = ()
+    status: Annotated[tuple[Status, ...], Meta(description="One of these statuses; can be repeated")] = ()
+    agent_outdated: Annotated[bool | None, Meta(description="As in a server")] = None
     limit: Annotated[Positive | None, Meta(description="The maximum number of servers; without it, all")] = None
     marker: Annotated[str | None, Meta(description="The id of a server: the list begins after it")] = None
 
@@ -129,7 +135,7 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
         start = server_lists.position(tx, request.project, query.marker)
 
     def read(tx: Tx, after: server_lists.Position | None, most: int) -> list[tuple[server_lists.Position, ShownServer]]:
-        named = server_lists.find_named(tx, request.project, query.name) if query.name else None
+        named = _find_ids(request, tx, query)
         if selector is not None:
             selected = server_lists.iterate_selected(tx, request.project, selector, after)
             page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
@@ -195,6 +201,26 @@ def delete(request: RequestContext, tx: Tx) -> None:
     # a stack has retained the local server, so its agent still runs
     if server.kind is Kind.LOCAL and compute is not None:
         compute.delete(tx, server.id)
+
+
+def list_states(request: RequestContext, tx: Tx) -> list[tuple[str, str, bool]]:
+    """Return the id and the status of each server of the project, and whether its agent is outdated."""
+    online_since = tx.now - request.app.settings.offline_after
+    return server_lists.list_states(tx, request.project, online_since, request.app.servers.agent_bundle.version)
+
+
+def _find_ids(request: RequestContext, tx: Tx, query: ServerQuery) -> Collection[str] | None:
+    """Return the ids of the servers that the names and the states of the query select; None: it has none of these."""
+    named = set(server_lists.find_named(tx, request.project, query.name)) if query.name else None
+    if not query.status and query.agent_outdated is None:
+        return named
+    return {
+        id
+        for id, status, is_outdated in list_states(request, tx)
+        if (not query.status or status in query.status)
+        and query.agent_outdated in (None, is_outdated)
+        and (named is None or id in named)
+    }
 
 
 def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:

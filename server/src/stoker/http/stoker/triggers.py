@@ -16,6 +16,7 @@ from stoker.http.fields import (
     Body,
     Count,
     Id,
+    Moment,
     Positive,
     Query,
     Time,
@@ -127,6 +128,7 @@ class TriggerQuery(Query):
     marker: str | None = None
     status: TriggerStatus | None = None
     stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
+    ended_since: Annotated[Moment | None, Meta(description="Only triggers that ended at this time or later")] = None
 
 
 class TargetQuery(Query):
@@ -186,7 +188,13 @@ def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any
     except EntityNotFound:
         stack_id = query.stack  # the triggers of a deleted stack still exist
     page = triggers.page(
-        tx, request.project, limit=query.limit, marker=query.marker, status=query.status, stack_id=stack_id
+        tx,
+        request.project,
+        limit=query.limit,
+        marker=query.marker,
+        status=query.status,
+        stack_id=stack_id,
+        ended_since=query.ended_since,
     )
     return {"software_triggers": [serialize(tx, trigger) for trigger in page]}
 

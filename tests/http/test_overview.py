@@ -1,0 +1,124 @@
+"""The overview: each number is that of a list, exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from stoker.model.check import Check, CheckState
+from stoker.model.server import AgentAccess, Kind, Server
+from stoker.store import checks, servers, triggers
+from support.in_process import Inside
+from support.templates import config, template
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+VERSIONS = (None, "0.0.1")
+
+
+@pytest.fixture
+def site(tmp_path, store) -> Iterator[Inside]:
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()
+
+
+def call(site: Inside, verb: str, path: str, body: Any = None) -> Any:
+    answer = site.client.request(verb, f"/v1/{site.project}/{path}", json=body, headers=site.headers)
+    assert answer.status_code < 300, answer.text
+    return answer.json()
+
+
+def add_servers(site: Inside) -> list[Server]:
+    """A server in each state that the columns can have."""
+
+    def add(tx: Any) -> list[Server]:
+        seen = (None, tx.now, tx.now - timedelta(days=1))
+        combinations = product(AgentAccess, Kind, (0, 1), seen, VERSIONS)
+        made = [
+            Server(
+                id=f"id-{number:03}",
+                project_id=site.project,
+                name=f"server-{number}",
+                kind=kind,
+                created_at=tx.now,
+                agent_access=access,
+                key_generation=generation,
+                last_seen=last_seen,
+                agent_version=version,
+            )
+            for number, (access, kind, generation, last_seen, version) in enumerate(combinations)
+        ]
+        for server in made:
+            servers.add(tx, server)
+        return made
+
+    return site.store.write(add)
+
+
+def test_servers_are_listed_by_state(site):
+    made = add_servers(site)
+    shown = {server["id"]: server for server in call(site, "GET", "servers")["servers"]}
+    statuses = {server["status"] for server in shown.values()}
+    assert statuses == {"ONLINE", "OFFLINE", "ENROLLING", "NEVER_SEEN", "PENDING_APPROVAL", "LEFT"}
+    for status in statuses:
+        listed = [server["id"] for server in call(site, "GET", f"servers?status={status}")["servers"]]
+        assert listed == [server.id for server in made if shown[server.id]["status"] == status]
+    some = call(site, "GET", "servers?status=LEFT&status=OFFLINE&agent_outdated=true&name=server-*&limit=3")["servers"]
+    expected = [
+        server.id for server in made if shown[server.id]["status"] in ("LEFT", "OFFLINE") and server.agent_version
+    ]
+    assert [server["id"] for server in some] == expected[:3]
+
+
+def test_each_number_is_that_of_its_list(site):
+    made = add_servers(site)
+    online = next(server for server in made if server.last_seen and server.agent_access is AgentAccess.ALLOWED)
+    source = call(site, "POST", "software_configs", {"name": "c", "group": "script", "config": "true"})
+    config_id = source["software_config"]["id"]
+    body = {"config_id": config_id, "server_id": online.id, "signal_transport": "STOKER_SIGNAL"}
+    deployments = [call(site, "POST", "software_deployments", body)["software_deployment"]["id"] for _ in range(3)]
+    waiting = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
+    resources = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "waiting": waiting}
+    call(site, "POST", "stacks", {"stack_name": "running", "template": template(resources)})
+    failing = template({"failing": {"type": "OS::Heat::TestResource", "properties": {"fail": True}}, "c": config()})
+    call(site, "POST", "stacks", {"stack_name": "failing", "template": failing})
+    trigger = {"config_id": config_id, "servers": [online.id]}
+    ids = [call(site, "POST", "software_triggers", trigger)["software_trigger"]["id"] for _ in range(4)]
+    for name, cron in (("soon", "* * * * *"), ("late", "0 0 29 2 *")):
+        call(site, "POST", "software_schedules", {"name": name, "trigger": trigger, "cron": cron})
+
+    def change(tx: Any) -> None:
+        for id, age in ((ids[0], timedelta(hours=1)), (ids[1], timedelta(hours=23)), (ids[2], timedelta(days=2))):
+            running = triggers.get(tx, id, for_update=True)
+            triggers.save(tx, replace(running, status="FAILED", ended_at=tx.now - age))
+        for id, state in zip(deployments, (CheckState.DRIFTED, CheckState.DRIFTED, CheckState.IN_SYNC), strict=True):
+            checks.add(tx, Check(deployment_id=id, server_id=online.id, config_id=config_id, since=tx.now, state=state))
+
+    site.store.write(change)
+    overview = call(site, "GET", "overview")["overview"]
+    for name, tally in overview.items():
+        (listed,) = (part for part in call(site, "GET", tally["path"]).values() if isinstance(part, list))
+        assert (name, len(listed)) == (name, tally["count"])
+    counts = {name: tally["count"] for name, tally in overview.items()}
+    assert counts == {
+        "running_stacks": 1,
+        "running_triggers": 1,
+        "failed_stacks": 1,
+        "failed_triggers": 2,
+        "drifted_deployments": 2,
+        "offline_servers": 12,
+        "unapproved_servers": 36,
+        "outdated_agents": 54,
+        "schedules_of_next_day": 1,
+    }
+
+
+def test_the_overview_has_a_fixed_number_of_statements(site):
+    before = site.counted(lambda: call(site, "GET", "overview"))
+    add_servers(site)
+    assert site.counted(lambda: call(site, "GET", "overview")) == before <= 9
