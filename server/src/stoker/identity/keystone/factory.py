@@ -9,6 +9,7 @@ from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.keystone.accounts import Accounts
 from stoker.identity.keystone.client import Client, Refused
 from stoker.identity.keystone.keys import KeystoneKeys
+from stoker.identity.keystone.logins import KeystoneLogins
 from stoker.identity.keystone.tokens import KeystoneTokens
 from stoker.model.errors import Invalid, Unavailable
 from stoker.settings import Settings
@@ -21,6 +22,7 @@ class Keystone:
 
     tokens: KeystoneTokens
     keys: KeystoneKeys
+    logins: KeystoneLogins
     #: None if no domain administrator is configured: Stoker creates no users.
     accounts: Accounts | None
 
@@ -28,7 +30,8 @@ class Keystone:
 def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
     """Create the components. Succeeds while Keystone is unavailable. Raises Invalid if the settings are wrong."""
     session = cloud_entries.open_session(settings.keystone_cloud, "keystone_cloud")
-    client = Client(session, f"{settings.identity_url}/v3", "keystone_cloud")
+    url = f"{settings.identity_url}/v3"
+    client = Client(session, url, "keystone_cloud")
     try:
         client.log_in()
     except Refused as error:
@@ -39,5 +42,5 @@ def open_keystone(settings: Settings, store: Store, own: Ec2Keys) -> Keystone:
     accounts = None
     if settings.stack_domain_cloud:
         domain = cloud_entries.open_session(settings.stack_domain_cloud, "stack_domain_cloud")
-        accounts = Accounts(domain, f"{settings.identity_url}/v3")
-    return Keystone(tokens, KeystoneKeys(store, own, client, tokens), accounts)
+        accounts = Accounts(domain, url)
+    return Keystone(tokens, KeystoneKeys(store, own, client, tokens), KeystoneLogins(session, url), accounts)
