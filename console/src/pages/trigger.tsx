@@ -1,0 +1,231 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type ApiError, change, get, type Schemas, url } from "../api/client";
+import { type Connection, follow } from "../api/stream";
+import { foldNames } from "../model/ranges";
+import { type Action, Actions } from "../ui/actions";
+import { countBy, StateFilter, TextFilter } from "../ui/filters";
+import { Card, Data, Duration, Empty, Facts, Head, State } from "../ui/parts";
+import { hrefOf, Link, navigate, query } from "../ui/router";
+import { type Column, Table } from "../ui/table";
+import { loadAll, type Loaded } from "../ui/data";
+import { LiveState } from "../ui/live";
+import { Matrix } from "../views/matrix";
+
+type Trigger = Schemas["SoftwareTrigger"];
+type Target = Schemas["TriggerTarget"];
+
+/** Targets of one response. */
+const PAGE = 1000;
+/** The order of states: what needs somebody comes first. */
+const ORDER = ["FAILED", "IN_PROGRESS", "QUEUED", "CANCELLED", "COMPLETE"];
+
+const COLUMNS: Column<Target>[] = [
+  { title: "Server", cell: (target) => <TargetLink target={target} />, sort: (target) => target.server_name },
+  { title: "State", cell: (target) => <State of={target.status} />, sort: (target) => ORDER.indexOf(target.status) },
+  { title: "Exit code", cell: (target) => <span class="number">{target.run?.status_code ?? ""}</span>, sort: (target) => Number(target.run?.status_code ?? -1) },
+  { title: "Changed", cell: (target) => (target.changed === null ? "" : target.changed ? "yes" : "no"), isWide: true },
+  { title: "Duration", cell: (target) => <Duration from={target.run?.start_time} to={target.run?.end_time} />, isWide: true },
+  { title: "Reason", cell: (target) => target.status_reason, isWide: true },
+];
+
+function TargetLink({ target }: { target: Target }) {
+  const page = pageOf(target);
+  return page ? <Link to={page}>{target.server_name}</Link> : <>{target.server_name}</>;
+}
+
+function pageOf(target: Target): string[] | null {
+  return target.deployment_id ? ["runs", target.deployment_id] : null;
+}
+
+interface Live {
+  trigger: Trigger;
+  targets: ReadonlyMap<number, Target>;
+}
+
+/** Reads a trigger and its targets, and follows their states while it runs. */
+function useTrigger(id: string): Loaded<Live> & { connection: Connection; since: number } {
+  const [live, setLive] = useState<Live | null>(null);
+  const [error, setError] = useState<ApiError | null>(null);
+  const [connection, setConnection] = useState<[Connection, number]>(["connecting", Date.now()]);
+  const [round, setRound] = useState(0);
+  const targets = useRef(new Map<number, Target>());
+
+  useEffect(() => {
+    const controller = new AbortController();
+    const stop = { current: () => {} };
+    targets.current = new Map();
+    setLive(null);
+    setError(null);
+    const open = async () => {
+      const names = { trigger_id: id };
+      const path = "/v1/{project}/software_triggers/{trigger_id}";
+      const { software_trigger: trigger } = await get(path, names, {}, controller.signal);
+      const page = (marker?: string) => get(`${path}/targets`, names, { limit: PAGE, ...(marker ? { marker: Number(marker) } : {}) }, controller.signal);
+      const all = await loadAll(async (marker) => (await page(marker)).targets, (target) => `${target.position}`, PAGE);
+      for (const target of all) targets.current.set(target.position, target);
+      setLive({ trigger, targets: new Map(targets.current) });
+      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, trigger, targets.current, setLive, (state) => setConnection([state, Date.now()]));
+      else setConnection(["ended", Date.now()]);
+    };
+    open().catch((problem: unknown) => {
+      if (!controller.signal.aborted) setError(problem as ApiError);
+    });
+    return () => {
+      controller.abort();
+      stop.current();
+    };
+  }, [id, round]);
+  const reload = () => setRound((last) => last + 1);
+  return { data: live, error, isStale: false, at: connection[1], reload, connection: connection[0], since: connection[1] };
+}
+
+/** Follows the events of a trigger. Many events make one change of the page, at most one a frame. */
+function watch(
+  id: string,
+  trigger: Trigger,
+  targets: Map<number, Target>,
+  onChange: (live: Live) => void,
+  onConnection: (connection: Connection) => void,
+): () => void {
+  let frame = 0;
+  let current = trigger;
+  const paint = () => {
+    frame ||= requestAnimationFrame(() => {
+      frame = 0;
+      onChange({ trigger: current, targets: new Map(targets) });
+    });
+  };
+  const stream = follow(
+    url("/v1/{project}/software_triggers/{trigger_id}/events", { trigger_id: id }),
+    (name, data) => {
+      if (name === "target") targets.set((data as Target).position, data as Target);
+      else if (name === "trigger" || name === "end") current = data as Trigger;
+      else return;
+      paint();
+    },
+    onConnection,
+  );
+  return () => {
+    stream.close();
+    cancelAnimationFrame(frame);
+  };
+}
+
+/** One trigger: its progress, a cell for each server, and the servers as a table, failures first. */
+export function TriggerPage({ names: [id = ""] }: { names: string[] }) {
+  const loaded = useTrigger(id);
+  const trigger = loaded.data?.trigger;
+  return (
+    <>
+      <Head title={trigger?.name ?? id} kind="Trigger">
+        {trigger && <Actions of={actionsOf(trigger)} onDone={loaded.reload} />}
+      </Head>
+      <LiveState connection={loaded.connection} since={loaded.since}>
+        <Data of={loaded}>
+          {(live) => (
+            <>
+              <Progress trigger={live.trigger} />
+              <Facts of={factsOf(live.trigger)} />
+              <Targets targets={[...live.targets.values()]} />
+            </>
+          )}
+        </Data>
+      </LiveState>
+    </>
+  );
+}
+
+function factsOf(trigger: Trigger) {
+  return [
+    ["State", <State of={trigger.status} />],
+    ["Reason", trigger.status_reason || undefined],
+    ["By", trigger.requested_by],
+    ["Duration", <Duration from={trigger.creation_time} to={trigger.end_time} />],
+    ["Changed", `${trigger.changed} changed, ${trigger.unchanged} unchanged`],
+    ["At a time", trigger.max_concurrent === null ? "all" : `${trigger.max_concurrent}`],
+    ["Canary", trigger.canary === null ? undefined : `${trigger.canary}`],
+    ["Id", <span class="mono">{trigger.id}</span>],
+  ] as const;
+}
+
+function Progress({ trigger }: { trigger: Trigger }) {
+  const ended = trigger.complete + trigger.failed + trigger.cancelled;
+  const parts = [
+    ["good", trigger.complete],
+    ["bad", trigger.failed],
+    ["off", trigger.cancelled],
+    ["busy", trigger.running],
+  ] as const;
+  return (
+    <div
+      class="progress"
+      role="progressbar"
+      aria-label="Ended runs"
+      aria-valuemin={0}
+      aria-valuemax={trigger.total}
+      aria-valuenow={ended}
+      aria-valuetext={`${ended} of ${trigger.total} have ended, ${trigger.failed} failed`}
+    >
+      {parts.map(([tone, count]) => (
+        <span key={tone} class={`part ${tone}`} style={{ width: `${(100 * count) / Math.max(1, trigger.total)}%` }} />
+      ))}
+    </div>
+  );
+}
+
+function Targets({ targets }: { targets: Target[] }) {
+  const status = query.value.get("status") ?? "";
+  const name = (query.value.get("name") ?? "").toLowerCase();
+  const matching = targets.filter((target) => target.server_name.toLowerCase().includes(name));
+  const shown = status ? matching.filter((target) => target.status === status) : matching;
+  shown.sort((one, other) => ORDER.indexOf(one.status) - ORDER.indexOf(other.status) || one.position - other.position);
+  const failed = matching.filter((target) => target.status === "FAILED").map((target) => target.server_name);
+  const open = (target: Target) => {
+    const page = pageOf(target);
+    if (page) navigate(hrefOf(page));
+  };
+  return (
+    <>
+      <div class="filters">
+        <TextFilter name="name" label="Server" hint="part of a name" />
+        <StateFilter counts={countBy(matching, (target) => target.status)} />
+      </div>
+      <Matrix targets={shown} onOpen={open} />
+      {failed.length > 0 && (
+        <Card title="Failed servers">
+          <p class="mono">{foldNames(failed)}</p>
+        </Card>
+      )}
+      <Table
+        label="Servers of the trigger"
+        rows={shown}
+        columns={COLUMNS}
+        keyOf={(target) => `${target.position}`}
+        empty={<Empty>No server matches these filters.</Empty>}
+      />
+    </>
+  );
+}
+
+function actionsOf(trigger: Trigger): Action[] {
+  const names = { trigger_id: trigger.id };
+  if (trigger.status === "IN_PROGRESS") {
+    return [
+      {
+        label: "Cancel",
+        question: "No further server begins. Runs that have begun are stopped.",
+        isDangerous: true,
+        run: () => change("POST", "/v1/{project}/software_triggers/{trigger_id}/cancel", names, {}),
+      },
+    ];
+  }
+  const failures = trigger.failed + trigger.cancelled;
+  if (failures === 0) return [];
+  return [
+    {
+      label: "Retry failed",
+      question: `The run is repeated on the ${failures} servers where it has failed or was cancelled.`,
+      run: () => change("POST", "/v1/{project}/software_triggers/{trigger_id}/retry", names, { only_failed: true }),
+    },
+  ];
+}

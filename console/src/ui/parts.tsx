@@ -1,0 +1,145 @@
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+import type { ApiError } from "../api/client";
+import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
+import { durationOf, parseTime, relativeOf } from "../model/time";
+import { now } from "./clock";
+import type { Loaded } from "./data";
+
+/** A state, as symbol, color and words. */
+export function State({ of: state, tone }: { of: string | null | undefined; tone?: Tone }) {
+  const shown = tone ?? toneOf(state);
+  return (
+    <span class={`state ${shown}`}>
+      <span class="symbol" aria-hidden="true">
+        {SYMBOLS[shown]}
+      </span>
+      {wordsOf(state)}
+    </span>
+  );
+}
+
+/** A time relative to now, with the absolute one in the browser's zone on hover. */
+export function Time({ at, none = "never" }: { at: string | null | undefined; none?: string }) {
+  if (!at) return <span class="quiet">{none}</span>;
+  const time = parseTime(at);
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  return (
+    <time dateTime={new Date(time).toISOString()} title={`${new Date(time).toLocaleString()} (${zone})`}>
+      {relativeOf(time, now.value)}
+    </time>
+  );
+}
+
+/** The time between two moments; until now if the second is missing. */
+export function Duration({ from, to }: { from: string | null | undefined; to?: string | null | undefined }) {
+  if (!from) return <span class="quiet">–</span>;
+  return <span class="number">{durationOf((to ? parseTime(to) : now.value) - parseTime(from))}</span>;
+}
+
+/** An error in a sentence, with the id by which the server's log names the request. */
+export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
+  return (
+    <div class="problem" role="alert">
+      <p>{error.message}</p>
+      {error.requestId && <p class="quiet">Request {error.requestId}</p>}
+      {retry && <button onClick={retry}>Try again</button>}
+    </div>
+  );
+}
+
+/** A part of a page that shows loaded data: an error without data, dimmed data after a failed update. */
+export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
+  if (loaded.data === null) {
+    if (loaded.error) return <Problem error={loaded.error} retry={loaded.reload} />;
+    return (
+      <p class="quiet loading" role="status">
+        Loading …
+      </p>
+    );
+  }
+  return (
+    <>
+      {loaded.isStale && (
+        <p class="banner" role="status">
+          {loaded.error?.message} Shown: the state of {relativeOf(loaded.at, now.value)}.
+        </p>
+      )}
+      <div class={loaded.isStale ? "stale" : ""}>{children(loaded.data)}</div>
+    </>
+  );
+}
+
+/** The head of a page: its title, its state, and its actions. */
+export function Head({ title, kind, children }: { title: string; kind?: string; children?: ComponentChildren }) {
+  useEffect(() => {
+    document.title = `${title} · Stoker`;
+  }, [title]);
+  return (
+    <header class="head">
+      <div>
+        {kind && <p class="kind">{kind}</p>}
+        <h1>{title}</h1>
+      </div>
+      <div class="actions">{children}</div>
+    </header>
+  );
+}
+
+/** Names and values. Values that are undefined are left out. */
+export function Facts({ of: facts }: { of: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl class="facts">
+      {facts.map(([name, value]) =>
+        value === undefined ? null : (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value ?? <span class="quiet">none</span>}</dd>
+          </div>
+        ),
+      )}
+    </dl>
+  );
+}
+
+/** A section of a page. */
+export function Card({ title, aside, children }: { title: string; aside?: ComponentChildren; children: ComponentChildren }) {
+  const id = `card-${title.toLowerCase().replace(/\W+/g, "-")}`;
+  return (
+    <section class="card" aria-labelledby={id}>
+      <div class="card-head">
+        <h2 id={id}>{title}</h2>
+        {aside}
+      </div>
+      {children}
+    </section>
+  );
+}
+
+/** What a list shows that is empty: why, and the next step. */
+export function Empty({ children }: { children: ComponentChildren }) {
+  return <p class="empty">{children}</p>;
+}
+
+/** A modal dialog, which Escape closes if `onClose` is given. */
+export function Dialog({ title, onClose, children }: { title: string; onClose?: () => void; children: ComponentChildren }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  const cancel = (event: Event) => {
+    event.preventDefault();
+    onClose?.();
+  };
+  return (
+    <dialog ref={dialog} aria-labelledby="dialog-title" onCancel={cancel}>
+      <h2 id="dialog-title">{title}</h2>
+      {children}
+    </dialog>
+  );
+}
+
+/** Values as indented JSON; a text as it is. */
+export function Value({ of: value }: { of: unknown }) {
+  if (value === null || value === undefined) return <span class="quiet">none</span>;
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
+  return text.includes("\n") || text.length > 80 ? <pre class="value">{text}</pre> : <span class="mono">{text}</span>;
+}

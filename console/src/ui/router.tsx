@@ -1,0 +1,67 @@
+import { computed, signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { root, session } from "../api/session";
+
+/** The path of the page's project, below which all pages are. */
+const home = `${root}p/${encodeURIComponent(session.project.id)}/`;
+const address = signal(location.pathname + location.search);
+
+window.addEventListener("popstate", () => (address.value = location.pathname + location.search));
+
+/** The segments of the page's path, decoded: ["servers", "web1"]; empty on the overview. */
+export const segments = computed(() => {
+  const path = address.value.split("?")[0]!;
+  return path.slice(home.length).split("/").filter(Boolean).map(decodeURIComponent);
+});
+
+/** The query of the page's URL, which holds each filter and selection. */
+export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""));
+
+/** Returns the URL of a page, from its segments and its query. */
+export function hrefOf(path: readonly string[], parameters: Record<string, string> = {}): string {
+  const text = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "")).toString();
+  return home + path.map(encodeURIComponent).join("/") + (text ? `?${text}` : "");
+}
+
+/** Opens a page. */
+export function navigate(href: string): void {
+  history.pushState(null, "", href);
+  address.value = location.pathname + location.search;
+  window.scrollTo(0, 0);
+  document.querySelector<HTMLElement>("main")?.focus({ preventScroll: true });
+}
+
+/** Changes parameters of the page's URL, without a new entry in the history; empty values are removed. */
+export function setQuery(changes: Record<string, string>): void {
+  const parameters = new URLSearchParams(query.value);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value === "") parameters.delete(name);
+    else parameters.set(name, value);
+  }
+  const text = parameters.toString();
+  history.replaceState(null, "", location.pathname + (text ? `?${text}` : ""));
+  address.value = location.pathname + location.search;
+}
+
+interface LinkProps {
+  to: readonly string[];
+  with?: Record<string, string>;
+  class?: string;
+  "aria-current"?: "page" | undefined;
+  children: ComponentChildren;
+}
+
+/** A link to a page of the console. */
+export function Link({ to, with: parameters = {}, children, ...rest }: LinkProps) {
+  const href = hrefOf(to, parameters);
+  const open = (event: MouseEvent) => {
+    if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    navigate(href);
+  };
+  return (
+    <a {...rest} href={href} onClick={open}>
+      {children}
+    </a>
+  );
+}
