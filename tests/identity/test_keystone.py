@@ -21,6 +21,7 @@ import yaml
 from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
+from support.console import Browser, built_console  # noqa: F401  # a fixture
 from support.faulty_line import faulty_line
 from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port
@@ -122,6 +123,23 @@ def test_a_revoked_token_ends(stoker, keystone, project):
     assert stacks(stoker, project, token).status == 200
     keystone.admin.delete(f"{keystone.url}/auth/tokens", headers={"X-Subject-Token": token})
     stoker.until(lambda: stacks(stoker, project, token).status == 401)
+
+
+def test_a_session_of_the_console_has_keystones_login(stoker, keystone, project, built_console):
+    def count(browser: Browser) -> int:
+        return browser.api("GET", f"/v1/{project}/stacks").status
+
+    assert Browser(stoker).sign_in("a-reader", "wrong").status == 401
+    browser = Browser(stoker)
+    assert browser.sign_in("a-reader", "secret").status == 303
+    facts = browser.open(project)
+    assert (facts["user"], facts["can_write"], facts["project"]) == ("a-reader", False, {"id": project, "name": "people"})
+    assert count(browser) == 200
+    elsewhere = str(keystone.named("projects", "elsewhere")["id"])
+    assert browser.api("GET", f"/v1/{elsewhere}/stacks").status == 403
+    copy = Browser(stoker, dict(browser.cookies), browser.csrf)
+    assert browser.post("sign-out", {"csrf": browser.csrf}).status == 303
+    stoker.until(lambda: count(copy) == 401)
 
 
 def test_invalid_settings_are_a_one_line_error(keystone, tmp_path):

@@ -43,6 +43,13 @@ PUBLIC = {
     ("GET", "/agent/v1/install"),
     ("GET", "/agent/v1/stoker-agent.pyz"),
     ("GET", "/cfn"),
+    ("GET", "/console"),  # the handlers of the console look for the session's cookie
+    ("GET", "/console/assets/{asset_name}"),
+    ("GET", "/console/sign-in"),
+    ("POST", "/console/sign-in"),
+    ("POST", "/console/sign-out"),
+    ("GET", "/console/p/{project}"),
+    ("GET", "/console/p/{project}/{page*}"),
     ("GET", "/identity"),
     ("GET", "/identity/v3"),
     ("POST", "/identity/v3/auth/tokens"),  # the login

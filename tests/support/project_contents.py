@@ -64,6 +64,8 @@ def fill_project(owner: Account) -> Contents:
         "arn": quote(f"arn:openstack:heat::{owner.project}:stacks"),
         "type_name": "OS::Heat::Value",
         "version": "heat_template_version.2018-08-31",
+        "page": "servers",
+        "asset_name": "index.js",
         "token": f"signal.{uuid.uuid4()}.{'0' * 64}",
     }
     return Contents(owner, names, secret, hidden, key)
@@ -83,7 +85,7 @@ def _artifacts(owner: Account, secret: str) -> dict[str, str]:
 #: Names for types of objects, not for objects of a project.
 COMMON = (
     *("project", "account", "type_name", "version", "number", "role_id", "domain_id", "arn", "token"),
-    *("service_id", "endpoint_id", "region_id"),
+    *("service_id", "endpoint_id", "region_id", "page", "asset_name"),
 )
 
 

@@ -153,5 +153,8 @@ class Api:
     render: Callable[[Failure], Response] = render
     #: The responses are documents of users: they are sent to readers as they are, and cached as their users decide.
     has_documents: bool = False
+    #: The header Content-Security-Policy. Objects are documents of users: ``sandbox`` gives each its own origin without
+    #: scripts.
+    content_policy: str = "default-src 'none'; frame-ancestors 'none'; sandbox"
     #: Adds headers to a response. The second argument is the id of the request.
     decorate: Callable[[StarletteResponse, str], None] | None = None

@@ -12,6 +12,7 @@ from stoker.http.access import PUBLIC
 from stoker.http.agent.routes import ROUTES as AGENT
 from stoker.http.api import Api, Route
 from stoker.http.cfn.routes import API as CFN
+from stoker.http.console.routes import API as CONSOLE
 from stoker.http.contracts import operation
 from stoker.http.heat.routes import ROUTES as HEAT
 from stoker.http.identity.routes import API as IDENTITY
@@ -44,7 +45,7 @@ def list_apis(settings: Settings) -> list[Api]:
         MESSAGING: not settings.embeds_queues,
         OBJECTS: not settings.embeds_objects,
     }
-    return [api for api in (_OWN, CFN, IDENTITY, MESSAGING, OBJECTS) if not absent.get(api)]
+    return [api for api in (_OWN, CFN, CONSOLE, IDENTITY, MESSAGING, OBJECTS) if not absent.get(api)]
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from stoker.backends.result_polling import ResultPoller
 from stoker.deployments.documents import Documents
 from stoker.embedded import SiteKey
 from stoker.http.agent.batches import AgentBatches
+from stoker.http.console.session import Sessions
 from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, DiskSpace, HealthReport
 from stoker.http.hold import PendingPolls, Waiters
@@ -38,6 +39,8 @@ class App:
     identity: Directory
     tokens: TokenCheck
     keys: KeyCheck
+    #: The sessions of the console.
+    sessions: Sessions
     signal_tokens: SignalTokens
     waiters: Waiters
     streams: Streams

@@ -32,11 +32,9 @@ from stoker.policy import authorizer
 #: The key of the route in the scope of a request.
 _ROUTE = "stoker.route"
 _WITHOUT_BODY = ("GET", "HEAD", "DELETE", "OPTIONS")
-#: Browsers must not run, frame or sniff responses. Objects are documents of users: ``sandbox`` gives each its own
-#: origin without scripts. ``no-referrer`` keeps signed URLs out of the Referer header of linked sites.
+#: Browsers must not sniff responses. ``no-referrer`` keeps signed URLs out of the Referer header of linked sites.
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
-    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; sandbox"),
     (b"referrer-policy", b"no-referrer"),
 )
 #: Responses of every API can contain tokens, keys, signed URLs or documents with secrets.
@@ -147,6 +145,7 @@ class _Application:
             api.decorate(response, request_id)
         if not api.has_documents and "cache-control" not in response.headers:
             headers.append(_NOT_KEPT)
+        headers.append((b"content-security-policy", api.content_policy.encode()))
         headers.extend(_SECURITY_HEADERS)
         await response(scope, receive, send)
 

@@ -21,11 +21,14 @@ from stoker.http.agent.batches import AgentBatches
 from stoker.http.apis import list_apis
 from stoker.http.app import App
 from stoker.http.application import create_asgi_app
+from stoker.http.console.gateway import Gateway
+from stoker.http.console.session import Sessions
 from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, Check, DiskSpace, HealthReport
 from stoker.http.hold import Waiters
 from stoker.http.metrics import WorkerMetrics
 from stoker.identity.directory import Directory
+from stoker.identity.logins import OwnLogins
 from stoker.identity.project_lookup import KeystoneProjects, OwnProjects
 from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
@@ -72,7 +75,7 @@ def create_app(
 
 def create_asgi(app: App) -> ASGIApp:
     """Return the ASGI application that answers the requests of the site."""
-    return create_asgi_app(app, list_apis(app.settings))
+    return Gateway(create_asgi_app(app, list_apis(app.settings)), app.sessions)
 
 
 class _Site:
@@ -195,13 +198,16 @@ class _Site:
         documents = Documents(store, log_bytes=settings.max_log_bytes, heartbeat=settings.heartbeat_seconds)
         disk_space = DiskSpace([settings.state_dir, *sqlite_folders(settings)])
         certificate = CertificateExpiry(settings, store.clock.now)
+        tokens = self._keystone.tokens if self._keystone else self._directory.tokens
+        logins = self._keystone.logins if self._keystone else OwnLogins(store, self._directory)
         return App(
             settings=settings,
             store=store,
             started_at=store.clock.now(),
             identity=self._directory,
-            tokens=self._keystone.tokens if self._keystone else self._directory.tokens,
+            tokens=tokens,
             keys=self._keystone.keys if self._keystone else self._directory.ec2,
+            sessions=Sessions(self._secret, logins, tokens),
             signal_tokens=self._signal_tokens,
             waiters=Waiters(store.notifier),
             streams=Streams(),

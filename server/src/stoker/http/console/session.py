@@ -1,0 +1,138 @@
+"""
+Sessions of browsers: a cookie that contains the user's token, encrypted, so that any process can read it.
+
+A browser cannot read the cookie, and sends it below the console's path only. The token has no project: each request
+names its project in the path, and uses a token that this process has requested for the project. These tokens never
+leave the server, so two projects in two tabs do not mix.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from http.cookies import CookieError, SimpleCookie
+from typing import NamedTuple
+
+from cryptography.fernet import Fernet, InvalidToken
+from starlette.requests import Request
+
+from stoker.identity.checks import TokenCheck
+from stoker.identity.logins import Logins
+from stoker.lru_cache import LruCache
+from stoker.model.errors import Unauthorized
+from stoker.model.principal import Principal
+
+#: The header of the console's requests with the session's CSRF token.
+CSRF_HEADER = "x-stoker-csrf"
+_COOKIE, _LOGIN_COOKIE = "stoker-console", "stoker-console-login"
+#: Maximum number of project tokens to remember.
+_REMEMBERED = 10_000
+
+
+class Session(NamedTuple):
+    """A user's token without a project, and the CSRF token of the session's requests."""
+
+    token: str
+    csrf: str
+
+
+class Sessions:
+    """Creates and reads sessions. ``secret`` is the site secret, so sessions are valid in all processes of the site."""
+
+    def __init__(self, secret: bytes, logins: Logins, tokens: TokenCheck) -> None:
+        self.logins = logins
+        self._tokens = tokens
+        self._fernet = Fernet(base64.urlsafe_b64encode(hmac.digest(secret, b"stoker console sessions", hashlib.sha256)))
+        self._key = hmac.digest(secret, b"stoker console requests", hashlib.sha256)
+        #: The token of a project, by the session's token and the project.
+        self._entered: LruCache[tuple[str, str], str] = LruCache(_REMEMBERED)
+
+    def find(self, request: Request) -> Session | None:
+        """Return the session of the request's cookie, whose token may have expired; None without a valid cookie."""
+        try:
+            token = self._fernet.decrypt(_read_cookie(request, _COOKIE)).decode()
+        except InvalidToken:
+            return None
+        return self.create(token)
+
+    def create(self, token: str) -> Session:
+        """Return the session of a token."""
+        return Session(token, self._sign(token))
+
+    def cookie_of(self, session: Session, *, is_secure: bool) -> str:
+        """Return the value of the header Set-Cookie that gives the session to a browser."""
+        return _set_cookie(_COOKIE, self._fernet.encrypt(session.token.encode()).decode(), is_secure=is_secure)
+
+    def begin_login(self, *, is_secure: bool) -> tuple[str, str]:
+        """
+        Return the CSRF token of a sign-in form, and the value of the header Set-Cookie that goes with it.
+
+        Without it, another site could sign a user in as somebody else.
+        """
+        nonce = secrets.token_urlsafe(16)
+        return self._sign(nonce), _set_cookie(_LOGIN_COOKIE, nonce, is_secure=is_secure)
+
+    def may_log_in(self, request: Request, csrf: str) -> bool:
+        """Return whether ``csrf`` is the CSRF token of a sign-in form that this browser has received."""
+        nonce = _read_cookie(request, _LOGIN_COOKIE)
+        return bool(nonce) and is_equal(csrf, self._sign(nonce))
+
+    def principal_of(self, session: Session) -> Principal:
+        """Return the user of the session. Raises Unauthorized, Unavailable."""
+        return self._tokens.get_cached(session.token) or self._tokens.validate(session.token)
+
+    def get_entered(self, session: Session, project_id: str) -> str | None:
+        """Return the token of the session for a project, without I/O; None if ``enter`` is needed."""
+        token = self._entered.get((session.token, project_id))
+        # The session's own token counts, too: it may be revoked while Keystone's tokens for projects are still valid.
+        tokens = self._tokens
+        return token if token and tokens.get_cached(token) and tokens.get_cached(session.token) else None
+
+    def enter(self, session: Session, project_id: str) -> tuple[str, Principal]:
+        """
+        Return a token of the session for a project, with its principal.
+
+        Raises Unauthorized if the session's token is not valid or the user has no role in the project, and Unavailable.
+        """
+        self._tokens.validate(session.token)
+        key = session.token, project_id
+        token = self._entered.get(key)
+        if token:
+            try:
+                return token, self._tokens.validate(token)
+            except Unauthorized:  # a changed role revokes Keystone's tokens
+                self._entered.drop(key)
+        token = self.logins.enter(session.token, project_id)
+        self._entered.put(key, token)
+        return token, self._tokens.validate(token)
+
+    def _sign(self, text: str) -> str:
+        return hmac.digest(self._key, text.encode(), hashlib.sha256).hex()
+
+
+def end_session(*, is_secure: bool) -> str:
+    """Return the value of the header Set-Cookie that makes a browser forget its session."""
+    return _set_cookie(_COOKIE, "", is_secure=is_secure) + "; Max-Age=0"
+
+
+def is_equal(one: str, other: str) -> bool:
+    """Return whether two texts are equal, in a time that does not depend on them."""
+    return hmac.compare_digest(one.encode("utf-8", "surrogateescape"), other.encode())
+
+
+def _set_cookie(name: str, value: str, *, is_secure: bool) -> str:
+    # Without a path, the cookie's path is that of the sign-in page, also below the prefix of a proxy.
+    return f"{name}={value}; HttpOnly; SameSite=Strict" + ("; Secure" if is_secure else "")
+
+
+def _read_cookie(request: Request, name: str) -> str:
+    """Return the value of a cookie; empty without it."""
+    cookies: SimpleCookie = SimpleCookie()
+    try:
+        cookies.load(request.headers.get("cookie", "")[:8192])
+    except CookieError:
+        return ""
+    morsel = cookies.get(name)
+    return morsel.value if morsel else ""
