@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from stoker.lru_cache import LruCache
 from stoker.model.errors import ApprovalPending, Unauthorized
 from stoker.model.server import AgentAccess, Server
-from stoker.servers.key_cache import KeyCache, encode
 from stoker.store import documents, servers
+from stoker.store.notifier import ALL
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -41,6 +42,43 @@ _TOPICS = "k"
 def key_topic(server_id: str) -> str:
     """Return the topic that is notified when the server's keys change or the server is deleted."""
     return f"{_TOPICS}/{server_id}"
+
+
+class KeyCache:
+    """
+    The keys that one process has validated lately, until a notification says that they may have changed.
+
+    A key begins with the id of its owner, a server or a relay, and a dot.
+
+    ``topics``: the kind of the owners' topics, which end with the id. ``limit``: keys that are remembered.
+    """
+
+    def __init__(self, store: Store, topics: str, limit: int) -> None:
+        self._lock = threading.Lock()
+        self._valid: LruCache[str, bytes] = LruCache(limit)
+        #: Number of notifications. A key that was read before a notification must not be cached after it.
+        self.notified = 0
+        store.notifier.subscribe(self._on_notification, topics)
+
+    def find_owner(self, key: str) -> str | None:
+        """Return the id of the key's owner if the key is cached, without I/O."""
+        owner_id = key.partition(".")[0]
+        valid = self._valid.get(owner_id)
+        return owner_id if valid is not None and hmac.compare_digest(valid, _bytes(key)) else None
+
+    def put(self, key: str, notified: int) -> None:
+        """Remember a valid key, unless a notification came after ``notified``, the number when the key was read."""
+        with self._lock:
+            if notified == self.notified:
+                self._valid.put(key.partition(".")[0], _bytes(key))
+
+    def _on_notification(self, topic: str, _: int) -> None:
+        with self._lock:
+            self.notified += 1
+            if topic == ALL:
+                self._valid.clear()
+            else:
+                self._valid.drop(topic.partition("/")[2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +105,8 @@ class Keys:
         self._site_secret = site_secret
         self._lock = threading.Lock()
         self._cache = KeyCache(store, _TOPICS, _REMEMBERED)
+        #: Returns the server's id if the key is cached, without I/O; otherwise None: call ``authenticate``.
+        self.get_cached = self._cache.find_owner
         #: The current minute, and the servers whose refused keys were logged in it.
         self._refusals: tuple[int, set[str]] = 0, set()
 
@@ -98,11 +138,7 @@ class Keys:
     def is_present(self, server: Server, key: str) -> bool:
         """Return whether this is the server's present key, which proves that its holder is the server's machine."""
         present = self._key(server.id, server.key_generation)
-        return server.key_generation > 0 and hmac.compare_digest(present.encode(), encode(key))
-
-    def get_cached(self, key: str) -> str | None:
-        """Return the server's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
-        return self._cache.find_owner(key)
+        return server.key_generation > 0 and hmac.compare_digest(present.encode(), _bytes(key))
 
     def authenticate(self, key: str, address: str = "", *, before_approval: bool = False) -> str:
         """
@@ -157,3 +193,8 @@ class Keys:
     def _key(self, server_id: str, generation: int) -> str:
         digest = hmac.new(self._site_secret, f"agent:{server_id}:{generation}".encode(), hashlib.sha256).digest()
         return f"{server_id}.{base64.urlsafe_b64encode(digest).decode().rstrip('=')}"
+
+
+def _bytes(key: str) -> bytes:
+    """Return a key as bytes. A client may send any characters."""
+    return key.encode("utf-8", "surrogateescape")

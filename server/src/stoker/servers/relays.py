@@ -17,7 +17,7 @@ from uuid import uuid4
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.relay import Relay
-from stoker.servers.key_cache import KeyCache, encode
+from stoker.servers.keys import KeyCache
 from stoker.store import relays
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -74,12 +74,10 @@ class Relays:
         self._store = store
         self._heartbeat = heartbeat
         self._cache = KeyCache(store, _TOPICS, _REMEMBERED)
+        #: Returns the relay's id if the key is cached, without I/O; otherwise None: call ``authenticate``.
+        self.get_cached = self._cache.find_owner
         #: Relay id → time of the last record (time.monotonic).
         self._seen: LruCache[str, float] = LruCache(_REMEMBERED)
-
-    def get_cached(self, key: str) -> str | None:
-        """Return the relay's id if the key is cached, without I/O; otherwise None: call ``authenticate``."""
-        return self._cache.find_owner(key)
 
     def authenticate(self, key: str) -> str:
         """Return the relay's id. Raises Unauthorized for any invalid key."""
@@ -105,4 +103,4 @@ class Relays:
 
 
 def _hash(key: str) -> str:
-    return hashlib.sha256(encode(key)).hexdigest()
+    return hashlib.sha256(key.encode("utf-8", "surrogateescape")).hexdigest()

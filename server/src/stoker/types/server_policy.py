@@ -78,7 +78,9 @@ def represent(context: Context, resource: Resource, server_id: str) -> None:
     Record that this resource represents the server if it is enrolled, so that the stack counts as the server's own.
     """
     server = servers.find(context.tx, server_id, for_update=True)
-    if server is not None and server.kind is Kind.ENROLLED:
+    if server is None or server.kind is not Kind.ENROLLED:
+        return
+    if server.stands_for.get(resource.id) != context.stack.root_id:
         others = _others(context, server, resource)
         servers.change(context.tx, server_id, stands_for={**others, resource.id: context.stack.root_id})
 

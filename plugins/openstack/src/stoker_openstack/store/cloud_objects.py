@@ -20,9 +20,7 @@ _ANY_EXISTING = sql(
     "SELECT id FROM cloud_objects WHERE kind = :kind AND external_id IS NOT NULL"
     " AND project_id = coalesce(:project_id, project_id) LIMIT 1"
 )
-_KNOWN = sql(
-    "SELECT id FROM cloud_objects WHERE id @in(ids) UNION SELECT id FROM retained_objects WHERE id @in(ids)"
-)
+_KNOWN = sql("SELECT id FROM cloud_objects WHERE id @in(ids) UNION SELECT id FROM retained_objects WHERE id @in(ids)")
 _RETAIN = sql("INSERT INTO retained_objects (id) VALUES (:id) ON CONFLICT DO NOTHING")
 _ANY_OF_ROOT = sql("SELECT id FROM cloud_objects WHERE root_id = :root LIMIT 1")
 #: Columns that always are encrypted: they may contain passwords, private keys and user data.
