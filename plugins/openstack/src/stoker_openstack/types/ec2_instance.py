@@ -7,14 +7,13 @@ All methods are those of OS::Nova::Server, which see the translated properties. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec.structs import replace
 
 from stoker.model.stack import Resource
-from stoker.model.status import Action
-from stoker.resources.base import Context, Outcome, Properties
+from stoker.resources.base import Context, Properties
 from stoker.resources.properties import Property
 from stoker.types.user_data import HEAT_CFNTOOLS
 from stoker_openstack.types.cloud_properties import flag, maps, text, texts
@@ -93,6 +92,16 @@ def _server_of(resource: Resource) -> Resource:
     return replace(resource, type=NovaServer.name, properties=translate(resource.properties))
 
 
+def _translated(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of OS::Nova::Server that gets the resource and its properties translated."""
+
+    def call(self: Instance, context: Context, resource: Resource, *rest: Any) -> Any:
+        values = [translate(value) if isinstance(value, Mapping) else value for value in rest]
+        return method(self, context, _server_of(resource), *values)
+
+    return call
+
+
 _EBS = {
     "DeleteOnTermination": flag("Whether the volume is deleted with the instance.", default=True),
     "SnapshotId": text("Id of the snapshot.", constraint="cinder.snapshot"),
@@ -158,35 +167,16 @@ class Instance(NovaServer):
         "PublicIp": "The first address.",
     }
 
-    def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        return super().create(context, _server_of(resource), translate(properties))
-
-    def update(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        return super().update(context, _server_of(resource), translate(properties))
-
-    def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        return super().adopt(context, _server_of(resource), translate(properties))
-
-    def delete(self, context: Context, resource: Resource) -> Outcome:
-        return super().delete(context, _server_of(resource))
-
-    def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
-        return super().act(context, _server_of(resource), action)
-
-    def check(self, context: Context, resource: Resource) -> Outcome:
-        return super().check(context, _server_of(resource))
-
-    def retain(self, context: Context, resource: Resource) -> None:
-        super().retain(context, _server_of(resource))
-
-    def refer(self, context: Context, resource: Resource) -> Outcome:
-        return super().refer(context, _server_of(resource))
-
-    def live_metadata(self, context: Context, resource: Resource) -> Mapping[str, Any]:
-        return super().live_metadata(context, _server_of(resource))
-
-    def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
-        return super().reached_by(context, _server_of(resource), translate(properties))
+    create = _translated(NovaServer.create)
+    update = _translated(NovaServer.update)
+    adopt = _translated(NovaServer.adopt)
+    delete = _translated(NovaServer.delete)
+    act = _translated(NovaServer.act)
+    check = _translated(NovaServer.check)
+    retain = _translated(NovaServer.retain)
+    refer = _translated(NovaServer.refer)
+    live_metadata = _translated(NovaServer.live_metadata)
+    reached_by = _translated(NovaServer.reached_by)
 
     def restored(self, saved: Mapping[str, Any]) -> Properties:
         return {"ImageId": saved["snapshot_image_id"]}
