@@ -1,4 +1,4 @@
-"""One token for many machines: limits, names, identities and approval."""
+"""One token for many machines: limits, names, identities and enrollment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from stoker.model.errors import ApprovalPending, Conflict, EntityNotFound, Unauthorized
 from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind, Machine, NameSource, Server
-from stoker.servers import approval, enrollment
+from stoker.servers import enrollment
 from stoker.servers.redemption import TokenRefused, redeem_token
 from stoker.store import enrollments, server_lists, servers
 
@@ -114,7 +114,7 @@ def test_a_machine_without_the_present_key_is_another_server(store, keys, key):
     """Whoever knows the token and the id of a machine must not get its server."""
     _, token = issue(store, needs_approval=True)
     first = redeem(store, keys, token, "a", machine="m")
-    store.write(lambda tx: approval.approve(tx, first.server, "web"))
+    store.write(lambda tx: enrollment.approve(tx, first.server, "web"))
     present = redeem(store, keys, token, "b", machine="m", key=first.key)
     wrong = {"an earlier one": first.key, "of another server": redeem(store, keys, token, "c", machine="o").key}
     taken = redeem(store, keys, token, "d", machine="m", key=wrong.get(key, key))
@@ -150,8 +150,8 @@ def test_stacks_use_only_names_that_the_token_or_a_user_permits(store, keys, nam
                 servers.resolve_id(tx, "p", hostname)
     if not is_bound:
         with pytest.raises(Conflict):
-            store.write(lambda tx: approval.approve(tx, server, server.id))
-        store.write(lambda tx: approval.approve(tx, server, hostname))
+            store.write(lambda tx: enrollment.approve(tx, server, server.id))
+        store.write(lambda tx: enrollment.approve(tx, server, hostname))
     with store.read() as tx:
         assert find(tx).id == servers.resolve_id(tx, "p", hostname) == server.id
 
@@ -196,20 +196,20 @@ def test_a_server_that_waits_for_approval_may_do_nothing_else(store, keys):
     assert keys.authenticate(waiting.key, before_approval=True) == waiting.server.id
     with store.read() as tx:
         assert server_lists.find_by_selector(tx, "p", parse("role=web")) == []
-    store.write(lambda tx: approval.approve(tx, waiting.server, waiting.server.id))
+    store.write(lambda tx: enrollment.approve(tx, waiting.server, waiting.server.id))
     assert keys.authenticate(waiting.key) == waiting.server.id
     with store.read() as tx:
         [selected] = server_lists.find_by_selector(tx, "p", parse("role=web"))
         assert selected.id == waiting.server.id
     with pytest.raises(Conflict):
         allowed = replace(waiting.server, agent_access=AgentAccess.ALLOWED)
-        store.write(lambda tx: approval.approve(tx, allowed, allowed.id))
+        store.write(lambda tx: enrollment.approve(tx, allowed, allowed.id))
 
 
 def test_an_approved_machine_is_approved_after_a_reinstallation(store, keys):
     _, token = issue(store, needs_approval=True)
     first = redeem(store, keys, token, "a", machine="m")
-    store.write(lambda tx: approval.approve(tx, first.server, first.server.id))
+    store.write(lambda tx: enrollment.approve(tx, first.server, first.server.id))
     assert keys.authenticate(redeem(store, keys, token, "b", machine="m", key=first.key).key) == first.server.id
 
 

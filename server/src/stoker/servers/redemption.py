@@ -7,7 +7,7 @@ A machine describes itself, so its description gives it nothing that belongs to 
   only this agent knows, or by the server's present key. It passes to any other machine by a user's decision only: an
   enrollment of this server (``stoker server enroll NAME --again``).
 - A name that a machine chose is used by no stack (``store.servers.find_enrolled``), unless the enrollment's pattern
-  permits the name or a user approves the server by this name (``servers.approval``).
+  permits the name or a user approves the server by this name (``enrollment.approve``).
 """
 
 from __future__ import annotations

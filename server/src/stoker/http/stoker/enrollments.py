@@ -30,7 +30,7 @@ from stoker.model import labels
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Enrollment, NameSource, Server
 from stoker.public_url import is_loopback_url
-from stoker.servers import approval, enrollment
+from stoker.servers import enrollment
 from stoker.servers.agent_bundle import Download, Endpoint
 from stoker.store import enrollments, relays, servers
 from stoker.store.tx import Tx
@@ -176,7 +176,7 @@ def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
     If the path contains the server's name, stacks may use a name that the machine chose, also if only the name waits.
     """
     server = _find_locked(tx, request)
-    approved = approval.approve(tx, server, request.path["server"])
+    approved = enrollment.approve(tx, server, request.path["server"])
     name = "" if approved.is_self_named == server.is_self_named else ", and stacks may use its name"
     audit_trail.describe_server(request, approved, f"Server {server.name} may run configs{name}")
     return {"server": serialize(request, approved)}
@@ -184,9 +184,9 @@ def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 @operation(204, errors=(409,))
 def reject(request: RequestContext, tx: Tx) -> None:
-    """Delete a server that waits for approval. Its key becomes invalid."""
+    """Delete a server that waits for enrollment. Its key becomes invalid."""
     server = _find_locked(tx, request)
-    approval.require_pending(server)
+    enrollment.require_pending(server)
     server_runs.release_server(tx, request.app.work, server.id, server.name)
     enrollment.remove(tx, server)
     audit_trail.describe_server(request, server, f"Server {server.name} was deleted")
