@@ -20,8 +20,8 @@ from stoker.settings import Settings
 from stoker.store.open import Store
 from stoker_openstack.cloud import sweep
 from stoker_openstack.cloud.client import Access, Breakers, CloudClient
+from stoker_openstack.cloud.keystone_grants import KeystoneTrusts
 from stoker_openstack.cloud.keystone_login import KeystoneLogin
-from stoker_openstack.cloud.keystone_trusts import KeystoneTrusts
 from stoker_openstack.cloud.markers import site_id
 from support import databases
 from support.keystone import Keystone
