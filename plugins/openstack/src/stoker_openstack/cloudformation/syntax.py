@@ -8,7 +8,6 @@ from typing import Any
 from stoker.hot.syntaxes import Syntax
 from stoker_openstack.cloudformation import cfn, foreign
 from stoker_openstack.cloudformation.functions import FUNCTIONS
-from stoker_openstack.cloudformation.replaced import REPLACED, REPLACED_UNTIL
 
 #: The functions of HOT to which CloudFormation's are translated.
 _HOT = ("get_param", "get_resource", "get_attr", "list_join", "str_replace", "resource_facade")
@@ -24,7 +23,7 @@ SYNTAX = Syntax(
     source_path=cfn.cfn_path,
     calls=frozenset((*_HOT, *(function.name for function in FUNCTIONS))),
     functions=FUNCTIONS,
-    replaced=REPLACED,
+    replaced=foreign.REPLACED,
     replace_in_hot=_replace_in_hot,
-    replaces_until=REPLACED_UNTIL,
+    replaces_until=foreign.REPLACED_UNTIL,
 )
