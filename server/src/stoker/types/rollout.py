@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, convert, field
 from msgspec.structs import asdict, replace
 
 from stoker.hot import UNKNOWN
@@ -149,14 +149,7 @@ class Rollout(Struct, frozen=True, kw_only=True):
     def of(cls, resource: Resource) -> Rollout | None:
         """Read the roll-out from the resource's data; None if there is none."""
         stored = resource.data.get(_KEY)
-        if not isinstance(stored, Mapping):
-            return None
-        batches = {
-            "now": tuple(stored["now"]),
-            "left": tuple(map(tuple, stored["left"])),
-            "reason": tuple(stored["reason"]),
-        }
-        return cls(**{**stored, **batches, "stage": Stage(stored["stage"])})
+        return convert(stored, cls) if isinstance(stored, Mapping) else None
 
     def into(self, data: Mapping[str, Any]) -> dict[str, Any]:
         """Return ``data`` with the roll-out in it."""
