@@ -22,8 +22,7 @@ import structlog
 
 from stoker import private_file
 from stoker.backoff import backoff
-from stoker.servers.processes import MARKER, agent_of, end_agents, end_all
-from stoker.servers.watch import Watch
+from stoker.servers.processes import MARKER, Watch, agent_of, end_agents, end_all
 
 #: Seconds: pause before an agent that ended is restarted, doubled after each early end; its limit; the lifetime that
 #: resets it.

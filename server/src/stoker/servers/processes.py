@@ -1,16 +1,65 @@
-"""Processes of local servers, identified in Linux's /proc by the marker that they inherit from the agent."""
+"""
+Processes of local servers, identified in Linux's /proc by the marker that they inherit from the agent, and the end of
+agents, which need not be children of this process.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 MARKER = "STOKER_LOCAL_SERVER"
 _GRACE_SECONDS = 2.0
 _LOOK_SECONDS = 0.02
+
+
+class Watch:
+    """Calls ``on_end`` with the name of each watched process that ends, on a thread of the process."""
+
+    def __init__(self, on_end: Callable[[str], None]) -> None:
+        self._on_end = on_end
+        #: Held during a call of ``on_end``, so that none is under way when ``stop`` returns.
+        self._lock = threading.Lock()
+        #: The open file of the process by its name, without those that are not watched any more.
+        self._files: dict[str, int] = {}
+        self._has_stopped = False
+
+    def add(self, name: str, pid: int) -> None:
+        """Watch the process ``pid`` under a name; replaces a process of the same name."""
+        try:
+            file = os.pidfd_open(pid)
+        except ProcessLookupError:
+            self._on_end(name)
+            return
+        self._files[name] = file
+        threading.Thread(target=self._await, args=(name, file), daemon=True).start()  # noqa: TID251 — one call
+
+    def forget(self, name: str) -> None:
+        """Stop watching the process of this name."""
+        self._files.pop(name, None)
+
+    def stop(self) -> None:
+        """Stop watching; processes that end later are not reported."""
+        with self._lock:
+            self._has_stopped = True
+
+    def _await(self, name: str, file: int) -> None:
+        ended = select.poll()
+        ended.register(file, select.POLLIN)
+        ended.poll()
+        with self._lock:
+            # Before the file is closed: another process may get its number afterwards.
+            is_watched = self._files.get(name) == file and not self._has_stopped
+            os.close(file)
+            if is_watched:
+                del self._files[name]
+                self._on_end(name)
 
 
 def marked(server_id: str) -> list[int]:
