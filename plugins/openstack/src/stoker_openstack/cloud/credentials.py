@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from stoker.circuit_breaker import ServiceUnavailable
 from stoker.model.errors import Invalid
 from stoker.store.tx import Tx
 from stoker_openstack.cloud.client import LOGIN_SECONDS, Access, Breakers, CloudClient
+from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused
 from stoker_openstack.cloud.names import NameResolver
 from stoker_openstack.model import CloudObject
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,28 @@ class Credentials(Protocol):
 
     def end_unused(self, tx: Tx, root_id: str) -> None:
         """End the credentials of a deleted tree of stacks without objects; called after something has ended."""
+
+
+def read_first(
+    credentials: Credentials,
+    root_ids: Iterable[str],
+    read: Callable[[CloudClient], T],
+    refuse: Callable[[str, CloudFailure], None],
+) -> T | None:
+    """
+    Return what ``read`` returns with the first login that is valid; None without a valid one.
+
+    ``root_ids`` are those of the trees of stacks with a login; ``refuse`` is called with one whose login is not valid.
+    Raises CloudRefused for an internal error of the service.
+    """
+    for root_id in dict.fromkeys(root_ids):
+        try:
+            return read(credentials.open(root_id).client)
+        except CloudFailure as error:
+            if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
+                raise
+            refuse(root_id, error)
+    return None
 
 
 class SiteCredentials:

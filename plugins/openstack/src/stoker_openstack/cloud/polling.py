@@ -16,9 +16,10 @@ from msgspec.structs import replace
 
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker_openstack.cloud.client import CloudClient
+from stoker_openstack.cloud.credentials import read_first
 from stoker_openstack.cloud.drivers.base import Done, Judgement
 from stoker_openstack.cloud.drivers.server import list_ports
-from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.errors import CloudFailure, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS, Noun
 from stoker_openstack.cloud.recorder import AWAITS_CLOUD, POLL, CloudContext, Recorder
 from stoker_openstack.model import CloudKind, CloudObject
@@ -80,8 +81,15 @@ class StatePoller:
         self._context.store.write(do)
 
     def _poll(self, source: Noun, some: Sequence[CloudObject]) -> None:
-        """List the objects of a source, and act on the states of those that wait."""
-        listing = self._list(source, some)
+        """List the objects of a source, and act on the states of those that wait; fail those without a valid login."""
+
+        def fail(root_id: str, error: CloudFailure) -> None:
+            for item in some:
+                if item.root_id == root_id:
+                    self._recorder.fail(item, error)
+
+        root_ids = (item.root_id for item in some)
+        listing = read_first(self._context.credentials, root_ids, lambda client: (client, source.list(client)), fail)
         if listing is None:
             return
         client, listed = listing
@@ -101,28 +109,6 @@ class StatePoller:
         for item in some:
             if item.reason.startswith(AWAITS_CLOUD):
                 self._recorder.explain(item, "The cloud answers again")
-
-    def _list(self, source: Noun, some: Sequence[CloudObject]) -> tuple[CloudClient, list[dict[str, Any]]] | None:
-        """
-        List the objects with the first valid login; objects without valid credentials fail.
-
-        Raises CloudRefused for an internal error of the service.
-        """
-        refused: set[str] = set()
-        for item in some:
-            if item.root_id in refused:
-                continue
-            try:
-                client = self._context.credentials.open(item.root_id).client
-                return client, source.list(client)
-            except CloudFailure as error:
-                if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
-                    raise
-                refused.add(item.root_id)
-                for other in some:
-                    if other.root_id == item.root_id:
-                        self._recorder.fail(other, error)
-        return None
 
     def _judge(self, item: CloudObject, observed: Mapping[str, Any] | None) -> Judgement:
         try:

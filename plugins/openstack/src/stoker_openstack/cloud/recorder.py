@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.backends.reconciler import JobKinds
+from stoker.backends.reconciler import JobKinds, request
 from stoker.model.status import Status
 from stoker.model.wake import Owner
 from stoker.store import stacks
@@ -156,8 +156,8 @@ class Recorder:
             row = self._lock(tx, item)
             if row is not None:
                 cloud_objects.save(tx, replace(row, awaits=None, awaited_since=None))
-                args = {"kind": self._context.registry.drivers[item.kind].noun.service, "id": item.id}
-                self._context.work.defer_once(tx, JOBS.reconcile, item.id, args)
+                service = self._context.registry.drivers[item.kind].noun.service
+                request(self._context.work, tx, service, item.id, JOBS)
 
         self._context.store.write(do)
 

@@ -21,10 +21,10 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
 from stoker_openstack.cloud.client import CloudClient
-from stoker_openstack.cloud.credentials import Credentials
+from stoker_openstack.cloud.credentials import Credentials, read_first
 from stoker_openstack.cloud.drivers.base import Registry
 from stoker_openstack.cloud.drivers.server import list_ports
-from stoker_openstack.cloud.errors import INTERNAL_ERROR, CloudFailure, CloudRefused, RetryLater
+from stoker_openstack.cloud.errors import CloudFailure, CloudRefused, RetryLater
 from stoker_openstack.cloud.nouns import NOUNS
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject
 from stoker_openstack.store import cloud_objects
@@ -83,8 +83,11 @@ class Refresher:
         with self._store.read() as tx:
             rows = _rows(tx, kind, args["project_id"])
         try:
-            listed = self._list(kind, rows)
-        except (RetryLater, ServiceUnavailable, ServiceRejected) as error:
+            root_ids = (row.root_id for row in rows)
+            listed = (
+                read_first(self._credentials, root_ids, lambda client: _read(client, kind, rows), _log_refusal) or {}
+            )
+        except (CloudRefused, RetryLater, ServiceUnavailable, ServiceRejected) as error:
             _log.info("cloud_refresh.failed", kind=kind.value, error=str(error))
             self._store.write(lambda tx: self._defer(tx, args, _BUSY))
             return
@@ -95,17 +98,6 @@ class Refresher:
     def _defer(self, tx: Tx, args: Mapping[str, Any], seconds: float) -> None:
         key = f"{args['kind']}:{args['seconds']}:{args['project_id'] or ''}"
         self._work.defer_by(tx, REFRESH, key, args, tx.now + timedelta(seconds=seconds))
-
-    def _list(self, kind: CloudKind, rows: Sequence[CloudObject]) -> Mapping[str, Mapping[str, Any]]:
-        """List the objects by id, with the first login that is valid; none without a valid login."""
-        for root_id in dict.fromkeys(row.root_id for row in rows):
-            try:
-                return _read(self._credentials.open(root_id).client, kind, rows)
-            except CloudFailure as error:
-                if isinstance(error, CloudRefused) and error.status >= INTERNAL_ERROR:
-                    raise RetryLater(str(error), _BUSY) from None
-                _log.info("cloud_refresh.refused", root_id=root_id, error=str(error))
-        return {}
 
     def _store_row(self, row: CloudObject, observed: Mapping[str, Any]) -> bool:
         """Store the representation of one object; return False if an action on the object is in progress."""
@@ -124,6 +116,10 @@ class Refresher:
             return True
 
         return self._store.write(do)
+
+
+def _log_refusal(root_id: str, error: CloudFailure) -> None:
+    _log.info("cloud_refresh.refused", root_id=root_id, error=str(error))
 
 
 def _read(client: CloudClient, kind: CloudKind, rows: Sequence[CloudObject]) -> dict[str, dict[str, Any]]:
