@@ -212,8 +212,12 @@ class Driver(ABC):
         return self.noun.find(run.client, run.external_id)
 
     def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        """Return the object with the marker of the resource, which an earlier request created; None without one."""
-        return self.noun.find_marked(run.client, run.marker, {"name": run.name})
+        """
+        Return the object with the marker of the resource, which an earlier request created; None without one.
+
+        None also for objects that no list has, whose request can be repeated.
+        """
+        return self.noun.find_marked(run.client, run.marker, {"name": run.name}) if self.noun.key else None
 
     @abstractmethod
     def create(self, run: Run) -> Result:

@@ -36,9 +36,6 @@ class FloatingIpAssociationDriver(Driver):
         floating_ip = run.external_id.partition(":")[0]
         return _FLOATING_IP.find(run.client, floating_ip)
 
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return None  # the request can be repeated
-
     def create(self, run: Run) -> Result:
         body = resolve_body(run)
         floating_ip = body.pop("floatingip_id")

@@ -86,9 +86,6 @@ class RouterGatewayDriver(Driver):
         gateway = (router or {}).get(_GATEWAY) or {}
         return _represent(router_id, gateway) if gateway.get("network_id") == network_id else None
 
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return None  # the request can be repeated
-
     def create(self, run: Run) -> Result:
         body = resolve_body(run)
         router_id, network_id = body["router_id"], body["network_id"]
@@ -120,9 +117,6 @@ class ExtraRouteSetDriver(Driver):
             return None
         own = [route for route in _own_routes(run) if route in _plain(router["routes"])]
         return {"id": run.external_id, "routes": own}
-
-    def find_created(self, run: Run) -> Mapping[str, Any] | None:
-        return None  # the external id is stored before the first request
 
     def create(self, run: Run) -> Result:
         router_id = run.names.resolve("router", str(run.specification["router_id"]))
