@@ -73,6 +73,13 @@ class ResourceFailure(Exception):
         self.kind = kind
 
 
+class AdoptionFailure(ResourceFailure):
+    """The object that a resource should adopt does not exist, or belongs to a stack. ``what``: the kind of object."""
+
+    def __init__(self, what: str, id: str | None) -> None:
+        super().__init__(f"The {what} ({id}) cannot be adopted: it does not exist, or belongs to a stack.")
+
+
 class NestedFailure(ResourceFailure):
     """
     An action failed because a resource of the nested stack failed.

@@ -21,6 +21,7 @@ from stoker.model.trigger import Content
 from stoker.resources.base import (
     DONE,
     LONGEST_WAIT,
+    AdoptionFailure,
     Context,
     KnowsAgent,
     NoSuchAttribute,
@@ -299,16 +300,10 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         return ()  # the end of its run wakes the resource
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """
-        Link an existing deployment to this resource.
-
-        Raises ResourceFailure if the deployment does not exist or belongs to a stack.
-        """
+        """Link an existing deployment to this resource. Raises AdoptionFailure."""
         deployment = deployment_runs.find_deployment(context, resource)
         if deployment is None or deployment.project_id != context.project_id or deployment.stack_id is not None:
-            raise ResourceFailure(
-                f"The deployment ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
-            )
+            raise AdoptionFailure("deployment", resource.physical_id)
         deployments.relink(context.tx, deployment.id, context.stack_id, resource.id)
         return self.check(context, resource)
 

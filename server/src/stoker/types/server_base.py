@@ -13,6 +13,7 @@ from stoker.model.server import OWN_AGENT, Kind, Server
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
+    AdoptionFailure,
     Context,
     KnowsAgent,
     Outcome,
@@ -89,7 +90,7 @@ def describe_unsigned(name: str) -> str:
 
 def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
     """
-    Link an existing server to this resource. Raises ResourceFailure if it does not exist or belongs to a stack.
+    Link an existing server to this resource. Raises AdoptionFailure.
 
     A server that was imported from another Heat has no transport yet, and gets one.
     """
@@ -97,19 +98,21 @@ def adopt(context: Context, resource: Resource, properties: Properties) -> Outco
     enrolled = bool(resource.data.get("enrolled"))
     right = server is not None and server.project_id == context.project_id and server.stack_id is None
     if server is None or not right or enrolled is not (server.kind is Kind.ENROLLED):
-        raise ResourceFailure(
-            f"The server ({resource.physical_id}) cannot be adopted: it does not exist, or belongs to a stack."
-        )
+        raise AdoptionFailure("server", resource.physical_id)
     if enrolled:
         server_policy.represent(context, resource, server.id)
         return DONE
-    servers.change(
-        context.tx, server.id, stack_id=context.stack_id, resource_id=resource.id, resource_name=resource.name
-    )
+    link(context, resource, server.id)
     if "transports" in resource.data:
         return DONE
     settings = configure(context, resource, properties, server.id, own_agent=False)
     return Outcome(data={"name": server.name, "enrolled": False, **settings})
+
+
+def link(context: Context, resource: Resource, server_id: str) -> None:
+    """Record that the server belongs to this resource."""
+    values = {"stack_id": context.stack_id, "resource_id": resource.id, "resource_name": resource.name}
+    servers.change(context.tx, server_id, **values)
 
 
 def live_metadata(context: Context, resource: Resource) -> Mapping[str, Any]:

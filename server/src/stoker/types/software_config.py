@@ -21,6 +21,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import (
     DONE,
+    AdoptionFailure,
     Context,
     Outcome,
     Properties,
@@ -108,12 +109,9 @@ class ConfigType(ResourceType):
         return DONE
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        """Verify that the config exists. Raises ResourceFailure if it does not."""
-        id = resource.physical_id
-        if not self.exists(context, id or ""):
-            raise ResourceFailure(
-                f"The software config ({id}) cannot be adopted: it does not exist, or belongs to a stack."
-            )
+        """Verify that the config exists. Raises AdoptionFailure if it does not."""
+        if not self.exists(context, resource.physical_id or ""):
+            raise AdoptionFailure("software config", resource.physical_id)
         return DONE
 
     def exists(self, context: Context, id: str) -> bool:

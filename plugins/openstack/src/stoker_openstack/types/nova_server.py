@@ -19,6 +19,7 @@ from stoker.model.status import Action
 from stoker.resources.base import (
     ADOPTED_NAME,
     DONE,
+    AdoptionFailure,
     Context,
     Outcome,
     Properties,
@@ -58,7 +59,7 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
         return outcome
     present = servers.find(context.tx, server_id)
     if present is not None and present.project_id != context.project_id:
-        raise ResourceFailure(f"The server ({server_id}) cannot be adopted: it does not exist, or belongs to a stack.")
+        raise AdoptionFailure("server", server_id)
     if present is None:
         servers.add(
             context.tx,
@@ -75,9 +76,7 @@ def _registered(context: Context, resource: Resource, outcome: Outcome) -> Outco
             ),
         )
     else:
-        servers.change(
-            context.tx, server_id, stack_id=context.stack_id, resource_id=resource.id, resource_name=resource.name
-        )
+        server_base.link(context, resource, server_id)
     server_base.start_publishing(context, server_id, resource.id, data.get("transports") or [])
     policy_data = server_policy.apply(context, resource, resource.properties, server_id)
     return replace(outcome, data={**data, **policy_data, _REGISTERED: True})
