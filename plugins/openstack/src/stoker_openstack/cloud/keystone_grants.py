@@ -8,7 +8,6 @@ from typing import Any
 import structlog
 
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
-from stoker.model.errors import Unavailable
 from stoker_openstack.cloud.client import Access
 from stoker_openstack.cloud.keystone_login import Caller, KeystoneLogin
 from stoker_openstack.cloud.markers import Marker, marker_of
@@ -30,15 +29,9 @@ class KeystoneTrusts:
 
     def create(self, caller: Caller, roles: Sequence[str], marker: Marker) -> Any:
         """Request a trust of the caller; return the response. ``roles`` are ids. Raises Unavailable."""
-        from keystoneauth1 import exceptions
-
-        try:
-            trustee = self._login.open_own().get_user_id()
-        except exceptions.ClientException as error:
-            raise Unavailable(f"Keystone does not accept Stoker's own login: {error}") from None
         trust = {
             "trustor_user_id": caller.user_id,
-            "trustee_user_id": trustee,
+            "trustee_user_id": self._login.ask_own(lambda session: session.get_user_id()),
             "project_id": caller.project_id,
             "impersonation": True,
             "roles": [{"id": role} for role in roles],

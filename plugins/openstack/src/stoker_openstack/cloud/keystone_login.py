@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from stoker import cloud_entries
 from stoker.circuit_breaker import ServiceUnavailable
@@ -13,6 +13,7 @@ from stoker.model.errors import Unauthorized, Unavailable
 from stoker.settings import Settings
 from stoker_openstack.cloud.client import Access
 
+T = TypeVar("T")
 #: Keystone's names of the logins with which a user has given a program some of the user's rights.
 _DELEGATED = {"application_credential", "ec2credential", "oauth1"}
 
@@ -89,12 +90,12 @@ class KeystoneLogin:
         except exceptions.ClientException:
             return False
 
-    def _own_token(self) -> str:
-        """Return a token of Stoker's own user in Stoker's own project. Raises Unavailable."""
+    def ask_own(self, ask: Callable[[Any], T], *, in_project: bool = False) -> T:
+        """Return what ``ask`` returns for a session of Stoker's own user. Raises Unavailable."""
         from keystoneauth1 import exceptions
 
         try:
-            return str(self.open_own(in_project=True).get_token())
+            return ask(self.open_own(in_project=in_project))
         except exceptions.ClientException as error:
             raise Unavailable(f"Keystone does not accept Stoker's own login: {error}") from None
 
@@ -104,7 +105,8 @@ class KeystoneLogin:
 
         response = self.send(token, "GET", "/auth/tokens", headers={"X-Subject-Token": token})
         if response.status_code == 403:  # by default, Keystone does not describe the token of a trust to its bearer
-            response = self.send(self._own_token(), "GET", "/auth/tokens", headers={"X-Subject-Token": token})
+            own = self.ask_own(lambda session: session.get_token(), in_project=True)
+            response = self.send(own, "GET", "/auth/tokens", headers={"X-Subject-Token": token})
         if response.status_code in (401, 403, 404):
             raise Unauthorized("The token is not valid, or has expired.")
         try:
