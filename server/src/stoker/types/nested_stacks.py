@@ -101,26 +101,26 @@ def act(context: Context, resource: Resource, stack: Stack, action: Action) -> N
 
 def cancel(context: Context, resource: Resource) -> None:
     """Cancel the nested stack's operation."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     if stack is not None and stack.status is Status.IN_PROGRESS:
         operations.abort(context.tx, context.engine, stack, resource)
 
 
 def list_resources(context: Context, resource: Resource) -> Sequence[Resource]:
     """Return all resources inside, replaced ones included; empty if there is no nested stack."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     return () if stack is None else resources.of_stack(context.tx, stack.id)
 
 
 def get_template(context: Context, resource: Resource) -> Mapping[str, Any]:
     """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     return {} if stack is None else stacks.source(context.tx, stack.id).template
 
 
 def get_output(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
     """Return an output of the nested stack. Raises NoSuchAttribute."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     if stack is None:
         return None
     if name not in stack.outputs:
@@ -133,7 +133,7 @@ def get_output(context: Context, resource: Resource, name: str, path: tuple[Any,
 
 def get_reference(context: Context, resource: Resource) -> Any:
     """Return the output ``OS::stack_id`` or the ARN of the nested stack; the resource's name if there is none."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     if stack is None:
         return resource.name
     if _REFERENCE in stack.outputs:
@@ -171,7 +171,7 @@ class NestedView:
 
 def view(context: Context, resource: Resource) -> NestedView | None:
     """Return the current resources inside; None if there is no nested stack."""
-    stack = _find(context, resource)
+    stack = find(context, resource.physical_id)
     return None if stack is None else NestedView(outputs.prime_stack(context.tx, context.engine, stack))
 
 
@@ -204,10 +204,6 @@ class _Root:
 def _find_root(context: Context) -> _Root:
     # A transaction may create thousands of nested stacks, and each of them needs the root's source.
     return stacks.derive_from_source(context.tx, context.stack.root_id, _Root)
-
-
-def _find(context: Context, resource: Resource) -> Stack | None:
-    return stacks.find(context.tx, resource.physical_id) if resource.physical_id else None
 
 
 def _prepare(context: Context, resource: Resource, spec: NestedSpec, identity: Identity) -> ResolvedStack:
