@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from stoker.model.deployment import Deployment
 from stoker.store import rows
-from stoker.store import sql as sqls
 from stoker.store.query import column, execute, exists, scalar, table
 from stoker.store.repository import Repository
 from stoker.store.sql import Statement, sql
@@ -169,9 +168,6 @@ _HEARTBEAT = sql(
         " started_at = coalesce(started_at, :now), sent_at = coalesce(sent_at, :now), channel = coalesce(channel, :by)",
         "ended_at IS NULL",
     )
-)
-_SET_STREAMS = sqls.update(
-    "deployments", "stdout_bytes", "stderr_bytes", "stdout_held", "stderr_held", "last_heartbeat_at"
 )
 #: The key of ``Tx.cache`` with the servers whose bodies a read transaction may need.
 _EXPECTED = ("bodies", "expected")
@@ -386,19 +382,8 @@ def heartbeat(tx: Tx, id: str, config_id: str, channel: str) -> None:
 
 def save_streams(tx: Tx, changed: Deployment) -> None:
     """Write the state of the current run's output, which is a sign of life."""
-    forget(tx, changed.id)
-    encrypt = tx.secrets.encrypt_bytes
-    tx.put(
-        _SET_STREAMS,
-        {
-            "key_id": changed.id,
-            "stdout_bytes": changed.stdout_bytes,
-            "stderr_bytes": changed.stderr_bytes,
-            "stdout_held": None if changed.stdout_held is None else encrypt(changed.stdout_held),
-            "stderr_held": None if changed.stderr_held is None else encrypt(changed.stderr_held),
-            "last_heartbeat_at": rows.to_micros(tx.now),
-        },
-    )
+    streams = {name: getattr(changed, name) for name in ("stdout_bytes", "stderr_bytes", "stdout_held", "stderr_held")}
+    _DEPLOYMENTS.update(tx, changed.id, later=True, last_heartbeat_at=tx.now, **streams)
 
 
 def _last_line(data: bytes | None) -> str | None:

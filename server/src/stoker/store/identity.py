@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
 from stoker.model.principal import Project, User
 from stoker.model.status import is_suspended
 from stoker.store.query import column, execute, scalar, table
 from stoker.store.repository import Repository
-from stoker.store.sql import Statement, equal, sql
+from stoker.store.sql import compose, equal, sql
 from stoker.store.tx import Tx
 
 
@@ -116,14 +114,9 @@ def list_projects(tx: Tx, *, user_id: str | None = None, **filters: str | bool |
     ``user_id``: only projects in which this user has a role.
     """
     values = _present(filters)
-    query = _select_projects(tuple(values), is_limited=user_id is not None)
-    return _PROJECTS.all(tx, query, values if user_id is None else {**values, "user_id": user_id})
-
-
-@cache
-def _select_projects(names: tuple[str, ...], *, is_limited: bool) -> Statement:
-    conditions = [equal(*names)] if names else []
-    return _select(_PROJECTS, [*conditions, _HAS_ROLE] if is_limited else conditions)
+    query = f"SELECT {_PROJECTS.columns} FROM projects{_where(values, *(() if user_id is None else (_HAS_ROLE,)))}"
+    limit = {} if user_id is None else {"user_id": user_id}
+    return _PROJECTS.all(tx, compose(f"{query} ORDER BY name"), values | limit)
 
 
 def delete_project(tx: Tx, id: str) -> None:
@@ -137,17 +130,8 @@ def list_users(tx: Tx, **filters: str | bool | None) -> list[User]:
     Return the users whose columns have the values of ``filters``, sorted by name. A filter that is None is ignored.
     """
     values = _present(filters)
-    return _USERS.all(tx, _select_users(tuple(values)), values)
-
-
-@cache
-def _select_users(names: tuple[str, ...]) -> Statement:
-    return _select(_USERS, [equal(*names)] if names else [])
-
-
-def _select(repository: Repository[Any], conditions: Sequence[str]) -> Statement:
-    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    return sql(f"SELECT {repository.columns} FROM {repository.table}{where} ORDER BY name")
+    query = compose(f"SELECT {_USERS.columns} FROM users{_where(values)} ORDER BY name")
+    return _USERS.all(tx, query, values)
 
 
 def names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
@@ -157,6 +141,11 @@ def names(tx: Tx, ids: Iterable[str]) -> dict[str, str]:
 
 def _present(filters: Mapping[str, str | bool | None]) -> dict[str, str | bool]:
     return {name: value for name, value in filters.items() if value is not None}
+
+
+def _where(names: Iterable[str], *more: str) -> str:
+    conditions = [*(equal(name) for name in names), *more]
+    return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
 def delete_user(tx: Tx, id: str) -> None:
@@ -172,14 +161,9 @@ def list_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, str, str]
     A filter that is None is ignored.
     """
     values = _present(filters)
-    statement = _select_assignments("user_id, project_id, role FROM assignments", tuple(values))
-    return [tuple(row) for row in tx.fetch_all(statement, values)]
-
-
-@cache
-def _select_assignments(columns: str, names: tuple[str, ...]) -> Statement:
-    where = f" WHERE {equal(*names)}" if names else ""
-    return sql(f"SELECT {columns}{where} ORDER BY {columns.partition(' FROM')[0]}")
+    columns = "user_id, project_id, role"
+    query = compose(f"SELECT {columns} FROM assignments{_where(values)} ORDER BY {columns}")
+    return [tuple(row) for row in tx.fetch_all(query, values)]
 
 
 def roles(tx: Tx, user_id: str, project_id: str) -> frozenset[str]:
@@ -198,5 +182,5 @@ def list_system_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, st
     filter that is None is ignored.
     """
     values = _present(filters)
-    statement = _select_assignments("user_id, role FROM system_assignments", tuple(values))
-    return [tuple(row) for row in tx.fetch_all(statement, values)]
+    query = compose(f"SELECT user_id, role FROM system_assignments{_where(values)} ORDER BY user_id, role")
+    return [tuple(row) for row in tx.fetch_all(query, values)]

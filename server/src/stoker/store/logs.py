@@ -8,14 +8,16 @@ from typing import Any, NamedTuple
 
 from stoker.model.deployment import LogChunk
 from stoker.store import rows
-from stoker.store.query import change, execute
+from stoker.store.query import change, execute, put
 from stoker.store.sql import insert, sql
 from stoker.store.tx import Tx
 
 STREAMS = ("stdout", "stderr")
 #: Limits of one page. A chunk is never split, so a page of one chunk may be larger.
 PAGE_CHUNKS, PAGE_BYTES = 200, 64 * 1024
-_ADD_LOG = insert("logs", "deployment_id", "config_id", "stream", "offset", "data", "at")
+_add: Callable[[Tx, str, str, str, int, bytes, datetime], None] = put(
+    insert("logs", "deployment_id", "config_id", "stream", "offset", "data", "at").text
+)
 _drop: Callable[[Tx, str, str, str, int, int, int], None] = execute(
     'DELETE FROM logs WHERE deployment_id = :id AND config_id = :run AND stream = :of AND "offset" >= :from'
     ' AND "offset" < :to AND "offset" + length(data) > :reaching'
@@ -57,17 +59,7 @@ class Page(NamedTuple):
 
 def append(tx: Tx, deployment_id: str, config_id: str, *, stream: str, offset: int, data: bytes, at: datetime) -> None:
     """Insert a chunk. ``offset`` is the position of its first byte in the stream."""
-    tx.put(
-        _ADD_LOG,
-        {
-            "deployment_id": deployment_id,
-            "config_id": config_id,
-            "stream": stream,
-            "offset": offset,
-            "data": data,
-            "at": rows.to_micros(at),
-        },
-    )
+    _add(tx, deployment_id, config_id, stream, offset, data, at)
 
 
 def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, end: int, *, reaching: int = 0) -> None:

@@ -8,12 +8,10 @@ from datetime import datetime
 from stoker.model.messaging import Message
 from stoker.store.query import execute, scalar
 from stoker.store.repository import Repository
-from stoker.store.sql import insert
 from stoker.store.tx import Tx
 
 _MESSAGES = Repository(Message, "messages")
 _HERE = "queue_id = :queue_id AND expires_at > :now"
-_ADD = insert("messages", *_MESSAGES.codec.written, "queue_id")
 #: Return those of the messages that exist, oldest first.
 several: Callable[[Tx, str, Sequence[str]], list[Message]] = _MESSAGES.lister(f"{_HERE} AND id @in(ids) ORDER BY seq")
 #: Return the position of a message in its queue, or None.
@@ -52,11 +50,8 @@ def add(tx: Tx, queue_id: str, new: Sequence[Message], *, secret: bool = False) 
 
     ``secret`` states that the messages may contain secrets, so they are always encrypted.
     """
-    values = [{**_MESSAGES.encode(message, tx.secrets), "queue_id": queue_id} for message in new]
-    if secret:
-        for row in values:
-            row["body"] = tx.secrets.encrypt(row["body"], always=True)
-    tx.run_many(_ADD, values)
+    for message in new:
+        _MESSAGES.add(tx, message, encrypt=("body",) if secret else (), later=True, queue_id=queue_id)
 
 
 def page(

@@ -49,7 +49,7 @@ def whole(tx: Tx, account: str, container: str, name: str) -> tuple[Stored, byte
 
 def change(tx: Tx, old: Stored, *, headers: Mapping[str, str], content_type: str, modified_at: int) -> None:
     """Replace an object's headers and content type, without its data."""
-    changes = {"headers": headers, "content_type": content_type, "modified_at": modified_at}
+    changes: dict[str, Any] = {"headers": headers, "content_type": content_type, "modified_at": modified_at}
     _OBJECTS.update(tx, old.account, old.container, old.name, **changes)
 
 

@@ -127,7 +127,9 @@ _find_next: Callable[[Tx, str], int | None] = scalar(
     "SELECT min(poll_at) FROM remote_objects WHERE kind = :kind AND poll_at IS NOT NULL"
 )
 #: Not if another transaction has set another time in the meantime.
-_POLLED = sql("UPDATE remote_objects SET poll_at = :at, poll_interval = :every WHERE id = :id AND poll_at = :was")
+_set_next_poll: Callable[[Tx, datetime | None, timedelta, str, int | None], None] = execute(
+    "UPDATE remote_objects SET poll_at = :at, poll_interval = :every WHERE id = :id AND poll_at = :was"
+)
 _set_result: Callable[[Tx, str, str], None] = execute(
     f"UPDATE remote_objects SET last_result = CASE WHEN kind = '{VERSIONS}' THEN coalesce(last_result || ' ', '')"
     " ELSE '' END || :what WHERE id = :id"
@@ -237,16 +239,8 @@ def next_poll(tx: Tx, kind: str) -> datetime | None:
 
 def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
     """Set the next poll of each object, unless another transaction has set another time."""
-    values = [
-        {
-            "id": poll.remote_object.id,
-            "was": poll.remote_object.poll_at,
-            "at": rows.to_micros_optional(poll.next_at),
-            "every": rows.to_duration(poll.interval),
-        }
-        for poll in done
-    ]
-    tx.run_many(_POLLED, values)
+    for poll in done:
+        _set_next_poll(tx, poll.next_at, poll.interval, poll.remote_object.id, poll.remote_object.poll_at)
 
 
 def set_result(tx: Tx, id: str, what: str) -> None:

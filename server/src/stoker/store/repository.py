@@ -352,7 +352,7 @@ class Repository(Generic[T]):
             _encrypt(tx, values, encrypt)
         (tx.put if later else tx.execute_fast)(self._update, values)
 
-    def update(self, tx: Tx, *key: Any, **changes: Any) -> None:
+    def update(self, tx: Tx, *key: Any, later: bool = False, **changes: Any) -> None:
         """Write some columns of the row with this key. ``changes`` are values of the struct's fields."""
         tx.cache.pop((self.table, *key), None)
         names = tuple(changes)
@@ -361,7 +361,7 @@ class Repository(Generic[T]):
             self._updates[names] = statement, self.codec.encoder({name: name for name in names})
         statement, encode = self._updates[names]
         keys = {f"key_{name}": value for name, value in zip(self._key, key, strict=True)}
-        tx.execute_fast(statement, {**encode(SimpleNamespace(**changes), tx.secrets), **keys})
+        (tx.put if later else tx.execute_fast)(statement, encode(SimpleNamespace(**changes), tx.secrets) | keys)
 
     def delete(self, tx: Tx, *key: Any) -> None:
         """Delete the row with this key."""

@@ -37,11 +37,6 @@ def to_duration(period: timedelta) -> int:
     return period // MICROSECOND
 
 
-def to_micros_optional(moment: datetime | None) -> int | None:
-    """Convert a time to microseconds since 1970; None for None."""
-    return None if moment is None else to_micros(moment)
-
-
 def from_micros(stored: int) -> datetime:
     """Convert microseconds since 1970 to a time in UTC."""
     return EPOCH + timedelta(0, 0, stored)

@@ -13,10 +13,9 @@ from stoker.model.errors import Conflict
 from stoker.model.facts import PROBLEM, FactsSummary, ServerFacts, describe_os
 from stoker.model.selectors import Selectable
 from stoker.model.server import AgentAccess, Kind, Machine, Server
-from stoker.store import enrollments, rows
+from stoker.store import enrollments
 from stoker.store.query import column, execute
 from stoker.store.repository import Repository
-from stoker.store.sql import update
 from stoker.store.tx import Tx
 
 SERVERS = Repository(Server, "servers", noun="Server")
@@ -26,7 +25,6 @@ _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 find_by_name: Callable[[Tx, str, str], list[Server]] = SERVERS.lister("name = :name AND project_id = :project_id")
 #: Return all servers of a kind, of all projects.
 of_kind: Callable[[Tx, Kind], list[Server]] = SERVERS.lister("kind = :kind")
-_SET_SEEN = update("servers", "last_seen", "agent_version", "hooks", "modes")
 _set_seen_again: Callable[[Tx, datetime, Collection[str]], None] = execute(
     "UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)"
 )
@@ -123,13 +121,7 @@ def record_seen(
     tx: Tx, id: str, at: datetime, version: str | None, hooks: tuple[str, ...], modes: tuple[str, ...] = ()
 ) -> None:
     """Record the time of the agent's last heartbeat, its version, its hooks and the modes that it knows."""
-    values = {
-        "last_seen": rows.to_micros(at),
-        "agent_version": version,
-        "hooks": rows.dump(hooks),
-        "modes": rows.dump(modes),
-    }
-    tx.put(_SET_SEEN, {"key_id": id, **values})
+    SERVERS.update(tx, id, later=True, last_seen=at, agent_version=version, hooks=hooks, modes=modes)
 
 
 def record_seen_again(tx: Tx, ids: Collection[str], at: datetime) -> None:
