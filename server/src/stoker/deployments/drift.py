@@ -252,6 +252,6 @@ def _format_message(tx: Tx, deployment: Deployment, config: Config, check: Check
             "server_name": server.name if server and is_own else None,
             "stack_id": deployment.stack_id,
             "state": CheckState.IN_SYNC if check.drifted_at is None else CheckState.DRIFTED,
-            "reason": tx.secrets.redact_text(describe_drift(check)),
+            "reason": tx.secrets.redact(describe_drift(check)),
         },
     }

@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from stoker.model.audit import Decision
-from stoker.model.secrets import redact_text
+from stoker.model.secrets import redact
 
 
 class StokerError(Exception):
@@ -42,7 +42,7 @@ class StokerError(Exception):
 def redact_error(error: StokerError, secrets: Collection[str]) -> None:
     """Redact secrets in the error's message, which may repeat a value from the request."""
     if secrets:
-        error.message = redact_text(error.message, secrets)
+        error.message = redact(error.message, secrets)
         error.args = (error.message, *error.args[1:])
 
 

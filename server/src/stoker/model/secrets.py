@@ -145,12 +145,6 @@ def mask(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
     return {name: REDACTED if name in hidden else value for name, value in values.items()}
 
 
-def redact_text(text: str, secrets: Iterable[str]) -> str:
-    """Redact a sentence, such as the reason of a failure."""
-    redacted: str = redact(text, secrets)
-    return redacted
-
-
 def variants(secret: str) -> Iterator[str]:
     """Yield the forms in which a text may contain a secret: the secret itself, its JSON form, and its lines."""
     yield secret

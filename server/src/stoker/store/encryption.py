@@ -17,7 +17,7 @@ import hmac
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
@@ -119,8 +119,6 @@ def without_keys() -> Sequence[bytes]:
     """Return no keys: the key source for tools that neither read nor write secrets."""
     return ()
 
-
-_Text = TypeVar("_Text", str, str | None)
 
 #: By table, the columns that are encrypted if they contain a secret. Bytes are always encrypted.
 ENCRYPTED_COLUMNS: Mapping[str, Collection[str]] = {
@@ -246,17 +244,12 @@ class SecretColumns:
         return base64.b64decode(self._keys().decrypt(data.decode()))
 
     def redact(self, value: Any) -> Any:
-        """Redact the known secrets in a value for people."""
+        """Redact the known secrets in a value for people, or in a sentence that is stored unencrypted."""
         return value if self._secrets is None else self._secrets.redact(value)
 
     def contain(self, value: Any) -> bool:
         """Return whether a value is or contains a known secret."""
         return self._secrets is not None and self._secrets.contain(value)
-
-    def redact_text(self, text: _Text) -> _Text:
-        """Redact the known secrets in a sentence that is stored unencrypted; None for None."""
-        redacted: _Text = text if self._secrets is None else self._secrets.redact(text)
-        return redacted
 
     def _keys(self) -> Encryption:
         assert self._encryption is not None, "every store has its encryption"

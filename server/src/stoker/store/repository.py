@@ -67,7 +67,7 @@ _ENCRYPTED_FORMS: Mapping[Any, _SecretForm] = {
 }
 #: The forms of empty lists and maps, in which there is nothing to protect.
 _EMPTY: Mapping[type, str] = {dict: "{}", list: "[]", tuple: "[]"}
-_REDACTED_FORM = _SecretForm(SecretColumns.redact_text)
+_REDACTED_FORM = _SecretForm(SecretColumns.redact)
 
 
 class Codec(Generic[T]):

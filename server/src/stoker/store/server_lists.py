@@ -76,12 +76,19 @@ def position(tx: Tx, project_id: str, marker: str | None) -> Position | None:
     return rows.to_micros(server.created_at), server.id
 
 
-def page(tx: Tx, project_id: str, limit: int, after: Position | None = None) -> list[tuple[Position, Server]]:
-    """Return at most ``limit`` of the project's servers with their positions, oldest first: those after ``after``."""
-    return [
-        (_position_of(row), SERVERS.decode(row, tx.secrets))
-        for row in tx.fetch_all(_PAGE, _values(project_id, limit, after))
-    ]
+def page(
+    tx: Tx, project_id: str, limit: int, after: Position | None = None, ids: Collection[str] | None = None
+) -> list[tuple[Position, Server]]:
+    """
+    Return at most ``limit`` of the project's servers with their positions, oldest first: those after ``after``.
+
+    ``ids`` restricts them to the servers with these ids.
+    """
+    values = _values(project_id, limit, after)
+    if ids is not None:
+        values["ids"] = rows.dump(list(ids))
+    stored = tx.fetch_all(_PAGE if ids is None else _PAGE_OF, values)
+    return [(_position_of(row), SERVERS.decode(row, tx.secrets)) for row in stored]
 
 
 def find_named(tx: Tx, project_id: str, names: Collection[str]) -> Collection[str]:
@@ -103,14 +110,6 @@ def list_states(tx: Tx, project_id: str, online_since: datetime, version: str) -
     """
     values = {"project_id": project_id, "online_since": rows.to_micros(online_since), "version": version}
     return [(id, status, bool(outdated)) for id, status, outdated in tx.fetch_all(_STATES, values)]
-
-
-def page_of(
-    tx: Tx, project_id: str, ids: Collection[str], limit: int, after: Position | None = None
-) -> list[tuple[Position, Server]]:
-    """Return at most ``limit`` of the servers with these ids as ``page`` does."""
-    values = {**_values(project_id, limit, after), "ids": rows.dump(list(ids))}
-    return [(_position_of(row), SERVERS.decode(row, tx.secrets)) for row in tx.fetch_all(_PAGE_OF, values)]
 
 
 def iterate_selected(

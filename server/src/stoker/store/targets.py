@@ -173,4 +173,4 @@ def save(tx: Tx, changed: Target) -> None:
 
 def drop_queue(tx: Tx, trigger_id: str, reason: str, revision: int) -> int:
     """Cancel all queued targets of a trigger, with this revision of the trigger; return their number."""
-    return _drop_queue(tx, tx.secrets.redact_text(reason), revision, trigger_id)
+    return _drop_queue(tx, tx.secrets.redact(reason), revision, trigger_id)

@@ -207,5 +207,5 @@ def _summarize(tx: Tx, row: DeploymentCheck) -> str:
     if row.check.state is not CheckState.DRIFTED:
         return ""
     items = (str(change.get("item") or "?") for change in row.check.changes)
-    summary: str = tx.secrets.redact_text(list_few(items, 3))
+    summary: str = tx.secrets.redact(list_few(items, 3))
     return summary

@@ -139,10 +139,8 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
         if selector is not None:
             selected = server_lists.iterate_selected(tx, request.project, selector, after)
             page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
-        elif named is not None:
-            page = server_lists.page_of(tx, request.project, named, most, after)
         else:
-            page = server_lists.page(tx, request.project, most, after)
+            page = server_lists.page(tx, request.project, most, after, named)
         ids = [server.id for _, server in page]
         facts = servers.summarize_facts(tx, ids)
         return [(position, serialize(request, server, facts.get(server.id), in_list=True)) for position, server in page]

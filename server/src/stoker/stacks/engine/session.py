@@ -183,7 +183,7 @@ class EventLog:
             physical_id=stack.id if resource is None else resource.physical_id,
             action=str(action),
             status=str(status),
-            reason=self._tx.secrets.redact_text(reason),
+            reason=self._tx.secrets.redact(reason),
             at=self._tx.now,
         )
         events.add(self._tx, event)

@@ -19,7 +19,7 @@ from stoker.catalog.entry import REFERENCE, SCHEME
 from stoker.hot import Budget, Environment, Flaws, Parameters, Template
 from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
-from stoker.model.secrets import redact, redact_text, texts_of
+from stoker.model.secrets import redact, texts_of
 from stoker.model.stack import Source, Stack
 from stoker.resources.nested import NestedSpec
 from stoker.stacks.engine import Engine
@@ -210,7 +210,7 @@ def _resolve(
         outline=replace(outline, output_errors=redact(outline.output_errors, hidden)),
         definitions={name: resource.definition.to_json() for name, resource in outline.resources.items()},
         event_sinks=tuple({"target": sink.queue, "ttl": sink.ttl} for sink in environment.event_sinks),
-        warnings=tuple(redact_text(warning, hidden) for warning in checker.warnings()),
+        warnings=tuple(redact(warning, hidden) for warning in checker.warnings()),
     )
 
 
