@@ -397,6 +397,10 @@ def test_only_an_admitted_project_runs_on_the_server(heat):
     assert [id for id, _ in heat.to_run(ID)] == [mine.id, theirs.id]
     with heat.store.read() as tx:
         assert [len(deployments.bodies(tx, ID, project)) for project in "pqr"] == [2, 1, 0]
+    with heat.store.read() as tx:
+        deployments.prime_bodies(tx, [ID, "none"])
+        assert [len(deployments.bodies(tx, ID, project)) for project in "pqr"] == [2, 1, 0]
+        assert deployments.bodies(tx, "none", "p") == []
     heat.report(theirs)
     assert [id for id, _ in heat.to_run(ID)] == [mine.id]
     assert log(heat, "q") == [], "it is the server's own project that is told"
