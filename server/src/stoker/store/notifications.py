@@ -9,7 +9,7 @@ sends a heartbeat, and a listener that misses the heartbeats of a process notifi
 listener's own process show that its connection still delivers.
 
 If the confirmation of a commit is lost with its connection, PostgreSQL may have stored the transaction, or may store it
-later. Its notifications are sent at once, and when all transactions of that time have certainly ended.
+later. Its notifications are sent at once, and again with the heartbeats until the transaction has certainly ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import structlog
@@ -38,10 +37,6 @@ _LISTEN = b"LISTEN stoker"
 _SEND = b"SELECT pg_notify('stoker', payload) FROM unnest($1::text[]) AS payload"
 #: Commits of notifications need not wait for the disk: a crash of the server loses notifications anyway.
 _NOT_DURABLE = b"SET synchronous_commit = off"
-#: A new transaction id: those of all transactions that have written before are smaller.
-_BARRIER = b"SELECT txid_current()"
-#: The smallest id of the transactions that have not ended.
-_OLDEST = b"SELECT txid_snapshot_xmin(txid_current_snapshot())"
 #: PostgreSQL rejects payloads of 8000 bytes or more.
 PAYLOAD_BYTES = 7900
 #: The maximum number of topics that wait while the sender is not connected; if there are more, one ``ALL`` replaces
@@ -56,8 +51,7 @@ PAUSE = 0.01
 _TICK = 0.5
 #: Seconds that the first heartbeat may take at start-up, and the last batch at the end.
 _START, _CLOSE = 5.0, 5.0
-#: Seconds after which an unconfirmed commit counts as ended: other databases of the server may have longer
-#: transactions.
+#: Seconds after which an unconfirmed commit has ended: PostgreSQL ends longer transactions (``postgresql_connection``).
 _PATIENCE = 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.25, 5.0
 #: Seconds that PostgreSQL may take to accept a connection, and to accept notifications.
@@ -177,17 +171,6 @@ class _Supervised:
         raise NotImplementedError
 
 
-@dataclass(slots=True)
-class _Unconfirmed:
-    """Changes of commits without a confirmation."""
-
-    changes: Mapping[str, int]
-    #: A transaction id above theirs. None: not read yet.
-    barrier: int | None = None
-    #: When the commits count as ended.
-    until: float = 0.0
-
-
 class NotificationSender(_Supervised):
     """Notifies other processes of the changes that this one commits. Its thread starts with the first change."""
 
@@ -197,8 +180,9 @@ class NotificationSender(_Supervised):
         self._notifier = notifier
         self._metrics = metrics
         self._pending: dict[str, int] = {}
-        #: Changes whose commits may not have ended yet, and the transaction id and the time that end the wait for them.
-        self._unconfirmed: list[_Unconfirmed] = []
+        #: Changes whose commits may not have ended yet, each with the time when they have.
+        self._unconfirmed: list[tuple[float, Mapping[str, int]]] = []
+        self._repeat_at = 0.0
 
     def start_and_wait(self) -> None:
         """
@@ -223,11 +207,11 @@ class NotificationSender(_Supervised):
             self.start()
 
     def send_unconfirmed(self, changes: Mapping[str, int]) -> None:
-        """Notify all processes, including this one, now and when the commit of the changes has certainly ended."""
+        """Notify all processes, including this one, now and until the commit of the changes has certainly ended."""
         if changes:
             _log.warning("database.commits_unconfirmed", notifications=len(changes))
             with self._changed:
-                self._unconfirmed.append(_Unconfirmed(changes))
+                self._unconfirmed.append((time.monotonic() + _PATIENCE, changes))
             self._send_everywhere(changes)
 
     def _send_everywhere(self, changes: Mapping[str, int]) -> None:
@@ -237,8 +221,6 @@ class NotificationSender(_Supervised):
 
     def _work(self, pipeline: Pipeline) -> None:
         pipeline.run([(_NOT_DURABLE, ())], commits=True)
-        for entry in self._unconfirmed:
-            entry.barrier = None  # after a failover, ids and times begin again
         # The first payload carries what waits. A heartbeat before it would tell the others that nothing is missing,
         # also if every connection is lost before the changes are sent.
         leaves = self._send_pending(pipeline)
@@ -247,26 +229,28 @@ class NotificationSender(_Supervised):
             next_at = time.monotonic() + PAUSE
             with self._changed:
                 self._changed.wait_for(lambda: self._pending or self._stopping, HEARTBEAT)
-            self._send_ended(pipeline)
+            self._send_again()
             time.sleep(max(0.0, next_at - time.monotonic()))
             leaves = self._send_pending(pipeline)
 
-    def _send_ended(self, pipeline: Pipeline) -> None:
-        """Send the changes of unconfirmed commits that have certainly ended."""
-        for entry in list(self._unconfirmed):
-            if entry.barrier is None:
-                entry.barrier, entry.until = _query(pipeline, _BARRIER), time.monotonic() + _PATIENCE
-            if time.monotonic() > entry.until or _query(pipeline, _OLDEST) > entry.barrier:
-                self._unconfirmed.remove(entry)
-                self._send_everywhere(entry.changes)
+    def _send_again(self) -> None:
+        """Send the changes of unconfirmed commits, as often as heartbeats."""
+        now = time.monotonic()
+        if self._unconfirmed and now >= self._repeat_at:
+            self._repeat_at = now + HEARTBEAT
+            with self._changed:
+                unconfirmed = list(self._unconfirmed)
+                self._unconfirmed = [entry for entry in unconfirmed if entry[0] > now]
+            for _, changes in unconfirmed:
+                self._send_everywhere(changes)
 
     def _send_pending(self, pipeline: Pipeline) -> bool:
         """Send the changes that wait, or a heartbeat. Return whether this was the last payload."""
         with self._changed:
             batch, self._pending = self._pending, {}
             leaves = self._stopping
-            for entry in self._unconfirmed if leaves else ():
-                merge(batch, entry.changes)
+            for _, changes in self._unconfirmed if leaves else ():
+                merge(batch, changes)
         try:
             pipeline.run([(_SEND, (list(encode(self.id, batch, leaves=leaves)),))], commits=True)
         except Exception:
@@ -274,11 +258,6 @@ class NotificationSender(_Supervised):
                 merge(self._pending, batch)
             raise
         return leaves
-
-
-def _query(pipeline: Pipeline, query: bytes) -> int:
-    ((number,),) = pipeline.run([(query, ())], commits=True)
-    return int(number)
 
 
 class NotificationListener(_Supervised):
