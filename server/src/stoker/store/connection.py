@@ -49,6 +49,9 @@ class Connection(Protocol):
 class Pooled(Protocol):
     """What a pool needs of a connection."""
 
+    def begin_reading(self) -> None:
+        """Begin a transaction that only reads, with one snapshot."""
+
     def reset(self) -> bool:
         """End the transaction of the last user. Return whether the connection can be used again."""
 

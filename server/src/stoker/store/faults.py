@@ -70,6 +70,18 @@ def describe(error: Exception) -> str:
     return next(iter(str(cause).strip().splitlines()), type(cause).__name__)
 
 
+def is_fault(error: BaseException) -> bool:
+    """
+    Return whether the database, its disk or its machine failed, not a statement. Errors of SQLite may be unwrapped.
+    """
+    cause = error.orig if isinstance(error, DatabaseError) else error
+    if isinstance(cause, sqlite3.Error):
+        code = getattr(cause, "sqlite_errorcode", None)  # extended codes use the upper bits
+        is_operational = isinstance(cause, sqlite3.OperationalError)
+        return is_operational and code is not None and code & 0xFF != sqlite3.SQLITE_ERROR
+    return isinstance(error, Failure)
+
+
 def is_ended(error: BaseException) -> bool:
     """Return whether PostgreSQL ended the session because of a limit of its transactions."""
     return getattr(error, "sqlstate", None) in _ENDED

@@ -18,8 +18,8 @@ from typing import Any
 import psycopg
 
 from stoker.model.errors import Conflict
+from stoker.store.faults import is_fault
 from stoker.store.sql import expand
-from stoker.store.sqlite import is_fault
 
 #: An arbitrary key, the same in every Stoker: only one process migrates at a time.
 _LOCK = 7_310_544_202

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
-from functools import partial
+from contextlib import closing, contextmanager
 from typing import Any, TypeVar
 
 from stoker.metrics import Metrics
@@ -15,7 +15,7 @@ from stoker.store import postgresql, postgresql_connection, sqlite
 from stoker.store.clock import Clock
 from stoker.store.connection import Pool
 from stoker.store.encryption import Encryption, KeySource, without_keys
-from stoker.store.faults import UNUSABLE_VALUES, unusable_value
+from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, is_fault, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
 from stoker.store.probe import Probe
@@ -74,7 +74,6 @@ class Store:
         #: The connections of transactions. SQLite's writer has one of its own.
         self.pool: Pool[Any]
         self._writer: sqlite.GroupWriter | postgresql.Writer
-        self._read: Callable[[], AbstractContextManager[Tx]]
         if self.dialect == "sqlite":
             self._open_sqlite()
         elif self.dialect == "postgresql":
@@ -86,14 +85,12 @@ class Store:
 
     def _open_sqlite(self) -> None:
         self.pool = sqlite.open_pool(self.url)
-        self._read = partial(sqlite.read_transaction, self.pool, self.clock, self.encryption)
         self._writer = sqlite.GroupWriter(
             self.url, self.notifier, self.callbacks, self.metrics, self.clock, self.encryption
         )
 
     def _open_postgresql(self, pooled: int) -> None:
         self.pool = postgresql_connection.open_pool(self.url, pooled, self.clock)
-        self._read = partial(postgresql.read_transaction, self.pool, self.clock, self.encryption)
         self.notifications = PostgresqlNotifications(self.direct_url, self.notifier, self.metrics)
         self._writer = postgresql.Writer(
             self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
@@ -104,9 +101,25 @@ class Store:
             return sqlite.open_pool(self.url)
         return postgresql_connection.open_pool(self.url, 1, self.clock)
 
-    def read(self) -> AbstractContextManager[Tx]:
+    @contextmanager
+    def read(self) -> Iterator[Tx]:
         """Open a read transaction. Raises Unavailable if the database does not respond, Invalid as ``write`` does."""
-        return self._read()
+        try:
+            with self.pool.connection() as connection:
+                connection.begin_reading()
+                tx = Tx(connection, self.clock.now(), self.encryption, reading=True)
+                try:
+                    yield tx
+                finally:
+                    # Known objects refer to the transaction: otherwise they would wait for the garbage collector.
+                    tx.cache.clear()
+                    tx.notes.clear()
+        except UNUSABLE_VALUES as error:
+            raise unusable_value(error) from error
+        except (DatabaseError, sqlite3.Error) as error:
+            if is_fault(error):
+                raise Unavailable(f"cannot read from the database: {getattr(error, 'orig', error)}") from error
+            raise
 
     def write(self, do: Callable[[Tx], T], *, background: bool = False, durable: bool = True) -> T:
         """

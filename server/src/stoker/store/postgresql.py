@@ -1,11 +1,10 @@
-"""Read and write transactions on PostgreSQL."""
+"""Write transactions on PostgreSQL."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TypeVar
 
 from stoker.backoff import backoff
@@ -17,10 +16,9 @@ from stoker.store.encryption import Encryption
 from stoker.store.faults import ConnectionLost, Failure
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.pipeline import REPEATABLE_READ
 from stoker.store.postgresql_connection import PostgresqlConnection
 from stoker.store.sql import sql
-from stoker.store.tx import Tx, TxCallbacks, reading, run
+from stoker.store.tx import Tx, TxCallbacks, run
 
 T = TypeVar("T")
 
@@ -28,18 +26,6 @@ T = TypeVar("T")
 _AGAIN = ("40001", "40P01")
 _TRIES = 8
 _NOT_DURABLE = sql("SET LOCAL synchronous_commit = off")
-
-
-@contextmanager
-def read_transaction(pool: Pool[PostgresqlConnection], clock: Clock, encryption: Encryption) -> Iterator[Tx]:
-    """Yield a read transaction with one snapshot (REPEATABLE READ). Raises Unavailable."""
-    try:
-        with pool.connection() as connection:
-            connection.pipeline.isolation = REPEATABLE_READ
-            with reading(connection, clock.now(), encryption) as tx:
-                yield tx
-    except Failure as error:
-        raise Unavailable(f"cannot read from the database: {error.orig}") from error
 
 
 class _NothingStored(Exception):

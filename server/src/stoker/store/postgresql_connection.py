@@ -22,7 +22,7 @@ from stoker.model.errors import Invalid
 from stoker.store.clock import DATABASE_TIME, Clock
 from stoker.store.connection import Batch, Pool, Rows
 from stoker.store.faults import ConnectionLost, is_ended, wrap
-from stoker.store.pipeline import DEFAULT, Pipeline, Query
+from stoker.store.pipeline import DEFAULT, REPEATABLE_READ, Pipeline, Query
 
 _log = structlog.get_logger("stoker.store")
 
@@ -80,6 +80,10 @@ class PostgresqlConnection:
                 limit_session(self.pipeline)
         except psycopg.Error as error:
             raise wrap(error) from error
+
+    def begin_reading(self) -> None:
+        """Let the next transaction have one snapshot; see ``connection.Pooled``."""
+        self.pipeline.isolation = REPEATABLE_READ
 
     def execute(self, batch: Batch) -> Rows:
         """Execute a batch in one round trip; see ``connection.Connection``."""

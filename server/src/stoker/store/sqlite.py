@@ -13,8 +13,7 @@ import sqlite3
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any, TypeVar
 
@@ -24,9 +23,10 @@ from stoker.store import faults
 from stoker.store.clock import Clock
 from stoker.store.connection import Batch, Pool, Rows
 from stoker.store.encryption import Encryption
-from stoker.store.faults import DatabaseError
+from stoker.store.faults import is_fault
 from stoker.store.notifier import Notifier
-from stoker.store.tx import Tx, TxCallbacks, reading, run
+from stoker.store.sql import sql
+from stoker.store.tx import Tx, TxCallbacks, run
 
 T = TypeVar("T")
 
@@ -35,6 +35,7 @@ _GROUP_SECONDS = 0.05
 #: SQLite's page cache of each connection. Long listings fill the caches of the pool's readers, and these keep their
 #: memory; missing pages come from the operating system's cache.
 _READER_CACHE_KIB, _WRITER_CACHE_KIB = 4_000, 16_000
+_BEGIN = sql("BEGIN")
 #: Transactions that read at a time, and connections that stay open for them.
 _READERS, _KEPT_READERS = 64, 8
 
@@ -61,6 +62,10 @@ class SqliteConnection:
                 raise faults.wrap(error, text) from error
         assert cursor is not None, "the batch is empty"
         return cursor
+
+    def begin_reading(self) -> None:
+        """Begin a transaction with one snapshot; see ``connection.Pooled``."""
+        self.execute(((_BEGIN, ({},)),))
 
     def commit(self, batch: Batch) -> None:
         """Not used: see ``GroupWriter``."""
@@ -110,27 +115,6 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA busy_timeout = 30000")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute(f"PRAGMA cache_size = -{_READER_CACHE_KIB}")
-
-
-@contextmanager
-def read_transaction(pool: Pool[SqliteConnection], clock: Clock, encryption: Encryption) -> Iterator[Tx]:
-    """Yield a read transaction with one snapshot. Raises Unavailable."""
-    try:
-        with pool.connection() as connection:
-            connection.driver.execute("BEGIN")  # one snapshot for all reads
-            with reading(connection, clock.now(), encryption) as tx:
-                yield tx
-    except (DatabaseError, sqlite3.Error) as error:
-        if is_fault(error):
-            raise Unavailable(f"cannot read from the database: {getattr(error, 'orig', error)}") from error
-        raise
-
-
-def is_fault(error: BaseException) -> bool:
-    """Return whether the disk, the file or the machine failed, not a statement. Extended codes use the upper bits."""
-    cause = error.orig if isinstance(error, DatabaseError) else error
-    code = getattr(cause, "sqlite_errorcode", None)
-    return isinstance(cause, sqlite3.OperationalError) and code is not None and code & 0xFF != sqlite3.SQLITE_ERROR
 
 
 class _Work:

@@ -18,7 +18,7 @@ from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.connection import Connection, Rows
 from stoker.store.encryption import Encryption, SecretColumns
-from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, unusable_value
+from stoker.store.faults import DatabaseError
 from stoker.store.notifier import Notifier, server_topic
 from stoker.store.sql import Statement, sql
 
@@ -236,7 +236,7 @@ class Tx(Statements):
         #: The time of the transaction, which all its writes share.
         self.now = now
         #: The known secrets, which the transaction encrypts when it writes them and redacts in output.
-        self.secrets = self.new_secrets()
+        self.secrets = SecretColumns(encryption)
         self._callbacks = callbacks
         self._server_changes: list[ServerChange] = []
         self._woken: dict[Owner, list[Wake]] = {}
@@ -392,17 +392,3 @@ def check_limit(tx: Tx, noun: str, owner: str, limit: int, count: Callable[[], i
     tx.advisory_lock(f"limit {noun} {owner}")
     if count() + new > limit:
         raise RequestLimitExceeded(f"this project may have {limit} {noun} and has them: delete some")
-
-
-@contextmanager
-def reading(connection: Connection, now: datetime, encryption: Encryption) -> Iterator[Tx]:
-    """Yield a read transaction on ``connection``; only the store calls this. Raises Invalid for unusable values."""
-    tx = Tx(connection, now, encryption, reading=True)
-    try:
-        yield tx
-    except UNUSABLE_VALUES as error:
-        raise unusable_value(error) from error
-    finally:
-        # Known objects refer to the transaction: otherwise they would wait for the garbage collector.
-        tx.cache.clear()
-        tx.notes.clear()
