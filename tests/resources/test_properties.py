@@ -41,7 +41,7 @@ def test_values_are_converted(kind, given, fitting):
         (Property(kind="boolean"), "maybe", '"maybe" is not a valid boolean'),
         (Property(kind="boolean"), "yes", '"yes" is not a valid boolean'),
         (Property(kind="boolean"), 1, '"1" is not a valid boolean'),
-        (Property(kind="list"), "a,b", "Value must be a list, not str"),
+        (Property(kind="list"), "a,b", "Value must be a list, not text"),
         (Property(kind="map"), [1], "Value must be a map, not a list"),
         (Property(kind="map"), "no json", "Value must be a map, not a text"),
         (Property(kind="string", allowed=("A", "B")), "C", r'"C" is not an allowed value \["A", "B"\]'),

@@ -10,7 +10,7 @@ from msgspec import Struct
 from stoker.hot import UNKNOWN
 from stoker.hot.parameters import values
 from stoker.hot.text import read_json
-from stoker.hot.words import clip, did_you_mean
+from stoker.hot.words import clip, did_you_mean, kind_of
 
 Kind = Literal["string", "integer", "number", "boolean", "list", "map", "any"]
 Path = tuple[str | int, ...]
@@ -67,7 +67,7 @@ def check(
     if values is UNKNOWN:
         return dict.fromkeys(schema or (), UNKNOWN)
     if not isinstance(values, Mapping):
-        _refuse(PropertyError(at, f"Value must be a map, not {_what(values)}"), errors)
+        _refuse(PropertyError(at, f"Value must be a map, not {kind_of(values)}"), errors)
         return dict.fromkeys(schema or (), UNKNOWN)
     if schema is None:
         return dict(values)
@@ -134,7 +134,7 @@ def _within(wanted: Property, value: float, at: Path) -> None:
 
 def _string(wanted: Property, value: Any, at: Path) -> str:
     if not isinstance(value, str | bool | int | float):
-        raise PropertyError(at, f"Value must be a string; got {_what(value)}")
+        raise PropertyError(at, f"Value must be a string; got {kind_of(value)}")
     text = str(value)
     if "\0" in text:
         # An agent's output may contain NUL, which is invalid in names, ids and scripts.
@@ -165,14 +165,14 @@ def _boolean(_: Property, value: Any, at: Path) -> bool:
         return value
     word = value.lower() if isinstance(value, str) else None
     if word not in ("true", "false"):  # as in Heat, where only parameters accept "yes", "on" and 1
-        shown = value if isinstance(value, str | int | float) else _what(value)
+        shown = value if isinstance(value, str | int | float) else kind_of(value)
         raise PropertyError(at, f'"{shown}" is not a valid boolean')
     return word == "true"
 
 
 def _list(wanted: Property, value: Any, at: Path) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise PropertyError(at, f"Value must be a list, not {_what(value)}")
+        raise PropertyError(at, f"Value must be a list, not {kind_of(value)}")
     if wanted.each is None:
         return list(value)
     return [fit(wanted.each, item, (*at, i)) for i, item in enumerate(value) if item is not None]
@@ -185,18 +185,12 @@ def _map(wanted: Property, value: Any, at: Path) -> dict[str, Any]:
         except ValueError:
             raise PropertyError(at, "Value must be a map, not a text") from None
     if not isinstance(value, Mapping):
-        raise PropertyError(at, f"Value must be a map, not {_what(value)}")
+        raise PropertyError(at, f"Value must be a map, not {kind_of(value)}")
     return check(wanted.schema, value, at) if wanted.schema is not None else dict(value)
 
 
 def _any(_: Property, value: Any, _at: Path) -> Any:
     return value
-
-
-def _what(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "a map"
-    return "a list" if isinstance(value, list | tuple) else type(value).__name__
 
 
 _FIT: Mapping[Kind, Callable[[Property, Any, Path], Any]] = {
