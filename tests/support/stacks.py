@@ -130,9 +130,7 @@ class World:
         identity = Identity(str(uuid4()), name, self.project)
         resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
         self.store.write(
-            lambda tx: operations.create(
-                tx, self.engine, resolved, options or Options(), identity, username="u", adopt=adopt
-            )
+            lambda tx: operations.create(tx, self.engine, resolved, options or Options(), username="u", adopt=adopt)
         )
         return self.settled(identity.stack_id)
 
@@ -140,7 +138,7 @@ class World:
         """Update a stack to ``template``."""
         identity = Identity(stack.id, stack.name, self.project)
         resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
-        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, resolved, options or Options()))
+        self.store.write(lambda tx: operations.update(tx, self.engine, resolved, options or Options()))
         return self.settled(stack.id)
 
     def change(self, stack: Stack, clear: tuple[str, ...] = (), **handed: Any) -> Stack:
@@ -149,7 +147,7 @@ class World:
         with self.store.read() as tx:
             source = stacks.source(tx, stack.id)
         resolved = prepare_change(self.engine, StackRequest(**handed), identity, source, clear)
-        self.store.write(lambda tx: operations.update(tx, self.engine, stack.id, resolved, Options()))
+        self.store.write(lambda tx: operations.update(tx, self.engine, resolved, Options()))
         return self.settled(stack.id)
 
     def delete(self, stack: Stack) -> Stack:

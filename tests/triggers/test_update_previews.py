@@ -56,9 +56,7 @@ def preview(heat: World, text: Any, stack: Any = None, files: dict[str, str] | N
         return update_previews.start_previews(tx, heat.engine, row, resolved, "anna", exists=stack is not None)
 
     def new(tx):
-        return operations.new_stack(
-            tx, resolved, Options(), stack_id="None", name="new", project_id="p", username="anna"
-        )
+        return operations.new_stack(tx, resolved, Options(), username="anna")
 
     started = heat.store.write(do)
     with heat.store.read() as tx:

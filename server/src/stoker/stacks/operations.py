@@ -21,7 +21,7 @@ from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.prechecks import Prechecks, may_represent_servers, plan_deployments
-from stoker.stacks.templates.prepare import Identity, ResolvedStack
+from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 from stoker.store.tx import check_limit as limit_rows
@@ -49,7 +49,6 @@ def create(
     engine: Engine,
     resolved: ResolvedStack,
     options: Options,
-    identity: Identity,
     *,
     username: str,
     adopt: Mapping[str, Any] | None = None,
@@ -61,21 +60,15 @@ def create(
     ``adopt``: the resources to take over, as returned by ``adoption.read_adoption_data``. ``imported``: objects to
     create before that. Raises StackExists, RequestLimitExceeded, DeploymentRefused, Conflict.
     """
-    check_limit(tx, engine, identity.project_id)
+    project_id = resolved.identity.project_id
+    limit = engine.limits.stacks_per_project
+    limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
     if adopt is not None:
-        adoption.refuse_owned(tx, engine.env, engine.types, adopt, identity.project_id)
+        adoption.refuse_owned(tx, engine.env, engine.types, adopt, project_id)
     if imported is not None:
-        add_objects(tx, engine.env, imported, project_id=identity.project_id, requested_by=username)
-    stack = new_stack(
-        tx,
-        resolved,
-        options,
-        stack_id=identity.stack_id,
-        name=identity.stack_name,
-        project_id=identity.project_id,
-        username=username,
-        action=Action.CREATE if adopt is None else Action.ADOPT,
-    )
+        add_objects(tx, engine.env, imported, project_id=project_id, requested_by=username)
+    action = Action.CREATE if adopt is None else Action.ADOPT
+    stack = new_stack(tx, resolved, options, username=username, action=action)
     if adopt is None:
         refuse_deployments(tx, engine, stack, resolved)
     return begin(tx, engine, stack, resolved, adopt=adopt)
@@ -103,29 +96,15 @@ def refuse_deployments(
     return new
 
 
-def check_limit(tx: Tx, engine: Engine, project_id: str) -> None:
-    """Raise RequestLimitExceeded if the project may not have another stack."""
-    limit = engine.limits.stacks_per_project
-    limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
-
-
 def new_stack(
-    tx: Tx,
-    resolved: ResolvedStack,
-    options: Options,
-    *,
-    stack_id: str,
-    name: str,
-    project_id: str,
-    username: str,
-    action: Action = Action.CREATE,
-    **more: Any,
+    tx: Tx, resolved: ResolvedStack, options: Options, *, username: str, action: Action = Action.CREATE, **more: Any
 ) -> Stack:
     """Return the row of a new stack. ``more``: the place of a nested stack in its tree."""
+    identity = resolved.identity
     return Stack(
-        id=stack_id,
-        name=name,
-        project_id=project_id,
+        id=identity.stack_id,
+        name=identity.stack_name,
+        project_id=identity.project_id,
         username=username,
         action=action,
         status=Status.IN_PROGRESS,
@@ -134,7 +113,7 @@ def new_stack(
         created_at=tx.now,
         traversal=str(uuid4()),
         phase=Phase.APPLY,
-        **{"root_id": stack_id, "user_project_id": project_id, **options.changes(), **more},
+        **{"root_id": identity.stack_id, "user_project_id": identity.project_id, **options.changes(), **more},
     )
 
 
@@ -157,7 +136,6 @@ def begin(
 def update(
     tx: Tx,
     engine: Engine,
-    stack_id: str,
     resolved: ResolvedStack,
     options: Options,
     *,
@@ -169,7 +147,7 @@ def update(
 
     Raises NotSupported if the stack is suspended or being deleted.
     """
-    session = lock_stack(tx, engine, stack_id, facade=facade)
+    session = lock_stack(tx, engine, resolved.identity.stack_id, facade=facade)
     stack = session.stack
     if facade is None:
         refuse_update(stack)  # the update of a parent resumes and creates again what is suspended or deleted inside

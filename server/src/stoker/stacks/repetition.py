@@ -74,7 +74,7 @@ def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> S
         ],
     )
     resolved = prepare_again(engine, root, stacks.source(tx, root.id), engine.budget(tx))
-    return operations.update(tx, engine, root.id, resolved, Options())
+    return operations.update(tx, engine, resolved, Options())
 
 
 def create_again(store: Store, engine: Engine, server_id: str, until: int) -> None:

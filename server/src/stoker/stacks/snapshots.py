@@ -93,7 +93,7 @@ def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> Stack:
     operation.refuse_busy(stack)
     source = Source(**_plain(snapshot.data["source"]))
     resolved = _with_saved(engine, prepare_again(engine, stack, source, engine.budget(tx)), snapshot)
-    return operations.update(tx, engine, stack_id, resolved, Options(), action=Action.RESTORE)
+    return operations.update(tx, engine, resolved, Options(), action=Action.RESTORE)
 
 
 def _with_saved(engine: Engine, resolved: ResolvedStack, snapshot: Snapshot) -> ResolvedStack:

@@ -62,15 +62,12 @@ def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
     deepest = engine.limits.nested_depth
     if parent.depth + 1 >= deepest:
         raise RequestLimitExceeded(f"Recursion depth exceeds {deepest}.")
-    id = str(uuid4())
-    name = name_within(parent.name, resource)
+    identity = Identity(str(uuid4()), name_within(parent.name, resource), parent.project_id)
+    resolved = _prepare(context, resource, spec, identity)
     stack = operations.new_stack(
         context.tx,
-        resolved := _prepare(context, resource, spec, Identity(id, name, parent.project_id)),
+        resolved,
         Options(timeout_mins=parent.timeout_mins),
-        stack_id=id,
-        name=name,
-        project_id=parent.project_id,
         user_project_id=parent.user_project_id,
         username=parent.username,
         root_id=parent.root_id,
@@ -81,14 +78,14 @@ def create(context: Context, resource: Resource, spec: NestedSpec) -> str:
         action=Action.CREATE if spec.adopt is None else Action.ADOPT,
     )
     operations.begin(context.tx, engine, stack, resolved, adopt=spec.adopt, facade=resource)
-    return id
+    return stack.id
 
 
 def update(context: Context, resource: Resource, spec: NestedSpec) -> None:
     """Update the nested stack to ``spec``."""
     stack = stacks.get(context.tx, str(resource.physical_id))
     resolved = _prepare(context, resource, spec, Identity.of(stack))
-    operations.update(context.tx, context.engine, stack.id, resolved, Options(), facade=resource)
+    operations.update(context.tx, context.engine, resolved, Options(), facade=resource)
 
 
 def act(context: Context, resource: Resource, stack: Stack, action: Action) -> None:

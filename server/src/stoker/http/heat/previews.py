@@ -80,9 +80,9 @@ class PreviewQuery(Query):
 )
 def create(request: RequestContext, body: PreviewBody) -> Response:
     """Return the stack that a create request would produce."""
-    name, resolved = _prepare_new(request, body, every_member=True)
+    resolved = _prepare_new(request, body, every_member=True)
     with request.read() as tx:
-        stack, prechecks = _plan_new(tx, request, body, name, resolved)
+        stack, prechecks = _plan_new(tx, request, body, resolved)
         missing = prechecks.list_missing_programs()
         planner = Planner(tx, request.app.engine, stack, resolved, exists=False)
         runs = planner.list_runs()
@@ -92,7 +92,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         stack,
         **serializers.detail(stack, stack_lookup.links(request)),
         outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
-        resources=_serialize_outline(planner, resolved.outline, name),
+        resources=_serialize_outline(planner, resolved.outline, stack.name),
     )
     answer = {"stack": shown, "planned_runs": [fill(PlannedRun, run) for run in runs]}
     return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
@@ -106,42 +106,29 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
 )
 def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
     """Start triggers that show what the deployments of a new stack would change on servers that exist already."""
-    name, resolved = _prepare_new(request, body)
+    resolved = _prepare_new(request, body)
 
     def do(tx: Tx) -> list[ServerPreview]:
-        stack, _ = _plan_new(tx, request, body, name, resolved)
+        stack, _ = _plan_new(tx, request, body, resolved)
         return _start_previews(tx, request, stack, resolved, exists=False)
 
     answer = ServerPreviewsAnswer(server_previews=request.write(do))
     return Response(201, answer, warnings.headers(resolved.warnings))
 
 
-def _prepare_new(
-    request: RequestContext, body: PreviewBody, *, every_member: bool = False
-) -> tuple[str, ResolvedStack]:
-    name = stack_requests.name(body.stack_name)
-    identity = Identity(_NO_ID, name, request.project)
+def _prepare_new(request: RequestContext, body: PreviewBody, *, every_member: bool = False) -> ResolvedStack:
+    identity = Identity(_NO_ID, stack_requests.name(body.stack_name), request.project)
     new, constraints = body.stack_request(request), open_constraints(request)
-    return name, prepare(request.app.engine, new, identity, every_member=every_member, constraints=constraints)
+    return prepare(request.app.engine, new, identity, every_member=every_member, constraints=constraints)
 
 
-def _plan_new(
-    tx: Tx, request: RequestContext, body: PreviewBody, name: str, resolved: ResolvedStack
-) -> tuple[Stack, Prechecks]:
+def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, resolved: ResolvedStack) -> tuple[Stack, Prechecks]:
     """
     Return the row of the stack that a create request would write, and the checks of its deployments.
 
     Raises what would refuse its deployments.
     """
-    stack = operations.new_stack(
-        tx,
-        resolved,
-        body.options(),
-        stack_id=_NO_ID,
-        name=name,
-        project_id=request.project,
-        username=request.user.user_name,
-    )
+    stack = operations.new_stack(tx, resolved, body.options(), username=request.user.user_name)
     prechecks = operations.refuse_deployments(tx, request.app.engine, stack, resolved)
     stacks.learn_hidden(tx, stack)
     return stack, prechecks

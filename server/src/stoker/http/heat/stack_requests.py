@@ -176,10 +176,9 @@ def name(value: Any) -> str:
     return value
 
 
-def new(request: RequestContext, body: StackBody, stack_name: str) -> tuple[Identity, ResolvedStack]:
+def new(request: RequestContext, body: StackBody, stack_name: str) -> ResolvedStack:
     """Prepare a new stack. Raises Invalid."""
-    identity = Identity(str(uuid4()), stack_name, request.project)
-    return identity, _prepare(request, body, identity)
+    return _prepare(request, body, Identity(str(uuid4()), stack_name, request.project))
 
 
 def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:

@@ -13,14 +13,13 @@ from stoker.stacks import operations
 from stoker.stacks.adoption import ImportedObjects
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.outline import Outline
-from stoker.stacks.templates.prepare import Identity, ResolvedStack
+from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources
 from stoker.store.tx import Tx
 
 
 def create(
     request: RequestContext,
-    identity: Identity,
     resolved: ResolvedStack,
     options: Options,
     *,
@@ -35,23 +34,18 @@ def create(
             request.app.engine,
             resolved,
             options,
-            identity,
             username=request.user.user_name,
             adopt=adopt,
             imported=imported,
         )
 
-    return _write_resolved(request, resolved, identity.stack_id, do, "create stack" if adopt is None else "adopt stack")
+    return _write_resolved(request, resolved, do, "create stack" if adopt is None else "adopt stack")
 
 
-def update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Stack:
+def update(request: RequestContext, resolved: ResolvedStack, options: Options) -> Stack:
     """Update a stack; see ``operations.update``. Raises Forbidden and Unavailable."""
     return _write_resolved(
-        request,
-        resolved,
-        stack.id,
-        lambda tx: operations.update(tx, request.app.engine, stack.id, resolved, options),
-        "update stack",
+        request, resolved, lambda tx: operations.update(tx, request.app.engine, resolved, options), "update stack"
     )
 
 
@@ -88,11 +82,9 @@ def _acts_for_owner(tx: Tx, app: App, stack: Stack) -> bool:
     return delegations.is_needed(tx, stack.id) or resources.any_of_types(tx, stack.id, acting)
 
 
-def _write_resolved(
-    request: RequestContext, resolved: ResolvedStack, stack_id: str, do: Callable[[Tx], Stack], action: str
-) -> Stack:
-    is_large = len(resolved.definitions) > operations.LARGE
-    return _write(request, stack_id, do, action, is_large=is_large, is_delegated=_needs_delegation(resolved.outline))
+def _write_resolved(request: RequestContext, resolved: ResolvedStack, do: Callable[[Tx], Stack], action: str) -> Stack:
+    is_large, is_delegated = len(resolved.definitions) > operations.LARGE, _needs_delegation(resolved.outline)
+    return _write(request, resolved.identity.stack_id, do, action, is_large=is_large, is_delegated=is_delegated)
 
 
 def _write(

@@ -14,7 +14,6 @@ from stoker.http.heat.stack_lookup import OPERATION
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE, ExportedStack
 from stoker.http.request import RequestContext, Response
-from stoker.model.stack import Stack
 from stoker.stacks import adoption, outputs
 from stoker.stacks import export as stack_export
 from stoker.stacks.adoption import read_adoption_data, read_imported_objects
@@ -110,10 +109,10 @@ def create(request: RequestContext, body: NewStack) -> Response:
     data = body.take_adoption_data()
     adopt = None if data is None else read_adoption_data(data)
     imported = None if data is None else read_imported_objects(data)
-    identity, resolved = stack_requests.new(request, body, name)
+    resolved = stack_requests.new(request, body, name)
     if adopt is not None:
         adoption.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
-    stack = stack_writes.create(request, identity, resolved, body.options(), adopt=adopt, imported=imported)
+    stack = stack_writes.create(request, resolved, body.options(), adopt=adopt, imported=imported)
     href = stack_lookup.links(request).stack(stack)
     headers = {"Location": href, **stack_lookup.operation_header(stack), **warnings.headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
@@ -148,13 +147,13 @@ def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def replace(request: RequestContext, body: StackReplacement) -> Any:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
-    return _update(request, *stack_requests.for_replacement(request, body))
+    return _update(request, *stack_requests.for_replacement(request, body)[1:])
 
 
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch) -> Any:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
-    return _update(request, *stack_requests.for_patch(request, body))
+    return _update(request, *stack_requests.for_patch(request, body)[1:])
 
 
 @operation(204, errors=(409,), headers=(OPERATION,))
@@ -218,8 +217,8 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return {"output": tx.secrets.redact(value)}
 
 
-def _update(request: RequestContext, stack: Stack, resolved: ResolvedStack, options: Options) -> Response:
-    updated = stack_writes.update(request, stack, resolved, options)
+def _update(request: RequestContext, resolved: ResolvedStack, options: Options) -> Response:
+    updated = stack_writes.update(request, resolved, options)
     return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 

@@ -41,9 +41,35 @@ class StackRequest(Struct, frozen=True):
     parameters: Any = None
 
 
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """The stack that the pseudo parameters describe."""
+
+    stack_id: str
+    stack_name: str
+    project_id: str
+
+    @classmethod
+    def of(cls, stack: Stack) -> Identity:
+        """Return the identity of a stack."""
+        return cls(stack.id, stack.name, stack.project_id)
+
+    def pseudo(self) -> Mapping[str, str]:
+        """Return the values of the pseudo parameters."""
+        return {
+            "OS::stack_id": self.stack_id,
+            "OS::stack_name": self.stack_name,
+            "OS::project_id": self.project_id,
+            "AWS::StackId": str(Arn(self.project_id, self.stack_name, self.stack_id)),
+            "AWS::StackName": self.stack_name,
+            "AWS::Region": _AWS_REGION,
+        }
+
+
 class ResolvedStack(Struct, frozen=True, kw_only=True):
     """A checked template with its parameters, ready to be applied."""
 
+    identity: Identity
     source: Source
     parameters: Parameters
     outline: Outline
@@ -73,31 +99,6 @@ class ResolvedStack(Struct, frozen=True, kw_only=True):
                 }
                 for name, output in template.outputs.items()
             },
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The stack that the pseudo parameters describe."""
-
-    stack_id: str
-    stack_name: str
-    project_id: str
-
-    @classmethod
-    def of(cls, stack: Stack) -> Identity:
-        """Return the identity of a stack."""
-        return cls(stack.id, stack.name, stack.project_id)
-
-    def pseudo(self) -> Mapping[str, str]:
-        """Return the values of the pseudo parameters."""
-        return {
-            "OS::stack_id": self.stack_id,
-            "OS::stack_name": self.stack_name,
-            "OS::project_id": self.project_id,
-            "AWS::StackId": str(Arn(self.project_id, self.stack_name, self.stack_id)),
-            "AWS::StackName": self.stack_name,
-            "AWS::Region": _AWS_REGION,
         }
 
 
@@ -205,6 +206,7 @@ def _resolve(
         redact_error(error, hidden)
         raise
     return ResolvedStack(
+        identity=identity,
         source=source,
         parameters=parameters,
         outline=replace(outline, output_errors=redact(outline.output_errors, hidden)),
