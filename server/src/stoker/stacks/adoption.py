@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
 
 from msgspec.structs import replace
 
@@ -24,10 +23,11 @@ from stoker.model.errors import Conflict, Invalid
 from stoker.model.ids import is_id
 from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource
-from stoker.model.status import Action, Status
+from stoker.model.status import Status
 from stoker.resources.base import ResourceType
 from stoker.resources.env import ResourceEnv
 from stoker.stacks.engine.decisions import TAKES
+from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
@@ -222,16 +222,6 @@ def placeholders(tx: Tx, stack_id: str, resolved: ResolvedStack, adopted: Mappin
         metadata = abandoned.get("metadata") or {}
         if "resources" in abandoned:
             data["adopt"] = read_adoption_data(abandoned)
-        new.append(
-            Resource(
-                id=str(uuid4()),
-                stack_id=stack_id,
-                name=name,
-                type=definition["type"],
-                action=Action.INIT,
-                status=Status.COMPLETE,
-                data={TAKES: {"physical_id": abandoned["resource_id"], "data": data, "metadata": metadata}},
-                created_at=tx.now,
-            )
-        )
+        takes = {"physical_id": abandoned["resource_id"], "data": data, "metadata": metadata}
+        new.append(new_resource(tx, stack_id, name, definition["type"], {TAKES: takes}))
     return new

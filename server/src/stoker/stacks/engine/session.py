@@ -22,6 +22,23 @@ from stoker.store import events, resources, rows, stacks
 from stoker.store.tx import Tx
 
 
+def new_resource(
+    tx: Tx, stack_id: str, name: str, type: str, data: Mapping[str, Any] | None = None, **more: Any
+) -> Resource:
+    """Return a new resource whose first action has not started. ``more``: other columns."""
+    return Resource(
+        id=str(uuid4()),
+        stack_id=stack_id,
+        name=name,
+        type=type,
+        action=Action.INIT,
+        status=Status.COMPLETE,
+        data=data or {},
+        created_at=tx.now,
+        **more,
+    )
+
+
 class ResourceSet:
     """The resources of a stack, by name (the current ones) and by id, with changes that are not yet written."""
 
@@ -326,17 +343,9 @@ class StackSession:
         self, definition: hot.Definition, requires: Mapping[str, str | None], data: Mapping[str, Any] | None = None
     ) -> Resource:
         """Add a resource whose first action has not started. Its definition is that of its step until then."""
-        resource = Resource(
-            id=str(uuid4()),
-            stack_id=self.stack.id,
-            name=definition.name,
-            type=definition.type,
-            action=Action.INIT,
-            status=Status.COMPLETE,
-            definition={"mapped_from": definition.mapped_from} if definition.mapped_from else {},
-            requires=requires,
-            data=data or {},
-            created_at=self.tx.now,
+        mapped = {"mapped_from": definition.mapped_from} if definition.mapped_from else {}
+        resource = new_resource(
+            self.tx, self.stack.id, definition.name, definition.type, data, definition=mapped, requires=requires
         )
         self.resources.add(resource)
         return resource

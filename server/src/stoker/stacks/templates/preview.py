@@ -17,13 +17,13 @@ from msgspec.structs import replace
 from stoker import hot
 from stoker.hot import UNKNOWN, Definition, Environment
 from stoker.model.errors import StackValidationFailed, StokerError
-from stoker.model.stack import Resource, Stack
-from stoker.model.status import Action, Status
+from stoker.model.stack import Stack
+from stoker.model.status import Action
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer
 from stoker.resources.nested import HasNestedStack, NestedSpec, describe_missing, is_template_name, takes_place
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import DesiredResource
-from stoker.stacks.engine.session import StackSession
+from stoker.stacks.engine.session import StackSession, new_resource
 from stoker.stacks.templates.outline import Change, Kind, StackChanges
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare_inner
 from stoker.stacks.templates.scope import LiveScope
@@ -154,15 +154,7 @@ class Preview:
             if file not in files:
                 raise StackValidationFailed(f"resources.{change.name}: {key}: {describe_missing(file)}")
             return NestedSpec(files[file], parameters or {})
-        present = change.resource or Resource(
-            id=str(uuid4()),
-            stack_id=here.stack.id,
-            name=change.name,
-            type=change.type,
-            action=Action.INIT,
-            status=Status.COMPLETE,
-            created_at=self.tx.now,
-        )
+        present = change.resource or new_resource(self.tx, here.stack.id, change.name, change.type)
         return kind.spec(StackSession(self.tx, self.engine, here.stack).context, present, change.properties)
 
     def _gone(self, around: StackChanges, change: Change) -> Iterator[StackChanges]:
