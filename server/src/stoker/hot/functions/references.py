@@ -70,7 +70,8 @@ class GetAttr(Function):
         needed = 1 if version >= _ALL_ATTRIBUTES else 2
         if not isinstance(argument, list) or len(argument) < needed or not isinstance(argument[0], str):
             raise StackValidationFailed('"get_attr" needs a list: a resource\'s name, an attribute and perhaps a path')
-        if any(not isinstance(part, str) and (is_value or not is_call(part)) for part in argument[1:2]):
+        attribute = argument[1] if len(argument) > 1 else ""
+        if not isinstance(attribute, str) and (is_value or not is_call(attribute)):
             raise StackValidationFailed('"get_attr": the attribute\'s name must be text')
 
     def references(self, argument: Any) -> Iterable[str]:

@@ -71,7 +71,8 @@ def wake(
     if resource.status is not Status.IN_PROGRESS:
         return
     # The resource may belong to an operation that was superseded or has failed; its end changes only the resource.
-    waited_for = _is_waited_for(session, resource)
+    is_planned = session.stack.phase is not Phase.IDLE and (resource.current or resource.action is Action.DELETE)
+    waited_for = is_planned and session.awaits(resource)
     #: A step of the action phase waits for the end of an earlier action, before it runs its own.
     precedes = waited_for and session.stack.phase is Phase.ACTION and resource.action is not session.stack.action
     planned = waited_for and not precedes
@@ -129,14 +130,6 @@ def _enter_again(session: StackSession, resource: Resource, failure: str | None)
         _open_gate(session, key)
     advance(session)
     return True
-
-
-def _is_waited_for(session: StackSession, resource: Resource) -> bool:
-    return (
-        session.stack.phase is not Phase.IDLE
-        and (resource.current or resource.action is Action.DELETE)
-        and session.awaits(resource)
-    )
 
 
 def _go_on_later(session: StackSession) -> None:
@@ -205,8 +198,8 @@ def lock_resource(
 
 def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[Wake]) -> None:
     """Check a resource after what it waits for has changed, and continue its stack. See ``Tx.wake``."""
-    stack_ids = [cause.deployment.stack_id for cause, _ in wakes if isinstance(cause, RunEnded)]
-    locked = lock_resource(tx, engine, resource_id, stack_ids[0] if stack_ids else None)
+    first = wakes[0][0]
+    locked = lock_resource(tx, engine, resource_id, first.deployment.stack_id if isinstance(first, RunEnded) else None)
     if locked is None:
         return
     session, _ = locked
