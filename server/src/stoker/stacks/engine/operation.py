@@ -88,7 +88,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
     """Start the first operation of a stack. ``placeholders``: resources to adopt."""
     session.resources.preload(())
     for placeholder in placeholders:
-        session.resources.add(placeholder)
+        session.resources.change(placeholder)
     session.events.record_stack(session.stack, id=session.stack.traversal)
     _begin_apply_phase(session, resolved)
 

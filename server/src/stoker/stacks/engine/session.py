@@ -50,7 +50,6 @@ class ResourceSet:
         #: Ids of resources that are or were no longer current.
         self._retired: dict[str, list[str]] = {}
         self._is_complete = False
-        self._new: dict[str, Resource] = {}
         self._changed: dict[str, Resource] = {}
         self._dropped: list[str] = []
 
@@ -100,14 +99,13 @@ class ResourceSet:
         assert self._is_complete
         return [name for name, resource in self._by_name.items() if resource is not None]
 
-    def add(self, resource: Resource) -> None:
-        """Add a new resource."""
-        self._new[resource.id] = resource
-        self._remember(resource)
-
     def change(self, resource: Resource) -> Resource:
-        """Replace a resource by its changed copy, and return it. A retired one becomes current if its name is free."""
-        (self._new if resource.id in self._new else self._changed)[resource.id] = resource
+        """
+        Add a resource or replace it by its changed copy, and return it.
+
+        A retired resource becomes current if its name is free.
+        """
+        self._changed[resource.id] = resource
         self._remember(resource)
         return resource
 
@@ -130,21 +128,20 @@ class ResourceSet:
         """Remove a resource."""
         self._changed.pop(resource.id, None)
         self._by_id.pop(resource.id, None)
-        if self._new.pop(resource.id, None) is None:
-            self._dropped.append(resource.id)
+        self._dropped.append(resource.id)
         if resource.current:
             self._by_name[resource.name] = None
 
     def unsaved(self) -> list[Resource]:
         """Return the resources that are new or changed since the last ``save``."""
-        return [*self._new.values(), *self._changed.values()]
+        return list(self._changed.values())
 
     def save(self) -> None:
         """Write all changes."""
         if self._dropped:
             resources.delete_all(self._tx, self._dropped)
         resources.save_all(self._tx, self.unsaved())
-        self._dropped, self._new, self._changed = [], {}, {}
+        self._dropped, self._changed = [], {}
 
     def _remember(self, resource: Resource) -> None:
         self._by_id[resource.id] = resource
@@ -344,8 +341,8 @@ class StackSession:
     ) -> Resource:
         """Add a resource whose first action has not started. Its definition is that of its step until then."""
         mapped = {"mapped_from": definition.mapped_from} if definition.mapped_from else {}
-        resource = new_resource(
-            self.tx, self.stack.id, definition.name, definition.type, data, definition=mapped, requires=requires
+        return self.resources.change(
+            new_resource(
+                self.tx, self.stack.id, definition.name, definition.type, data, definition=mapped, requires=requires
+            )
         )
-        self.resources.add(resource)
-        return resource
