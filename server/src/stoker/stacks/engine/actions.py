@@ -7,7 +7,8 @@ signal clears; what the agent needs wakes the resource.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -100,6 +101,26 @@ def begin_action(session: StackSession, resource: Resource, action: Action) -> R
     began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
     session.events.record(session.stack, began)
     return began
+
+
+def perform(
+    session: StackSession,
+    began: Resource,
+    do: Callable[..., Outcome],
+    *arguments: Any,
+    failing: Resource | None = None,
+) -> bool:
+    """
+    Call a method of a resource's type for an action that has begun, and apply the outcome as ``finish_action`` does.
+
+    ``failing``: the resource to store if the method fails, by default ``began``.
+    """
+    try:
+        outcome = do(session.context, *arguments)
+    except (ResourceFailure, StokerError) as error:
+        fail(session, failing or began, error)
+        return False
+    return finish_action(session, began, outcome)
 
 
 def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *, planned: bool = True) -> bool:

@@ -21,6 +21,7 @@ from stoker.stacks.engine.actions import (
     describe_failure,
     fail,
     finish_action,
+    perform,
     phase_of,
     refuse,
     wait_for,
@@ -60,12 +61,7 @@ def cleanup_step(session: StackSession, id: str) -> bool:
         session.plan.pause(id)
         return False
     began = begin_action(session, resource, Action.DELETE)
-    try:
-        outcome = session.type_of(resource).delete(session.context, began)
-    except (ResourceFailure, StokerError) as error:
-        fail(session, began, error)
-        return False
-    return finish_action(session, began, outcome)
+    return perform(session, began, session.type_of(resource).delete, began)
 
 
 def action_step(session: StackSession, id: str) -> bool:
@@ -135,12 +131,7 @@ def _run_action(session: StackSession, resource: Resource, action: Action, prope
     if action not in kind.actions:
         reason = f"CHECK not supported for {resource.type}" if action is Action.CHECK else ""
         return finish_action(session, began, Outcome(reason=reason))
-    try:
-        outcome = kind.act(session.context, replace(began, properties=properties), action)
-    except (ResourceFailure, StokerError) as error:
-        fail(session, began, error)
-        return False
-    return finish_action(session, began, outcome)
+    return perform(session, began, kind.act, replace(began, properties=properties), action)
 
 
 def apply_step(session: StackSession, name: str) -> bool:
@@ -247,12 +238,8 @@ def _take_external(desired: DesiredResource, resource: Resource | None) -> bool:
         return False
     began = replace(began, properties=desired.properties)
     referring = replace(began, physical_id=definition.external_id)
-    try:
-        outcome = desired.kind.refer(session.context, referring)
-    except (ResourceFailure, StokerError) as failure:
-        fail(session, began, failure)  # without the id of an object that may belong to another project
-        return False
-    return finish_action(session, referring, outcome)
+    # A failure leaves no id of an object that may belong to another project.
+    return perform(session, referring, desired.kind.refer, referring, failing=began)
 
 
 _Function = Callable[[Context, Resource, dict[str, Any]], Outcome]
@@ -320,12 +307,9 @@ def _act(desired: DesiredResource, change: ResourceChange, resource: Resource | 
     began = begin(session, resource, definition, action)
     began = replace(began, metadata=desired.metadata, data={**began.data, **data})
     acted = decisions.take_adopted(began, kind) if action is Action.ADOPT else began
+    done, failing = (replace(item, properties=desired.properties) for item in (acted, began))
     try:
-        outcome = do(session.context, acted, desired.properties)
+        return perform(session, done, do, acted, desired.properties, failing=failing)
     except Replace:
         assert before is not None
         return _act(desired, ResourceChange.REPLACE, before)
-    except (ResourceFailure, StokerError) as error:
-        fail(session, replace(began, properties=desired.properties), error)
-        return False
-    return finish_action(session, replace(acted, properties=desired.properties), outcome)
