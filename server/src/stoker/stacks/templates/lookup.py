@@ -36,39 +36,34 @@ class UnknownTypes:
 
     def __init__(self, names: Collection[str]) -> None:
         self._known = names
-        self._resources: dict[tuple[str, str | None], list[tuple[str, str]]] = {}
-        #: Type → resources, for types that need a cloud on a site without one, and why the site has none.
-        self._without_provider: dict[str, list[tuple[str, str]]] = {}
-        self._reason = ""
+        #: The resources by declared type, resolved type, and why the site lacks a known type.
+        self._resources: dict[tuple[str, str | None, str], list[tuple[str, str]]] = {}
 
-    def add(self, declared: str, resolved: str | None, place: tuple[str, str]) -> None:
+    def add(self, declared: str, resolved: str | None, place: tuple[str, str], reason: str = "") -> None:
         """
         Add a resource with an unknown type.
 
         ``resolved``: the type to which the environment maps the ``declared`` type; None if the environment removes it.
-        ``place``: see ``FlawReport.locate``.
+        ``place``: see ``FlawReport.locate``. ``reason``: why a site without a cloud lacks the type, which is known.
         """
-        self._resources.setdefault((declared, resolved), []).append(place)
-
-    def add_without_provider(self, declared: str, reason: str, place: tuple[str, str]) -> None:
-        """Add a resource whose type needs a cloud, which this site does not have for this ``reason``."""
-        self._reason = reason
-        self._without_provider.setdefault(declared, []).append(place)
+        self._resources.setdefault((declared, resolved, reason), []).append(place)
 
     def flaws(self) -> Iterator[Flaw]:
-        """Yield one error for each unknown type, and one for all types that need a cloud."""
-        if self._without_provider:
-            types = "; ".join(f"{clip(name)} ({_list(places)})" for name, places in self._without_provider.items())
-            first = next(iter(self._without_provider.values()))[0]
-            reason = f"{self._reason[:1].upper()}{self._reason[1:]}; {_MAP_THEM}"
-            yield Flaw(f"These resources need a cloud: {types}. {reason}", ("resources", first[1], "type"))
-        for (declared, resolved), resources in self._resources.items():
-            mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
-            sentence = (
-                f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
-                f"Resources of that type: {_list(resources)}. {self._remedy(declared, resolved)}"
-            )
-            yield Flaw(sentence, ("resources", resources[0][1], "type"))
+        """Yield one error for all types that need a cloud, and one for each unknown type."""
+        absent = [(key, places) for key, places in self._resources.items() if key[2]]
+        if absent:
+            types = "; ".join(f"{clip(declared)} ({_list(places)})" for (declared, _, _), places in absent)
+            (_, _, reason), places = absent[0]
+            sentence = f"These resources need a cloud: {types}. {reason[:1].upper()}{reason[1:]}; {_MAP_THEM}"
+            yield Flaw(sentence, ("resources", places[0][1], "type"))
+        for (declared, resolved, reason), places in self._resources.items():
+            if not reason:
+                mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
+                sentence = (
+                    f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
+                    f"Resources of that type: {_list(places)}. {self._remedy(declared, resolved)}"
+                )
+                yield Flaw(sentence, ("resources", places[0][1], "type"))
 
     def _remedy(self, declared: str, resolved: str | None) -> str:
         if resolved is None:
@@ -154,7 +149,7 @@ class TemplateTypes:
             self._unknown_types.add(definition.type, name, location)
             return _ANY_TYPE
         if resource_type.needs_provider and not self._has_provider:
-            self._unknown_types.add_without_provider(definition.type, resource_type.needs_provider, location)
+            self._unknown_types.add(definition.type, name, location, resource_type.needs_provider)
         return resource_type
 
     def parse(self, name: str) -> Template:
