@@ -7,7 +7,7 @@ signal clears; what the agent needs wakes the resource.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,10 +21,6 @@ from stoker.resources.base import USER, NestedFailure, Outcome, ResourceFailure,
 from stoker.stacks.engine import operation
 from stoker.stacks.engine.session import StackSession
 
-#: Actions of a stack during which each hook applies. As in Heat, resources that an update creates or deletes do not
-#: pause.
-_DURING = {Action.CREATE: (Action.CREATE,), Action.UPDATE: (Action.UPDATE,), Action.DELETE: (Action.DELETE,)}
-
 
 def pauses(session: StackSession, resource: Resource, when: str, action: Action | None = None) -> bool:
     """
@@ -33,23 +29,27 @@ def pauses(session: StackSession, resource: Resource, when: str, action: Action 
     ``when`` is ``pre`` or ``post``; ``action`` is the resource's present action by default.
     """
     done = action or resource.action
-    hook = f"{when}-{done.lower()}"
-    if hook not in resource.definition.get("hooks", ()) or session.stack.action not in _DURING.get(done, ()):
-        return False
-    _pause(session, resource, hook, done)
-    return True
+    hook = _choose_hook(session, resource.definition.get("hooks", ()), when, done)
+    if hook is not None:
+        _pause(session, resource, hook, done)
+    return hook is not None
 
 
 def pauses_before(session: StackSession, definition: Definition, resource: Resource | None, action: Action) -> bool:
     """Pause before a resource is created or updated, like ``pauses``. The resource may not exist yet."""
-    hook = f"pre-{action.lower()}"
-    if hook not in definition.hooks or session.stack.action not in _DURING[action]:
-        return False
-    if resource is None:
-        resource = session.add_unstarted(definition, session.resources.requirements(definition))
-    _pause(session, resource, hook, action)
-    session.plan.pause(definition.name)
-    return True
+    hook = _choose_hook(session, definition.hooks, "pre", action)
+    if hook is not None:
+        if resource is None:
+            resource = session.add_unstarted(definition, session.resources.requirements(definition))
+        _pause(session, resource, hook, action)
+        session.plan.pause(definition.name)
+    return hook is not None
+
+
+def _choose_hook(session: StackSession, hooks: Collection[str], when: str, action: Action) -> str | None:
+    """Return the hook if it applies. As in Heat, resources that an update creates or deletes do not pause."""
+    hook = f"{when}-{action.lower()}"
+    return hook if hook in hooks and session.stack.action is action else None
 
 
 def pause_for_access(session: StackSession, resource: Resource, key: str, reason: str) -> None:
