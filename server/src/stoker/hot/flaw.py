@@ -62,7 +62,9 @@ class Flaw(Exception):
 
     def error(self, source: str | Mapping[str, Any] | None) -> StokerError:
         """The user's error, with the line if ``source`` is text."""
-        return combine([self], source)
+        alone = Flaws(source)
+        alone.add(self)
+        return alone.error()
 
 
 def flaw(path: Path, text: str, kind: type[StokerError] = StackValidationFailed) -> Flaw:
@@ -104,36 +106,28 @@ class Flaws:
     def raise_any(self) -> None:
         """Raise one error with all flaws, if there are any."""
         if self._flaws:
-            raise combine(self._flaws, self._source, self._joint, self.to_source_path) from None
+            raise self.error() from None
+
+    def error(self) -> StokerError:
+        """Return one error with a line for each flaw. It has the type of the flaws if they share one."""
+        kinds = {flaw.kind for flaw in self._flaws}
+        kind = kinds.pop() if len(kinds) == 1 else StackValidationFailed
+        return kind("\n".join(self.describe(self._flaws)))
 
     def describe(self, items: list[Flaw]) -> list[str]:
-        """The messages of other flaws of the same template, in the order of the text."""
-        return _messages(items, self._source, self._joint, self.to_source_path)
+        """The messages of these flaws of the template, in the order of the text."""
+        paths = [self.to_source_path(flaw.path) for flaw in items]
+        line_of = lines(self._source, paths) if isinstance(self._source, str) else dict[Path, int]()
+        by_line = sorted(zip(items, paths, strict=True), key=lambda item: line_of.get(item[1], 0))
+        messages = (
+            flaw.message(self._joint) + (f" (line {line_of[path]})" if path in line_of else "")
+            for flaw, path in by_line
+        )
+        return list(dict.fromkeys(messages))
 
 
 def _as_it_is(path: Path) -> Path:
     return path
-
-
-def combine(
-    flaws: list[Flaw], source: Any, joint: str = JOINT, to_source_path: Callable[[Path], Path] = _as_it_is
-) -> StokerError:
-    """
-    Combine flaws into one error, with one line per flaw in the order of the text.
-
-    The error has the type of the flaws if they share one.
-    """
-    kinds = {flaw.kind for flaw in flaws}
-    kind = kinds.pop() if len(kinds) == 1 else StackValidationFailed
-    return kind("\n".join(_messages(flaws, source, joint, to_source_path)))
-
-
-def _messages(flaws: list[Flaw], source: Any, joint: str, to_source_path: Callable[[Path], Path]) -> list[str]:
-    paths = [to_source_path(flaw.path) for flaw in flaws]
-    line_of = lines(source, paths) if isinstance(source, str) else dict[Path, int]()
-    by_line = sorted(zip(flaws, paths, strict=True), key=lambda flaw: line_of.get(flaw[1], 0))
-    messages = [flaw.message(joint) + (f" (line {line_of[path]})" if path in line_of else "") for flaw, path in by_line]
-    return list(dict.fromkeys(messages))
 
 
 def map_at(value: Any, path: Path) -> dict[str, Any]:
