@@ -241,6 +241,7 @@ def forget_plan(session: StackSession) -> None:
         work.cancel(session.tx, ADVANCE, session.stack.id)
         steps.clear(session.tx, session.stack.id)
     session.plan = NewPlan(session.tx, session.stack.id, {}, {})
+    session.open_gates.clear()
 
 
 def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
