@@ -94,3 +94,15 @@ def test_an_invalid_nested_template_is_refused_with_its_path(heat) -> None:
     stack = heat.create(outer(), files=files)
     with pytest.raises(Invalid, match=r"resources\.middle.*deep"):
         told(heat, stack, outer(), {**files, "deep.yaml": "heat_template_version: 1"})
+
+
+def test_a_function_in_an_update_policy_is_no_change(heat) -> None:
+    definition = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    group = {
+        "type": "OS::Heat::ResourceGroup",
+        "properties": {"count": 2, "resource_def": definition},
+        "update_policy": {"rolling_update": {"max_batch_size": {"get_param": "size"}}},
+    }
+    text = template({"group": group}, parameters={"size": {"type": "number", "default": 1}})
+    stack = heat.create(text)
+    assert told(heat, stack, text, {})["group"] == "unchanged"
