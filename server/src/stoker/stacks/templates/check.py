@@ -187,7 +187,7 @@ class Checker:
         except InvalidTemplateVersion as error:
             self._report.add(Flaw(error.message, path, type(error), place=heat_path(path)))
         except IncorrectAttribute as error:
-            self._report.add(Flaw(error.with_hint(), path, place=heat_path(path)))
+            self._report.add(Flaw(error.message, path, place=heat_path(path)))
         except StokerError as error:
             return None, Flaw(error.message, path)
         return None, None

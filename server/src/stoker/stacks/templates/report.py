@@ -177,7 +177,7 @@ class PropertyChecker:
                 raise self._report.with_place(error, path) from None
             except IncorrectAttribute as error:
                 # Heat reports this error at the call, any other at the property.
-                self._report.add(Flaw(error.with_hint(), path, place=heat_path((*path, "get_attr"))))
+                self._report.add(Flaw(error.message, path, place=heat_path((*path, "get_attr"))))
             except StokerError as error:
                 self._report.add(Flaw(error.message, path, type(error), error="Property error", place=heat_path(path)))
         return values

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from stoker.hot import ALL_ATTRIBUTES, UNKNOWN, Budget, Values, select
@@ -113,7 +113,8 @@ class StaticScope:
         if inside or attribute in (ALL_ATTRIBUTES, SHOW):
             return UNKNOWN
         if kind.attributes is not None and attribute not in kind.attributes:
-            raise IncorrectAttribute(_incorrect(name, attribute).message, attribute, kind.attributes)
+            hint = suggest(attribute, kind.attributes)
+            raise IncorrectAttribute(f"{_incorrect(name, attribute).message} {hint}".rstrip())
         return UNKNOWN
 
     def file(self, name: str) -> str:
@@ -129,12 +130,3 @@ def _incorrect(name: str, attribute: str) -> StackValidationFailed:
 
 class IncorrectAttribute(StackValidationFailed):
     """The type has no such attribute."""
-
-    def __init__(self, message: str, attribute: str, names: Iterable[str]) -> None:
-        super().__init__(message)
-        self._attribute = attribute
-        self._known = names
-
-    def with_hint(self) -> str:
-        """Return the message with a suggestion of a similar attribute."""
-        return f"{self.message} {suggest(self._attribute, self._known)}".rstrip()
