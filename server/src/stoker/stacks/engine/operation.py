@@ -26,20 +26,15 @@ from stoker.store.tx import Tx
 SAVED = "saved"
 
 
-def fail_superseded_snapshot(session: StackSession) -> None:
-    """Fail the snapshot in progress, because another operation begins."""
-    if session.stack.action is Action.SNAPSHOT and session.stack.status is Status.IN_PROGRESS:
-        _save_snapshots(session, Status.FAILED, "Another operation of the stack has superseded the snapshot.")
-
-
-def end_snapshot(session: StackSession) -> None:
-    """Complete or fail the snapshot in progress with the operation that has just ended."""
-    if session.stack.action is Action.SNAPSHOT and session.stack.status is not Status.IN_PROGRESS:
-        _save_snapshots(session, session.stack.status, session.stack.reason)
-
-
-def _save_snapshots(session: StackSession, status: Status, reason: str) -> None:
-    for snapshot in snapshots.in_progress(session.tx, session.stack.id):
+def end_snapshot(session: StackSession, *, is_superseded: bool = False) -> None:
+    """End the snapshot in progress with the operation that has ended, or fail it because another operation begins."""
+    stack = session.stack
+    if stack.action is not Action.SNAPSHOT or (stack.status is Status.IN_PROGRESS) is not is_superseded:
+        return
+    status, reason = stack.status, stack.reason
+    if is_superseded:
+        status, reason = Status.FAILED, "Another operation of the stack has superseded the snapshot."
+    for snapshot in snapshots.in_progress(session.tx, stack.id):
         data = {**snapshot.data, SAVED: _saved(session)}
         snapshots.save(session.tx, replace(snapshot, status=status, reason=reason, data=data))
 
@@ -61,7 +56,7 @@ _REVERSIBLE = (Action.CREATE, Action.UPDATE, Action.RESTORE)
 def begin_operation(session: StackSession, action: Action, **changes: Any) -> None:
     """Start a new operation. Remaining steps of the previous operation are dropped."""
     forget_plan(session)
-    fail_superseded_snapshot(session)
+    end_snapshot(session, is_superseded=True)
     session.set(
         action=action,
         status=Status.IN_PROGRESS,
