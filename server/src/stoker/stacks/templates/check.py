@@ -71,7 +71,7 @@ class Checker:
         self._budget = budget
         self._report = FlawReport(flaws)
         self._properties = PropertyChecker(self._report, constraints)
-        self._types = TemplateTypes(engine.types, files, self._report, has_provider=engine.env.has_provider)
+        self._types = TemplateTypes(engine, files, self._report)
         self._every_member = every_member
         self._remote_depth = remote_depth
         #: Number of checked resources, including nested templates. A group counts as one of its members.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.nested import describe_missing, is_template_name
 from stoker.resources.properties import Property, PropertyError
+from stoker.stacks.engine import Engine
 from stoker.stacks.templates.report import FlawReport
 
 #: Services whose types an installed provider adds, and others of OpenStack, whose types are like none of Stoker's.
@@ -93,27 +95,6 @@ _KINDS: Mapping[str, schemas.Kind] = {
 }
 
 
-class TemplateFile(ResourceType):
-    """The type that a template file provides: parameters are properties, outputs are attributes. None: unknown."""
-
-    description = "A nested stack of a template of one's own."
-    is_nested = True
-
-    def __init__(
-        self,
-        name: str,
-        properties: Mapping[str, Property] | None = None,
-        attributes: Mapping[str, str] | None = None,
-    ) -> None:
-        self.name = name
-        self.properties = properties
-        self.attributes = attributes
-
-
-#: Placeholder for an unknown type, so that the rest of the template can be checked.
-_ANY_TYPE = TemplateFile("unknown")
-
-
 @lru_cache(maxsize=64)
 def parse_once(text: str) -> Template:
     """Parse a template and cache it: a thousand members of one template are parsed once."""
@@ -123,32 +104,28 @@ def parse_once(text: str) -> Template:
 class TemplateTypes:
     """Finds the types of the resources of all templates of one request. Errors are added to ``report``."""
 
-    def __init__(
-        self, types: Mapping[str, ResourceType], files: Mapping[str, str], report: FlawReport, *, has_provider: bool
-    ) -> None:
-        """``has_provider``: the site has a cloud or local servers."""
-        self._types = types
-        self._has_provider = has_provider
+    def __init__(self, engine: Engine, files: Mapping[str, str], report: FlawReport) -> None:
+        self._engine = engine
         self._files = files
         self._report = report
         #: Errors of unreadable template files, by file name.
         self._unreadable: dict[str, StokerError] = {}
-        self._unknown_types = UnknownTypes(types)
+        self._unknown_types = UnknownTypes(engine.types)
 
     def find(self, environment: Environment, definition: Definition) -> ResourceType:
-        """Return the type of a resource. A type that is unknown or cannot be read gets a placeholder."""
+        """Return the type of a resource. A placeholder for an unknown or unreadable type accepts any properties."""
         name = environment.registry.resolve(definition.type, definition.name)
         place: Path = ("resources", definition.name, "type")
         if name is not None and is_template_name(name) and name in self._files:
             with self._report.collect(place):
                 return self._provide(name, environment)
-            return _ANY_TYPE
-        resource_type = self._types.get(name) if name is not None else None
+            return self._engine.template
+        resource_type = self._engine.types.get(name) if name is not None else None
         location = self._report.locate(definition.name)
         if resource_type is None:
             self._unknown_types.add(definition.type, name, location)
-            return _ANY_TYPE
-        if resource_type.needs_provider and not self._has_provider:
+            return self._engine.template
+        if resource_type.needs_provider and not self._engine.env.has_provider:
             self._unknown_types.add(definition.type, name, location, resource_type.needs_provider)
         return resource_type
 
@@ -186,9 +163,10 @@ class TemplateTypes:
             self._report.add(flaw)
 
     def _provide(self, name: str, environment: Environment) -> ResourceType:
-        """Return the resource type that a template file provides."""
-        template = self.parse(name)
-        properties = {
+        """Return the type that a template file provides: parameters are properties, outputs are attributes."""
+        template, provided = self.parse(name), copy(self._engine.template)
+        provided.name = name
+        provided.properties = {
             schema.name: Property(
                 kind=_KINDS[schema.type],
                 required=schema.default is None and schema.name not in environment.parameter_defaults,
@@ -197,5 +175,5 @@ class TemplateTypes:
             )
             for schema in template.parameters.values()
         }
-        attributes = {output.name: output.description for output in template.outputs.values()}
-        return TemplateFile(name, properties, attributes)
+        provided.attributes = {output.name: output.description for output in template.outputs.values()}
+        return provided
