@@ -57,13 +57,10 @@ def test_a_subscription_is_created_changed_and_deleted(zaqar, queue):
     assert zaqar("PATCH", path, {"subscriber": NOWHERE + "b"}).status == 204
     changed = zaqar("GET", path).body
     assert (changed["ttl"], changed["options"], changed["subscriber"]) == (700, {"b": 2}, NOWHERE + "b")
-    assert zaqar("PUT", f"{path}/confirm", {"confirmed": True}).status == 204
-    assert zaqar("GET", path).body["confirmed"] is True
     assert zaqar("DELETE", path).status == 204
     assert zaqar("DELETE", path).status == 204
     zaqar.refused("GET", path, status=404)
     zaqar.refused("PATCH", path, {"ttl": 60}, status=404)
-    zaqar.refused("PUT", f"{path}/confirm", {"confirmed": True}, status=404)
 
 
 def test_a_subscriber_is_called_once(zaqar, queue):
@@ -72,8 +69,6 @@ def test_a_subscriber_is_called_once(zaqar, queue):
     for said in ({"subscriber": NOWHERE, "options": {"a": 1}}, {"subscriber": NOWHERE, "ttl": 99}):
         assert "already" in zaqar.refused("POST", f"{queue}/subscriptions", said, status=409)
     assert subscribe(zaqar, queue, NOWHERE) == first
-    zaqar("PUT", f"{queue}/subscriptions/{first}/confirm", {"confirmed": True})
-    zaqar.refused("POST", f"{queue}/subscriptions", {"subscriber": NOWHERE}, status=409)
     zaqar.refused("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE}, status=409)
     assert zaqar("PATCH", f"{queue}/subscriptions/{second}", {"subscriber": NOWHERE + "b", "ttl": 99}).status == 204
     subscribe(zaqar, zaqar.queue(), NOWHERE)
@@ -128,10 +123,8 @@ def test_invalid_subscriptions_are_refused(zaqar, said, words):
     id = subscribe(zaqar, queue, NOWHERE)
     if said != {"ttl": 60}:
         zaqar.refused("PATCH", f"{queue}/subscriptions/{id}", said)
-    for wrong in ({}, [], {"confirmed": "yes"}, {"confirmed": None}):
-        zaqar.refused("PUT", f"{queue}/subscriptions/{id}/confirm", wrong)
     shown = zaqar("GET", f"{queue}/subscriptions/{id}").body
-    assert (shown["subscriber"], shown["ttl"], shown["options"], shown["confirmed"]) == (NOWHERE, 3600, {}, False)
+    assert (shown["subscriber"], shown["ttl"], shown["options"]) == (NOWHERE, 3600, {})
 
 
 def test_webhooks_are_called(zaqar, queue, listener):
@@ -184,35 +177,3 @@ def test_acknowledged_messages_reach_webhooks_after_kill_9(tmp_path, database_ur
         for n in range(30):
             stoker.until(lambda n=n: len(listener.documents(f"/{n}")) >= 2, seconds=60)
             assert {each["body"] for each in listener.documents(f"/{n}")} == {"x", "y"}
-
-
-def test_webhooks_confirm_first_if_the_site_requires_it(tmp_path, listener):
-    with served(tmp_path, "--require-confirmation", "--webhook-networks", "127.0.0.0/8") as stoker:
-        zaqar = Zaqar(stoker)
-        queue = zaqar.queue()
-        id = subscribe(zaqar, queue, f"{listener.url}/c")
-        stoker.until(lambda: len(listener.asked) >= 1)
-        [asked] = listener.documents("/c")
-        assert asked["Message_Type"] == "SubscriptionConfirmation"
-        assert asked["WSGISubscribeURL"] == f"{stoker.url}/messaging/v2{queue}/subscriptions/{id}/confirm"
-        assert subscribe(zaqar, queue, f"{listener.url}/c") == id  # asked again
-        stoker.until(lambda: len(listener.asked) >= 2)
-        subscribe(zaqar, queue, f"{listener.url}/other")
-        stoker.until(lambda: len(listener.asked) >= 3)
-        zaqar.post(queue, "unheard")
-
-        def answer(body):
-            names = ("URL-Signature", "URL-Methods", "URL-Paths", "URL-Expires")
-            headers = {**{name: asked[name] for name in names}, "X-Project-Id": asked["X-Project-ID"]}
-            path = asked["WSGISubscribeURL"].removeprefix(stoker.url)
-            return stoker.request("PUT", path, body, headers).status
-
-        assert answer(asked["SubscribeBody"]) == 204
-        zaqar.refused("POST", f"{queue}/subscriptions", {"subscriber": f"{listener.url}/c"}, status=409)
-        zaqar.post(queue, "heard")
-        stoker.until(lambda: len(listener.documents("/c")) >= 3)
-        assert listener.documents("/c")[2]["body"] == "heard"
-        assert answer(asked["UnsubscribeBody"]) == 204
-        stoker.until(lambda: len(listener.documents("/c")) >= 4)
-        assert listener.documents("/c")[3]["Message_Type"] == "UnsubscribeConfirmation"
-        assert len(listener.documents("/other")) == 1

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stoker.messaging import Messaging, SignedUrls, webhooks
+from stoker.messaging import Messaging, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.work import Work
@@ -40,11 +40,9 @@ def test_webhooks_that_hang_do_not_delay_other_jobs(store, hanging, monkeypatch)
     work = Work(store)
     other = threading.Event()
     targets = Targets.of("127.0.0.0/8")
-    webhooks.register(store, work, targets, confirming=False)
+    webhooks.register(store, work, targets)
     work.register("other", lambda _: other.set())
-    messaging = Messaging(
-        work, SubscriptionService(work, SignedUrls(b"secret"), "http://127.0.0.1", targets, confirming=False)
-    )
+    messaging = Messaging(work, SubscriptionService(targets))
     work.start()
     try:
 

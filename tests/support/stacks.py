@@ -63,9 +63,7 @@ def find_run(tx: Tx, server_id: str, config_id: str) -> Deployment:
 def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = None) -> Platform:
     """Return a platform with embedded services."""
     urls = SignedUrls(b"secret")
-    messaging = Messaging(
-        work, SubscriptionService(work, urls, "http://stoker.test", Targets.of("127.0.0.0/8"), confirming=False)
-    )
+    messaging = Messaging(work, SubscriptionService(Targets.of("127.0.0.0/8")))
     embedded = EmbeddedObjects(SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
     own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")

@@ -9,7 +9,7 @@ import pytest
 
 from stoker.deployments import service
 from stoker.identity import stack_users
-from stoker.messaging import Messaging, SignedUrls
+from stoker.messaging import Messaging
 from stoker.messaging.service import Draft
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
@@ -53,8 +53,7 @@ def stores(fleet):
     """The embedded ones, which tell who comes."""
     work, arrivals = fleet.world.work, InboundSignals(fleet.world.engine)
     callbacks = WriteCallbacks(arrivals.before_object, arrivals.object)
-    urls = SignedUrls(b"secret")
-    subscriptions = SubscriptionService(work, urls, "http://stoker.test", Targets.of(""), confirming=False)
+    subscriptions = SubscriptionService(Targets.of(""))
     messaging = Messaging(work, subscriptions, arrivals.message)
     return callbacks, messaging
 

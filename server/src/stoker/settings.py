@@ -262,9 +262,6 @@ class Settings:
         "Networks that subscriptions' webhooks may call besides public addresses, in CIDR notation, separated by commas"
         " (10.1.0.0/16, fd00::/8; default: none).",
     )
-    require_confirmation: bool = _service(
-        False, "Send webhooks only the confirmation message until their owner has confirmed."
-    )
     remote_heats: str = _service(
         "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
     )

@@ -188,7 +188,7 @@ class Messaging:
         queue = self.lock_or_create(tx, project_id, name, owner, as_owner=as_owner)
         messages.trim(tx)
         messages.add(tx, queue.id, new, secret=queue.owner is not None)
-        webhooks.announce(tx, self._work, queue, new, confirming=self.subscriptions.confirming)
+        webhooks.announce(tx, self._work, queue, new)
         return [message.id for message in new]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
 from urllib.parse import urlsplit
@@ -12,14 +13,12 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from stoker import typed_values
-from stoker.messaging import limits, webhooks
-from stoker.messaging.signed_urls import SignedUrls
+from stoker.messaging import limits
 from stoker.messaging.targets import Targets
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.messaging import Queue, Subscription
 from stoker.store import subscriptions
 from stoker.store.tx import Tx
-from stoker.work import Work
 
 _TAKEN = "the queue {!r} already has a subscription of this subscriber"
 #: Characters allowed in a header's name and in its value.
@@ -41,22 +40,11 @@ class _WebhookOptions(Struct):
     post_headers: dict[str, str] = {}
 
 
+@dataclass(frozen=True, slots=True)
 class SubscriptionService:
-    """
-    Creates, changes and confirms subscriptions.
+    """Creates and changes subscriptions. ``targets``: where webhooks may go."""
 
-    With ``confirming``, a subscriber first receives a request for confirmation, and messages only after it has
-    confirmed.
-    """
-
-    def __init__(
-        self, work: Work, signed_urls: SignedUrls, public_url: str, targets: Targets, *, confirming: bool
-    ) -> None:
-        self._work = work
-        self._signed_urls = signed_urls
-        self._public_url = public_url
-        self._targets = targets
-        self.confirming = confirming
+    targets: Targets
 
     def check(self, body: Any) -> None:
         """
@@ -64,18 +52,17 @@ class SubscriptionService:
 
         A look-up takes time, so it must not happen in a transaction.
         """
-        request = _read_request(body, self._targets)
+        request = _read_request(body, self.targets)
         if request.subscriber is not None:
-            self._targets.check(_host(request.subscriber))
+            self.targets.check(_host(request.subscriber))
 
     def subscribe(self, tx: Tx, queue: Queue, body: Any) -> str:
         """
-        Create a subscription. Returns its id.
+        Create a subscription. Returns its id, also if the request is repeated.
 
-        A repeated request for an unconfirmed subscription sends the request for confirmation again. Raises Invalid, and
-        Conflict if the subscription exists with another ttl or other options, or is confirmed.
+        Raises Invalid, and Conflict if the subscription exists with another ttl or other options.
         """
-        request = _read_request(body, self._targets)
+        request = _read_request(body, self.targets)
         if request.subscriber is None:
             raise Invalid("a subscription needs a subscriber: an http or https URL")
         ttl = limits.SUBSCRIPTION_TTL if request.ttl is None else request.ttl
@@ -85,24 +72,22 @@ class SubscriptionService:
             subscriber=request.subscriber,
             ttl=ttl,
             options=request.options or {},
-            confirmed=False,
             renewed_at=tx.now,
             expires_at=tx.now + timedelta(seconds=ttl),
         )
         subscriptions.trim(tx, queue.id, new.subscriber)
         if not subscriptions.add(tx, new):
             existing = subscriptions.of_subscriber(tx, queue.id, new.subscriber)
-            if existing is None or existing.confirmed or (existing.ttl, existing.options) != (new.ttl, new.options):
+            if existing is None or (existing.ttl, existing.options) != (new.ttl, new.options):
                 raise Conflict(_TAKEN.format(queue.name))
-            new = existing
-        self._ask(tx, queue, new)
+            return existing.id
         return new.id
 
     def change(self, tx: Tx, queue: Queue, id: str, body: Any) -> None:
         """
         Change a subscription. Raises EntityNotFound, Invalid, and Conflict if the queue has the new subscriber already.
         """
-        request = _read_request(body, self._targets)
+        request = _read_request(body, self.targets)
         if request == SubscriptionRequest():
             raise Invalid("nothing to change: give a subscriber, a ttl or options")
         old = find(tx, queue, id, for_update=True)
@@ -115,41 +100,7 @@ class SubscriptionService:
             subscriptions.trim(tx, queue.id, changed.subscriber)
             if subscriptions.of_subscriber(tx, queue.id, changed.subscriber) is not None:
                 raise Conflict(_TAKEN.format(queue.name))
-            # The confirmation came from the previous subscriber.
-            changed = replace(changed, confirmed=False)
         subscriptions.save(tx, changed)
-        if changed.subscriber != old.subscriber:
-            self._ask(tx, queue, changed)
-
-    def confirm(self, tx: Tx, queue: Queue, id: str, *, confirmed: bool) -> None:
-        """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound."""
-        old = find(tx, queue, id, for_update=True)
-        subscriptions.save(tx, replace(old, confirmed=confirmed))
-        if not confirmed:
-            self._ask(tx, queue, old, again=True)
-
-    def _ask(self, tx: Tx, queue: Queue, subscription: Subscription, *, again: bool = False) -> None:
-        """Send the request for confirmation, in Zaqar's format."""
-        if not self.confirming:
-            return
-        path = f"/v2/queues/{queue.name}/subscriptions/{subscription.id}/confirm"
-        signed = self._signed_urls.sign(queue.project_id, [path], ["PUT"], subscription.expires_at)
-        text = f"Messages of the queue {queue.name} will be sent here: confirm to receive them"
-        if again:
-            text = f"Messages of the queue {queue.name} are no longer sent here: confirm to receive them again"
-        message = {
-            "Message_Type": "UnsubscribeConfirmation" if again else "SubscriptionConfirmation",
-            "Message": text,
-            "WSGISubscribeURL": f"{self._public_url}/messaging{path}",
-            "URL-Signature": signed.signature,
-            "URL-Methods": signed.methods[0],
-            "URL-Paths": signed.paths[0],
-            "X-Project-ID": signed.project,
-            "URL-Expires": signed.expires,
-            "SubscribeBody": {"confirmed": True},
-            "UnsubscribeBody": {"confirmed": False},
-        }
-        webhooks.deliver(tx, self._work, queue.project_id, subscription, message)
 
 
 def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscription:

@@ -43,9 +43,9 @@ _PLACE = '"$zaqar_message$"'
 _log = structlog.get_logger("stoker.messaging")
 
 
-def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confirming: bool) -> None:
+def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message]) -> None:
     """Schedule the delivery of the messages posted in this transaction to the queue's current subscribers."""
-    upto = subscriptions.latest(tx, queue.id, unconfirmed=not confirming)
+    upto = subscriptions.latest(tx, queue.id)
     if upto is None:
         return
     payloads = [
@@ -63,25 +63,18 @@ def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message], *, confir
     work.defer(tx, ANNOUNCE, queue.id, args)
 
 
-def deliver(tx: Tx, work: Work, project_id: str, subscription: Subscription, payload: Mapping[str, Any]) -> None:
-    """Schedule the delivery of ``payload`` to one subscriber, whether confirmed or not."""
-    args = {"subscription": subscription.id, "messages": rows.dump([payload]), "failures": 0, "anyway": True}
-    work.defer(tx, DELIVER, _lane(project_id, subscription.id), args)
-
-
-def register(store: Store, work: Work, targets: Targets, *, confirming: bool) -> None:
-    """Register the job handlers. With ``confirming``, only confirmed subscribers receive messages."""
-    webhooks = _Webhooks(store, work, targets, confirming)
+def register(store: Store, work: Work, targets: Targets) -> None:
+    """Register the job handlers."""
+    webhooks = _Webhooks(store, work, targets)
     work.register(ANNOUNCE, webhooks.announce)
     work.register(DELIVER, webhooks.deliver, threads=_THREADS)
 
 
 class _Webhooks:
-    def __init__(self, store: Store, work: Work, targets: Targets, confirming: bool) -> None:
+    def __init__(self, store: Store, work: Work, targets: Targets) -> None:
         self._store = store
         self._work = work
         self._targets = targets
-        self._confirming = confirming
         self._client: WebhookClient | None = None
         #: Subscription id → end of the pause on the monotonic clock.
         self._resting: LruCache[str, float] = LruCache(_REMEMBERED)
@@ -95,8 +88,6 @@ class _Webhooks:
         if row is None:
             return
         subscription, project_id = row
-        if self._confirming and not subscription.confirmed and not args.get("anyway"):
-            return
         rest = (self._resting.get(subscription.id) or 0.0) - time.monotonic()
         if rest > 0:
             self._later(args, project_id, rows.load(args["messages"]), args["failures"], rest)
@@ -110,7 +101,6 @@ class _Webhooks:
             after=args["after"],
             upto=args["upto"],
             limit=_AT_ONCE,
-            unconfirmed=not self._confirming,
         )
         for _, id in page:
             delivery = {"subscription": id, "messages": args["messages"], "failures": 0}

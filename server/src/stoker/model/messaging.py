@@ -51,6 +51,5 @@ class Subscription(Struct, frozen=True, kw_only=True):
     #: Seconds.
     ttl: int
     options: Mapping[str, Any]
-    confirmed: bool
     renewed_at: datetime
     expires_at: datetime

@@ -94,11 +94,10 @@ class _Site:
             lambda tx, account, container, name, data: self._signals().object(tx, account, container, name, data),
         )
         self._signed_urls, targets = SignedUrls(secret), Targets.of(settings.webhook_networks)
-        confirming = settings.require_confirmation
-        webhooks.register(store, self._work, targets, confirming=confirming)
+        webhooks.register(store, self._work, targets)
         self._messaging = Messaging(
             self._work,
-            SubscriptionService(self._work, self._signed_urls, settings.public_url, targets, confirming=confirming),
+            SubscriptionService(targets),
             lambda tx, project_id, queue, messages: self._signals().message(tx, project_id, queue, messages),
         )
         self._agents_urls, self._site_key = for_agents(secret), SiteKey(secret)

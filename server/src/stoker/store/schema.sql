@@ -602,7 +602,6 @@ CREATE TABLE subscriptions (
     subscriber varchar(1024) NOT NULL,
     ttl bigint NOT NULL,
     options text NOT NULL,
-    confirmed boolean NOT NULL,
     renewed_at bigint NOT NULL,
     expires_at bigint NOT NULL,
     UNIQUE (queue_id, subscriber)

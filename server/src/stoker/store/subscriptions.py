@@ -29,10 +29,10 @@ seq: Callable[[Tx, str, str], int | None] = scalar(
 _list_after: Callable[[Tx, str, int, int], list[Subscription]] = _SUBSCRIPTIONS.lister(
     f"{_HERE} AND seq > :after ORDER BY seq LIMIT :limit"
 )
-_NOTIFIED = f"{_HERE} AND (:unconfirmed OR confirmed)"
-_find_latest: Callable[[Tx, str, bool], int | None] = scalar(f"SELECT max(seq) FROM subscriptions WHERE {_NOTIFIED}")
-_list_ids: Callable[[Tx, str, bool, int, int, int], list[tuple[int, str]]] = table(
-    f"SELECT seq, id FROM subscriptions WHERE {_NOTIFIED} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
+#: Return the position of the last subscription of a queue, or None.
+latest: Callable[[Tx, str], int | None] = scalar(f"SELECT max(seq) FROM subscriptions WHERE {_HERE}")
+_list_ids: Callable[[Tx, str, int, int, int], list[tuple[int, str]]] = table(
+    f"SELECT seq, id FROM subscriptions WHERE {_HERE} AND seq > :after AND seq <= :upto ORDER BY seq LIMIT :limit"
 )
 delete: Callable[[Tx, str, str], None] = execute("DELETE FROM subscriptions WHERE queue_id = :queue_id AND id = :id")
 _drop_expired: Callable[[Tx, str, str], None] = execute(
@@ -66,18 +66,9 @@ def page(tx: Tx, queue_id: str, *, after: int, limit: int) -> list[Subscription]
     return _list_after(tx, queue_id, after, limit)
 
 
-def latest(tx: Tx, queue_id: str, *, unconfirmed: bool) -> int | None:
-    """
-    Return the position of the last subscription that receives messages, or None.
-
-    ``unconfirmed`` includes subscriptions that were not confirmed.
-    """
-    return _find_latest(tx, queue_id, unconfirmed)
-
-
-def ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int, unconfirmed: bool) -> list[tuple[int, str]]:
-    """Return (position, id) of subscriptions that receive messages, with positions after ``after`` up to ``upto``."""
-    return _list_ids(tx, queue_id, unconfirmed, after, upto, limit)
+def ids(tx: Tx, queue_id: str, *, after: int, upto: int, limit: int) -> list[tuple[int, str]]:
+    """Return (position, id) of subscriptions with positions after ``after`` up to ``upto``."""
+    return _list_ids(tx, queue_id, after, upto, limit)
 
 
 def trim(tx: Tx, queue_id: str, subscriber: str) -> None:

@@ -39,7 +39,6 @@ ROUTES = [
     Route("GET", _SUBSCRIPTION, _READ, subscriptions.show),
     Route("PATCH", _SUBSCRIPTION, _WRITE, subscriptions.change, _SMALL),
     Route("DELETE", _SUBSCRIPTION, _WRITE, subscriptions.delete),
-    Route("PUT", _SUBSCRIPTION + "/confirm", _WRITE, subscriptions.confirm, _SMALL),
 ]
 
 

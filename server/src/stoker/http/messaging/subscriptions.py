@@ -6,17 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from stoker.http.contracts import operation
-from stoker.http.fields import StrictBody
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import subscription_service
 from stoker.model.messaging import Subscription
 from stoker.store import subscriptions
 from stoker.store.tx import Tx
-
-
-class Confirmation(StrictBody):
-    confirmed: bool
 
 
 @operation(200)
@@ -68,15 +63,6 @@ def change(request: RequestContext, body: dict[str, Any]) -> Response:
 
 
 @operation(204)
-def confirm(request: RequestContext, tx: Tx, body: Confirmation) -> Response:
-    """Confirm a subscription, or withdraw the confirmation. Raises EntityNotFound."""
-    id, service = request.path["subscription_id"], request.app.messaging.subscriptions
-    queue = params.require(request, params.writable_queue(request, tx, for_update=True))
-    service.confirm(tx, queue, id, confirmed=body.confirmed)
-    return Response(204, headers={"Location": params.path(request)})
-
-
-@operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a subscription. Does nothing if the subscription does not exist."""
     queue = params.writable_queue(request, tx)
@@ -92,5 +78,5 @@ def _serialize(subscription: Subscription, queue_name: str, now: datetime) -> di
         "ttl": subscription.ttl,
         "age": int((now - subscription.renewed_at).total_seconds()),
         "options": subscription.options,
-        "confirmed": subscription.confirmed,
+        "confirmed": False,  # as in a Zaqar that requires no confirmation
     }
