@@ -84,41 +84,42 @@ def delete_user(tx: Tx, id: str) -> None:
     tx.notify(TOKENS_TOPIC)
 
 
-def grant(tx: Tx, user_id: str, project_id: str, role: str) -> None:
-    """Give a user a role in a project. Raises EntityNotFound."""
+def roles_of(tx: Tx, user_id: str, project_id: str | None) -> frozenset[str]:
+    """The roles of a user in a project; None: on the system."""
+    return identity.system_roles(tx, user_id) if project_id is None else identity.roles(tx, user_id, project_id)
+
+
+def grant(tx: Tx, user_id: str, project_id: str | None, role: str) -> None:
+    """
+    Give a user a role in a project; None: on the system.
+
+    Raises EntityNotFound, and Forbidden for a role on the system other than ``admin``.
+    """
     user(tx, user_id)
-    project(tx, project_id)
-    _check_role(role)
-    if role not in identity.roles(tx, user_id, project_id):
+    if project_id is not None:
+        project(tx, project_id)
+    if role not in ROLES:
+        raise EntityNotFound(f"Could not find role: {role}.")
+    if project_id is None and role != ADMIN:
+        raise Forbidden(f"The system has one role, {ADMIN}: give others in a project.")
+    if role in roles_of(tx, user_id, project_id):
+        return
+    if project_id is None:
+        identity.add_system_role(tx, user_id, role)
+    else:
         identity.add_role(tx, user_id, project_id, role)
-        tx.notify(TOKENS_TOPIC)
-
-
-def revoke(tx: Tx, user_id: str, project_id: str, role: str) -> None:
-    """Raises EntityNotFound if the user does not have the role."""
-    if role not in identity.roles(tx, user_id, project_id):
-        place = f"role: {role}, user: {user_id}, project: {project_id}"
-        raise EntityNotFound(f"Could not find role assignment with {place}.")
-    identity.drop_role(tx, user_id, project_id, role)
     tx.notify(TOKENS_TOPIC)
 
 
-def grant_system(tx: Tx, user_id: str, role: str) -> None:
-    """Give a user a role on the system. Raises EntityNotFound, and Forbidden for a role other than ``admin``."""
-    user(tx, user_id)
-    _check_role(role)
-    if role != ADMIN:
-        raise Forbidden(f"The system has one role, {ADMIN}: give others in a project.")
-    if role not in identity.system_roles(tx, user_id):
-        identity.add_system_role(tx, user_id, role)
-        tx.notify(TOKENS_TOPIC)
-
-
-def revoke_system(tx: Tx, user_id: str, role: str) -> None:
-    """Raises EntityNotFound if the user does not have the role."""
-    if role not in identity.system_roles(tx, user_id):
-        raise EntityNotFound(f"Could not find role assignment with role: {role}, user: {user_id}, system: all.")
-    identity.drop_system_role(tx, user_id, role)
+def revoke(tx: Tx, user_id: str, project_id: str | None, role: str) -> None:
+    """Remove a role of a user in a project; None: on the system. Raises EntityNotFound."""
+    if role not in roles_of(tx, user_id, project_id):
+        place = "system: all" if project_id is None else f"project: {project_id}"
+        raise EntityNotFound(f"Could not find role assignment with role: {role}, user: {user_id}, {place}.")
+    if project_id is None:
+        identity.drop_system_role(tx, user_id, role)
+    else:
+        identity.drop_role(tx, user_id, project_id, role)
     tx.notify(TOKENS_TOPIC)
 
 
@@ -199,11 +200,6 @@ def new_secret() -> tuple[str, str]:
     """Generate a secret. Returns the secret and its hash."""
     secret = secrets.token_hex(32)
     return secret, passwords.hash_password(secret)
-
-
-def _check_role(role: str) -> None:
-    if role not in ROLES:
-        raise EntityNotFound(f"Could not find role: {role}.")
 
 
 def _free(taken: object, kind: str, name: str) -> None:

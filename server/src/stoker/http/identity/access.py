@@ -35,6 +35,7 @@ def _any_of(*predicates: Predicate) -> Access:
 
 
 SELF_OR_SITE = _any_of(_self, site_admin)
+#: For requests with which a caller could gain more rights than the token has.
 FULL_SELF, FULL_SELF_OR_SITE = _any_of(_full_self), _any_of(_full_self, site_admin)
 PROJECT_ADMIN = _any_of(_project_admin)
 #: The handler limits a user that is no administrator to projects in which the user has a role (``is_administrator``).

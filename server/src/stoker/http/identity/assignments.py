@@ -52,71 +52,49 @@ def _list_assignments(tx: Tx, request: RequestContext) -> list[dict[str, Any]]:
 
 @operation(200)
 def of_user(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the roles of a user in a project. Raises EntityNotFound."""
-    roles = identity.roles(tx, request.path["user_id"], request.path["project_id"])
-    if not roles:  # a user without a role in the project must not learn whether the project exists
-        _refuse_unknown(tx, request)
+    """List the roles of a user in the path's project, or on the system. Raises EntityNotFound."""
+    user_id, project_id = _subject(request)
+    roles = administration.roles_of(tx, user_id, project_id)
+    if not roles and project_id is not None:
+        # A user without a role in the project must not learn whether the project exists.
+        if not is_administrator(request):
+            raise EntityNotFound(f"Could not find project: {project_id}.")
+        administration.user(tx, user_id)
+        administration.project(tx, project_id)
     return listing("roles", map(serialize_role, sorted(roles)))
 
 
 @operation(204)
 def check(request: RequestContext, tx: Tx) -> None:
-    """Return 204 if the user has the role in the project. Raises EntityNotFound otherwise."""
-    _require(request, identity.roles(tx, request.path["user_id"], request.path["project_id"]))
+    """Return 204 if the user has the role in the project or on the system. Raises EntityNotFound otherwise."""
+    if request.path["role_id"] not in administration.roles_of(tx, *_subject(request)):
+        raise EntityNotFound("Could not find role assignment.")
 
 
 @operation(204)
 def grant(request: RequestContext, tx: Tx) -> None:
-    """Give a user a role in a project."""
-    administration.grant(tx, *_grant(request))
+    """Give a user a role in a project or on the system."""
+    administration.grant(tx, *_subject(request), _role(request))
 
 
 @operation(204)
 def revoke(request: RequestContext, tx: Tx) -> None:
-    """Remove a role of a user in a project."""
-    administration.revoke(tx, *_grant(request))
+    """
+    Remove a role of a user in a project or on the system.
 
-
-@operation(200)
-def of_user_on_system(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the roles of a user on the system."""
-    return listing("roles", map(serialize_role, sorted(identity.system_roles(tx, request.path["user_id"]))))
-
-
-@operation(204)
-def check_on_system(request: RequestContext, tx: Tx) -> None:
-    """Return 204 if the user has the role on the system. Raises EntityNotFound otherwise."""
-    _require(request, identity.system_roles(tx, request.path["user_id"]))
-
-
-@operation(204)
-def grant_on_system(request: RequestContext, tx: Tx) -> None:
-    """Give a user a role on the system."""
-    administration.grant_system(tx, request.path["user_id"], request.path["role_id"])
-
-
-@operation(204)
-def revoke_on_system(request: RequestContext, tx: Tx) -> None:
-    """Remove a system role. Users cannot remove their own, so that a site always keeps an administrator."""
-    user_id, role = request.path["user_id"], request.path["role_id"]
-    if user_id == request.user.user_id:
+    Users cannot remove their own system role, so that a site always keeps an administrator.
+    """
+    user_id, project_id = _subject(request)
+    if project_id is None and user_id == request.user.user_id:
         raise Invalid("you cannot remove your own system role: another administrator of the site has to do it")
-    administration.revoke_system(tx, user_id, role)
+    administration.revoke(tx, user_id, project_id, _role(request))
 
 
-def _refuse_unknown(tx: Tx, request: RequestContext) -> None:
-    """Raises EntityNotFound if the user or the project does not exist, or if the caller may not know."""
-    if not is_administrator(request):
-        raise EntityNotFound(f"Could not find project: {request.path['project_id']}.")
-    administration.user(tx, request.path["user_id"])
-    administration.project(tx, request.path["project_id"])
+def _subject(request: RequestContext) -> tuple[str, str | None]:
+    """Return the user and the project of the path; None: the system."""
+    return request.path["user_id"], request.path.get("project_id")
 
 
-def _require(request: RequestContext, roles: frozenset[str]) -> None:
-    """Raise EntityNotFound unless the path's role is among ``roles``."""
-    if request.path["role_id"] not in roles:
-        raise EntityNotFound("Could not find role assignment.")
-
-
-def _grant(request: RequestContext) -> tuple[str, str, str]:
-    return request.path["user_id"], request.path["project_id"], convert(request.path["role_id"], Name, "role")
+def _role(request: RequestContext) -> str:
+    role: str = convert(request.path["role_id"], Name, "role")
+    return role
