@@ -54,9 +54,6 @@ PUBLIC = {
     ("GET", "/identity/v3"),
     ("POST", "/identity/v3/auth/tokens"),  # the login
     ("GET", "/messaging"),
-    ("GET", "/messaging/v2/ping"),
-    ("HEAD", "/messaging/v2/ping"),
-    ("GET", "/messaging/v2/health"),
     ("GET", "/object-store/info"),
     ("HEAD", "/object-store/info"),
 }

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import Response as StarletteResponse
-
 from stoker.http import contracts
 from stoker.http.request import RequestContext, Response
 from stoker.http.threads import HANDLERS, Limit
@@ -156,5 +154,3 @@ class Api:
     #: The header Content-Security-Policy. Objects are documents of users: ``sandbox`` gives each its own origin without
     #: scripts.
     content_policy: str = "default-src 'none'; frame-ancestors 'none'; sandbox"
-    #: Adds headers to a response. The second argument is the id of the request.
-    decorate: Callable[[StarletteResponse, str], None] | None = None

@@ -141,8 +141,6 @@ class _Application:
         self._measure(scope, response.status_code, time.monotonic() - began)
         headers = response.raw_headers
         headers.append((b"x-openstack-request-id", request_id.encode()))
-        if api.decorate is not None:
-            api.decorate(response, request_id)
         if not api.has_documents and "cache-control" not in response.headers:
             headers.append(_NOT_KEPT)
         headers.append((b"content-security-policy", api.content_policy.encode()))

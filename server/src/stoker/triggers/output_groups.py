@@ -100,7 +100,7 @@ def _normalize_streams(tx: Tx, target: Target, ended: Deployment) -> list[str]:
     if not any(texts):
         return texts
     own_names = _list_own_names(target, servers.load_facts(tx, target.server_id))
-    return [normalize(tx.secrets.redact_text(text), own_names) for text in texts]
+    return [normalize(tx.secrets.redact(text), own_names) for text in texts]
 
 
 def _list_own_names(target: Target, facts: Mapping[str, object]) -> list[str]:

@@ -63,13 +63,6 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return {"project": serialize_project(_get(tx, request))}
 
 
-@operation(200)
-def tags(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the tags of a project, which never has any."""
-    _get(tx, request)
-    return listing("tags", [])
-
-
 @operation(201)
 def create(request: RequestContext, tx: Tx, body: ProjectCreateBody) -> dict[str, Any]:
     """Create a project."""

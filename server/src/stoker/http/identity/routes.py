@@ -39,7 +39,6 @@ ROUTES = [
     Route("GET", _PROJECTS, OWN_OR_SITE, projects.index),
     Route("POST", _PROJECTS, SITE_ADMIN, projects.create, action="create project"),
     Route("GET", _PROJECT, OWN_OR_SITE, projects.show),
-    Route("GET", _PROJECT + "/tags", OWN_OR_SITE, projects.tags),
     Route("PATCH", _PROJECT, SITE_ADMIN, projects.change, action="change project"),
     Route("DELETE", _PROJECT, SITE_ADMIN, projects.delete, action="delete project"),
     Route("GET", _PROJECT + "/users/{user_id}/roles", SELF_OR_PROJECT_ADMIN, assignments.of_user),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from starlette.responses import Response
-
 from stoker.http.access import MEMBER, PUBLIC, READER
 from stoker.http.api import Api, Route
 from stoker.http.contracts import operation
@@ -73,8 +71,4 @@ ROUTES = [
 ]
 
 
-def _decorate(response: Response, request_id: str) -> None:
-    response.headers["x-trans-id"] = f"tx{request_id.removeprefix('req-')}"
-
-
-API = Api("object-store", ROUTES, render, has_documents=True, decorate=_decorate)
+API = Api("object-store", ROUTES, render, has_documents=True)

@@ -25,14 +25,14 @@ from stoker.http.fields import (
     fill,
 )
 from stoker.http.request import RequestContext
-from stoker.http.stoker.servers import ShownServer, serialize
+from stoker.http.stoker.servers import ShownServer, find_locked, serialize
 from stoker.model import labels
-from stoker.model.errors import EntityNotFound, Invalid
-from stoker.model.server import Enrollment, NameSource, Server
+from stoker.model.errors import Invalid
+from stoker.model.server import Enrollment, NameSource
 from stoker.public_url import is_loopback_url
 from stoker.servers import enrollment
 from stoker.servers.agent_bundle import Download, Endpoint
-from stoker.store import enrollments, relays, servers
+from stoker.store import enrollments, relays
 from stoker.store.tx import Tx
 
 _LOOPBACK = (
@@ -175,7 +175,7 @@ def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
     If the path contains the server's name, stacks may use a name that the machine chose, also if only the name waits.
     """
-    server = _find_locked(tx, request)
+    server = find_locked(tx, request)
     approved = enrollment.approve(tx, server, request.path["server"])
     name = "" if approved.is_self_named == server.is_self_named else ", and stacks may use its name"
     audit_trail.describe_server(request, approved, f"Server {server.name} may run configs{name}")
@@ -185,18 +185,11 @@ def approve(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(204, errors=(409,))
 def reject(request: RequestContext, tx: Tx) -> None:
     """Delete a server that waits for enrollment. Its key becomes invalid."""
-    server = _find_locked(tx, request)
+    server = find_locked(tx, request)
     enrollment.require_pending(server)
     server_runs.release_server(tx, request.app.work, server.id, server.name)
     enrollment.remove(tx, server)
     audit_trail.describe_server(request, server, f"Server {server.name} was deleted")
-
-
-def _find_locked(tx: Tx, request: RequestContext) -> Server:
-    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
-    if server is None:
-        raise EntityNotFound.of("Server", request.path["server"])
-    return server
 
 
 def _describe(request: RequestContext, issued: Enrollment) -> None:

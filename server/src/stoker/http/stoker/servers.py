@@ -168,9 +168,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
     Labels are changed one by one; null removes a label. The policy is replaced as a whole; null restores the site's
     default.
     """
-    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
-    if server is None:
-        raise EntityNotFound.of("Server", request.path["server"])
+    server = find_locked(tx, request)
     if body.labels is not UNSET:
         changed = labels.apply_changes(server.labels, body.labels)
         _audit(tx, request, server, "labels", server.labels, changed)
@@ -219,6 +217,14 @@ def _find_ids(request: RequestContext, tx: Tx, query: ServerQuery) -> Collection
         and query.agent_outdated in (None, is_outdated)
         and (named is None or id in named)
     }
+
+
+def find_locked(tx: Tx, request: RequestContext) -> Server:
+    """Return the server of the path, and lock its row. Raises EntityNotFound."""
+    server = servers.find(tx, enrollment.find(tx, request.project, request.path["server"]).id, for_update=True)
+    if server is None:
+        raise EntityNotFound.of("Server", request.path["server"])
+    return server
 
 
 def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: Any, after: Any) -> None:
