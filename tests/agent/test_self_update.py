@@ -38,7 +38,11 @@ def shown_version(agent) -> str:
 
 
 def test_the_agent_becomes_the_served_program(installed, server, tmp_path):
-    new = build_agent(tmp_path / "new", "0.0.2")
+    old, new = installed.program.read_bytes(), build_agent(tmp_path / "new", "0.0.2")
+    server.files["stoker-agent.pyz"] = new
+    server.give({**server.entry("p1", None, group="agent"), "mode": "preview"})
+    assert server.result("p1")["deploy_changes"][0]["diff"] == "Stoker serves another program"
+    assert installed.program.read_bytes() == old
     update(server, new)
     result = server.result("u1")
     assert (result["deploy_status_code"], result["deploy_changed"]) == (0, True)
