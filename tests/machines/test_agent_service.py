@@ -38,6 +38,7 @@ def test_the_service_survives_a_kill_an_upgrade_and_the_loss_of_root(machines, t
         stoker.run("server", "upgrade", "web", "--follow")
         stoker.until(lambda: stoker.json("server", "show", "web")["agent_version"] == stoker_agent.__version__)
         assert (show(machine, "MainPID"), show(machine, "NRestarts")) == (pid, "0")  # the same process
+        assert show(machine, "ActiveState") == "active"
 
         machine.run(["stoker-agent", "install", "--user", "stoker"])
         machine.until("stoker-agent", "status")

@@ -135,7 +135,8 @@ class Agent:
         if self._facts is not None:
             self._facts.start()
         os.read(self._wake_reader, 1)
-        self._manager.notify("STOPPING=1")
+        if not self._restarts:  # systemd would kill the new program when its limit for a stop has passed
+            self._manager.notify("STOPPING=1")
         self._poller.stop()
         with self._changed:
             self._stopping = True
