@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import pytest
@@ -78,7 +79,9 @@ def test_an_update_continues_when_the_agent_runs_once(agent, server, tmp_path):
     program = agent.root / "stoker-agent.pyz"
     agent.root.mkdir(exist_ok=True)
     program.write_bytes(build_agent(tmp_path / "old", "0.0.1"))
-    update(server, build_agent(tmp_path / "new", "0.0.2"))
+    new = build_agent(tmp_path / "new", "0.0.2")
+    server.etags["stoker-agent.pyz"] = f'W/"{hashlib.sha256(new).hexdigest()}"'  # a proxy compresses the answers
+    update(server, new)
     agent.start(program=(str(program),), command="run-once")
     assert server.result("u1")["deploy_changed"] is True
     assert agent.process.wait(30) == 0
@@ -149,7 +152,14 @@ def test_a_bad_program_is_never_installed(installed, server, tmp_path, module, t
     assert server.result("c1")["deploy_status_code"] == 0
 
 
-def test_an_agent_that_runs_from_its_sources_refuses(agent, server):
-    update(server, b"x")
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        (None, "this agent does not run from a program file, so it cannot replace itself"),
+        ({"contact_seconds": "soon"}, "contact_seconds must be a number of seconds, not 'soon'"),
+    ],
+)
+def test_an_agent_that_runs_from_its_sources_and_a_bad_setting_are_refused(agent, server, config, reason):
+    server.give(server.entry("u1", config, group="agent"))
     agent.start()
-    assert "does not run from a program file" in server.result("u1")["deploy_status_reason"]
+    assert server.result("u1")["deploy_status_reason"] == reason

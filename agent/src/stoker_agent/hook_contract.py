@@ -325,6 +325,17 @@ def as_flag(value: Any, name: str) -> bool:
     return word in ("true", "yes", "1")
 
 
+def as_seconds(value: Any, name: str, most: float) -> float:
+    """Return a number of seconds from 0 to ``most``. Raises HookError."""
+    try:
+        seconds = float(value)
+    except (TypeError, ValueError):
+        raise HookError(f"{name} must be a number of seconds, not {value!r}") from None
+    if not 0 <= seconds <= most:
+        raise HookError(f"{name} must be from 0 to {most:g} seconds, not {value!r}")
+    return seconds
+
+
 def as_list(value: Any, name: str) -> List[str]:
     """Return a list of strings: ``value`` itself, or the comma-separated parts of a text. Raises HookError."""
     if isinstance(value, str):

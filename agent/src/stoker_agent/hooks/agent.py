@@ -14,13 +14,14 @@ import os
 import sys
 import time
 from pathlib import Path
+from typing import Optional
 
 from stoker_agent import __version__, program_file, proxy
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.files import write
-from stoker_agent.hook_contract import RESTART, Change, HookError, HookRun, Result
+from stoker_agent.hook_contract import RESTART, Change, HookError, HookRun, Result, as_seconds
 from stoker_agent.self_update import RESTARTING, ROLLED_BACK, UpdateRecord, read_record, root_words, store_record
 from stoker_agent.web import Limit, Unreachable
 
@@ -28,7 +29,7 @@ from stoker_agent.web import Limit, Unreachable
 RESUMES = ALONE = True
 _PATH = "/agent/v1/stoker-agent.pyz"
 _PROGRAM = Limit("the program", 16 * 1024 * 1024)
-_CONTACT_SECONDS = 120.0
+_CONTACT_SECONDS, _LONGEST_SECONDS = 120.0, 3600.0
 _TRIES = 5
 _RETRY_SECONDS = 5.0
 
@@ -36,7 +37,7 @@ _RETRY_SECONDS = 5.0
 def apply(run: HookRun) -> Result:
     """Replace the program and let the agent execute it; in the new program, report success."""
     paths = Paths.of_state(run.state.parents[1])
-    seconds = float((run.settings() if run.config else run.user_inputs).get("contact_seconds", _CONTACT_SECONDS))
+    seconds = as_seconds(run.settings().get("contact_seconds", _CONTACT_SECONDS), "contact_seconds", _LONGEST_SECONDS)
     program, config = _check_program(), _read_enrollment(paths)
     record, present = read_record(paths.state), _digest(program.read_bytes())
     if record is not None and record.id == run.id:
@@ -94,7 +95,7 @@ def _read_enrollment(paths: Paths) -> Config:
     return config
 
 
-def _download(config: Config, present: str) -> "bytes | None":
+def _download(config: Config, present: str) -> Optional[bytes]:
     """
     Return the program that Stoker serves, None if it is the present one, whose SHA-256 is ``present``.
 
@@ -107,7 +108,8 @@ def _download(config: Config, present: str) -> "bytes | None":
             answer = channel.call("GET", _PATH, headers={"If-None-Match": f'"{present}"'}, seconds=60.0, limit=_PROGRAM)
             if answer.status == 304:
                 return None
-            if answer.status == 200 and answer.etag == f'"{_digest(answer.body)}"':
+            # A proxy that compresses answers makes the ETag a weak one, W/"…".
+            if answer.status == 200 and (answer.etag or "").rpartition("W/")[2] == f'"{_digest(answer.body)}"':
                 return answer.body
             reason = "its SHA-256 is not its ETag" if answer.status == 200 else answer.summary()
         except Unreachable as error:

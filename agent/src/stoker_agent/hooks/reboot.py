@@ -26,7 +26,7 @@ _SECONDS = 600.0
 
 def apply(run: HookRun) -> Result:
     """Reboot once: a second start after the boot reports success."""
-    settings = run.settings() if run.config else dict(run.user_inputs)
+    settings = run.settings()
     former, boot = run.state / run.id, _identify_boot()
     before = read_text(former)
     if before not in (None, boot):
@@ -54,7 +54,7 @@ def _identify_boot() -> str:
 
 def check(run: HookRun) -> Result:
     """Return whether the server needs the reboot."""
-    condition = (run.settings() if run.config else run.user_inputs).get("only_if")
+    condition = run.settings().get("only_if")
     is_due = bool(condition) and Path(str(condition)).exists()
     return Result(changed=is_due, changes=[Change("reboot")] if is_due else [])
 

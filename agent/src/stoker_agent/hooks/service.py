@@ -16,9 +16,8 @@ an update that names another unit.
 from __future__ import annotations
 
 import time
-from typing import Any
 
-from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, choose_state, find_command
+from stoker_agent.hook_contract import HookError, HookRun, Result, as_flag, as_seconds, choose_state, find_command
 from stoker_agent.steps import Steps, apply_steps
 from stoker_agent.units import Unit
 
@@ -44,7 +43,8 @@ def _apply(run: HookRun, steps: Steps) -> None:
         raise HookError(f"{name!r} is not the name of a unit")
     state = choose_state(settings, _STATES)
     enabled = as_flag(settings["enabled"], "enabled") if settings.get("enabled") is not None else None
-    wait, health_timeout = _seconds(settings, "wait", 2), _seconds(settings, "health_timeout", 60)
+    wait = as_seconds(settings.get("wait", 2), "wait", _LONGEST_WAIT)
+    health_timeout = as_seconds(settings.get("health_timeout", 60), "health_timeout", _LONGEST_WAIT)
     unit = Unit(steps, name)
     steps.undo(keep=[unit.name, str(unit.file)])
     is_new = settings.get("unit") is not None and steps.file(unit.file, str(settings["unit"]), owner=None)
@@ -70,14 +70,3 @@ def _await_command(run: HookRun, command: str, seconds: float) -> None:
         if time.monotonic() >= until:
             raise HookError(f"the health command did not succeed within {seconds:g} s: {command}")
         time.sleep(1)
-
-
-def _seconds(settings: Any, name: str, default: float) -> float:
-    value = settings.get(name, default)
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        raise HookError(f"{name} must be a number of seconds, not {value!r}") from None
-    if not 0 <= seconds <= _LONGEST_WAIT:
-        raise HookError(f"{name} must be from 0 to {_LONGEST_WAIT:g} seconds, not {value!r}")
-    return seconds
