@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
@@ -20,12 +20,14 @@ from stoker_agent.live import Live
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import AFTERWARDS, BoundedFile, tidy
 from stoker_agent.programs import CannotRun, inputs
-from stoker_agent.progress import ProgressReporter, Signals, wants_progress
+from stoker_agent.progress import Signals, wants_progress
 from stoker_agent.runs import Runs
 from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders
 
 _log = logging.getLogger("stoker-agent")
+#: Reports the progress of a run while it is active, and reads its files until it is ``over``.
+_ProgressReporter = Union[Live, Signals]
 
 
 class RunEnv(NamedTuple):
@@ -72,7 +74,7 @@ class ActiveRun:
         self.deployment = identify_deployment(entry)
         #: Why the run must not execute, if another run on which it depends has failed.
         self.refusal: Optional[str] = None
-        self._reporter: Optional[ProgressReporter] = None
+        self._reporter: Optional[_ProgressReporter] = None
         self._streams: Mapping[str, BoundedFile] = {}
 
     @property
@@ -119,7 +121,7 @@ class ActiveRun:
 
     def _start_reporter(
         self, env: RunEnv, streams: Mapping[str, BoundedFile], log_bytes: int
-    ) -> Optional[ProgressReporter]:
+    ) -> Optional[_ProgressReporter]:
         """Start a progress reporter, if the run's source accepts progress."""
         if env.config is not None and self.source == STOKER:
             return Live(Channel(env.config), self.id, self.folder, streams, log_bytes)

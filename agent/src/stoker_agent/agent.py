@@ -23,7 +23,7 @@ from stoker_agent.failures import INTERRUPTED, failure
 from stoker_agent.hook_contract import RESTART
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
-from stoker_agent.poll import Observer, Poller
+from stoker_agent.poll import Poller
 from stoker_agent.programs import has_fact, resumes
 from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
@@ -31,6 +31,7 @@ from stoker_agent.self_update import restart
 from stoker_agent.service_manager import ServiceManager
 from stoker_agent.settings import Settings
 from stoker_agent.source_set import SourceSet
+from stoker_agent.status import StatusFile
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.transports import STOKER, Document, Senders, Source
 from stoker_agent.upkeep import Upkeep
@@ -75,7 +76,7 @@ class Agent:
         paths: Paths,
         credential: Optional[str] = None,
         *,
-        observer: Optional[Observer] = None,
+        observer: Optional[StatusFile] = None,
         manager: Optional[ServiceManager] = None,
     ) -> None:
         self._manager = manager or ServiceManager()

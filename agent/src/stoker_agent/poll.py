@@ -10,9 +10,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Callable, List, Optional, Protocol, Sequence
+from typing import Callable, List, Optional, Sequence
 
 from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document, Source
 from stoker_agent.web import Refused, Unreachable
 
@@ -25,16 +26,6 @@ _HELD_SECONDS = 3600.0
 
 #: Receives a document and the name of its source; returns a new list of sources if the document changes them.
 OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
-
-
-class Observer(Protocol):
-    """Records which sources answer."""
-
-    def record_contact(self, source: str) -> None:
-        """Record that the source has answered."""
-
-    def record_failure(self, source: str, error: Unreachable) -> None:
-        """Record that the source does not answer."""
 
 
 class _Way:
@@ -60,7 +51,7 @@ class Poller:
         sources: Sequence[Source],
         on_document: OnDocument,
         longest: float = LONGEST,
-        observer: Optional[Observer] = None,
+        observer: Optional[StatusFile] = None,
     ) -> None:
         self._observer = observer
         self._longest = longest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Protocol, Tuple
+from typing import Any, Dict, Mapping, Optional, Tuple
 
 from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
@@ -18,18 +18,6 @@ _MANY = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
 _FIRST_SECONDS = 1.0
 #: Pause between two signals, because each one is a transaction and an event at the receiver.
 _EVERY_SECONDS = 10.0
-
-
-class ProgressReporter(Protocol):
-    """Reports the progress of a run while it is active. Best effort: the run never waits."""
-
-    def end(self) -> None:
-        """Stop at the end of the run."""
-
-    @property
-    def over(self) -> bool:
-        """Whether the reporter no longer reads the run's files."""
-        ...
 
 
 class ProgressFile:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
+from functools import lru_cache
 from typing import Any, Mapping, Optional, Type
 
 from stoker_agent.channel import Channel
@@ -45,8 +44,7 @@ class Senders:
     def __init__(self, channel: Optional[Channel], ca_file: Optional[str] = None) -> None:
         self._channel = channel
         self._web = Web(ca_file)
-        self._sessions: OrderedDict[Login, Session] = OrderedDict()
-        self._lock = threading.Lock()
+        self._session = lru_cache(maxsize=_SESSIONS)(lambda login: Session(self._web, login))
 
     def of(self, entry: Mapping[str, Any], source: str) -> Optional[Sender]:
         """
@@ -87,11 +85,3 @@ class Senders:
             return HeatSignal(session, str(values["deploy_stack_id"]), str(values["deploy_resource_name"]))
         except KeyError as error:
             return NoSender(f"its input {error} is missing")
-
-    def _session(self, login: Login) -> Session:
-        with self._lock:
-            session = self._sessions.pop(login, None) or Session(self._web, login)
-            self._sessions[login] = session
-            if len(self._sessions) > _SESSIONS:
-                self._sessions.popitem(last=False)
-        return session

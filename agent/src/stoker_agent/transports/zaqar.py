@@ -11,7 +11,7 @@ import json
 import logging
 import urllib.parse
 import uuid
-from typing import Any, List, Mapping, Optional, Protocol, Tuple
+from typing import Any, List, Mapping, Optional, Tuple, Union
 
 from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
 from stoker_agent.signatures import Unverified
@@ -37,17 +37,6 @@ _PAGE = 20
 _WHOLE_LOOK = 20
 
 
-class Queue(Protocol):
-    """A Zaqar queue."""
-
-    #: The service's host, for log lines and for the retry pause of this target.
-    place: str
-
-    def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
-        """Call the queue's ``messages`` resource. ``client`` is the Client-ID, a UUID. Raises Unreachable."""
-        ...
-
-
 class QueueOfLogin:
     """A queue that the agent accesses with a Keystone login."""
 
@@ -58,7 +47,11 @@ class QueueOfLogin:
         self.place = session.place
 
     def messages(self, verb: str, query: str, body: Optional[bytes] = None, client: Optional[str] = None) -> Answer:
-        """Call the queue's ``messages`` resource with the session's token. Raises Unreachable."""
+        """
+        Call the queue's ``messages`` resource with the session's token. Raises Unreachable.
+
+        ``client`` is the Client-ID, a UUID.
+        """
         headers = {
             "Content-Type": _JSON,
             "Client-ID": client or self._client,
@@ -90,6 +83,10 @@ class SignedQueue:
         """Call the queue's ``messages`` resource with the signature's headers. Raises Unreachable."""
         headers = {"Content-Type": _JSON, "Accept": _JSON, "Client-ID": client or self._client, **self._opening}
         return self._web.call(verb, self._url + query, body, headers, self._seconds, _MESSAGES)
+
+
+#: A queue. Its ``place`` is the service's host, for log lines and for the retry pause of this target.
+Queue = Union[QueueOfLogin, SignedQueue]
 
 
 def open_queue(web: Web, section: Mapping[str, Any], seconds: float) -> Queue:
