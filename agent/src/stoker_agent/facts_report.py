@@ -55,8 +55,7 @@ class FactsReporter:
         self._acknowledged_at = saved.get("at")
         #: Digest of facts that Stoker refuses: the same facts are not sent again.
         self._refused: Optional[str] = None
-        self._changed = threading.Condition()
-        self._due = 0.0
+        self._is_due = threading.Event()
 
     def start(self) -> None:
         """Start the thread."""
@@ -68,31 +67,17 @@ class FactsReporter:
 
     def announce(self) -> None:
         """Collect the facts soon, for example because a run has ended that may have changed them."""
-        with self._changed:
-            self._due = min(self._due, time.monotonic() + _AFTER_RUN_SECONDS)
-            self._changed.notify_all()
+        self._is_due.set()
 
     def _run(self) -> None:
-        began = time.monotonic()
-        pause = self._report(read_versions=False)
-        pause = min(pause, _VERSIONS_SECONDS)
+        began, is_idle = time.monotonic(), False
         while True:
-            self._wait(pause)
-            idle = time.monotonic() - began >= _VERSIONS_SECONDS and not self._active
-            pause = self._report(read_versions=idle)
-            if not idle:
-                pause = min(pause, _VERSIONS_SECONDS)
-
-    def _wait(self, seconds: float) -> None:
-        """Wait so many seconds, or until a run has ended; at least ``_LEAST_SECONDS`` since the last collection."""
-        last = time.monotonic()
-        with self._changed:
-            self._due = last + seconds
-            while True:
-                left = max(self._due, min(last + _LEAST_SECONDS, last + seconds)) - time.monotonic()
-                if left <= 0:
-                    return
-                self._changed.wait(left)
+            self._is_due.clear()
+            pause = self._report(read_versions=is_idle)
+            collected_at = time.monotonic()
+            if self._is_due.wait(pause if is_idle else min(pause, _VERSIONS_SECONDS)):
+                time.sleep(max(_AFTER_RUN_SECONDS, collected_at + _LEAST_SECONDS - time.monotonic()))
+            is_idle = time.monotonic() - began >= _VERSIONS_SECONDS and not self._active
 
     def _report(self, *, read_versions: bool) -> float:
         """Collect the facts and send them if Stoker does not have them. Return the seconds until the next time."""

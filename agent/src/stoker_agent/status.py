@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Sequence
@@ -24,12 +23,15 @@ _NAME, _CONTACT = "status.json", "last-contact"
 
 
 class StatusFile:
-    """Writes the status below the directory ``state``. Failed writes are ignored: a full disk must not stop runs."""
+    """
+    Writes the status below the directory ``state``, in the thread that polls.
+
+    Failed writes are ignored: a full disk must not stop runs.
+    """
 
     def __init__(self, state: Path) -> None:
         self._path = state / _NAME
         self._contact = state / _CONTACT
-        self._lock = threading.Lock()
         self._values: Dict[str, Any] = {}
 
     def start(self, sources: Sequence[str]) -> None:
@@ -49,28 +51,26 @@ class StatusFile:
         """Record that the source has answered."""
         with contextlib.suppress(OSError):
             self._contact.touch(mode=0o600)
-        with self._lock:
-            failures: Dict[str, Any] = self._values.setdefault("failures", {})
-            if self._values.get("source") == source and source not in failures:
-                return
-            failures.pop(source, None)
-            self._values["source"] = source
-            self._write()
+        failures: Dict[str, Any] = self._values.setdefault("failures", {})
+        if self._values.get("source") == source and source not in failures:
+            return
+        failures.pop(source, None)
+        self._values["source"] = source
+        self._write()
 
     def record_failure(self, source: str, error: Unreachable) -> None:
         """Record that the source does not answer, or refuses this agent."""
         message = str(error)
-        with self._lock:
-            failures: Dict[str, Any] = self._values.setdefault("failures", {})
-            before = failures.get(source, {})
-            if before.get("message") == message:
-                return
-            failures[source] = {
-                "message": message,
-                "since": before.get("since", time.time()),
-                "is_refused": isinstance(error, Refused),
-            }
-            self._write()
+        failures: Dict[str, Any] = self._values.setdefault("failures", {})
+        before = failures.get(source, {})
+        if before.get("message") == message:
+            return
+        failures[source] = {
+            "message": message,
+            "since": before.get("since", time.time()),
+            "is_refused": isinstance(error, Refused),
+        }
+        self._write()
 
     def _write(self) -> None:
         with contextlib.suppress(OSError):
