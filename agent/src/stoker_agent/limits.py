@@ -64,9 +64,14 @@ def fit(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
     """
     fitted = dict(values)
     for name in ("deploy_stdout", "deploy_stderr"):
-        over = len(json.dumps(fitted)) - limit
-        if over > 0 and isinstance(fitted.get(name), str):
-            fitted[name] = _cut(fitted[name], over)
+        text = fitted.get(name)
+        if isinstance(text, str) and len(json.dumps(fitted)) > limit:
+            low, high = 0, len(text)
+            while low < high:
+                count = (low + high + 1) // 2
+                fitted[name] = _shorten(text, count)
+                low, high = (count, high) if len(json.dumps(fitted)) <= limit else (low, count - 1)
+            fitted[name] = _shorten(text, low)
     if len(json.dumps(fitted)) <= limit:
         return fitted
     reason = f"The outputs are larger than a report may be, {limit} bytes"
@@ -74,23 +79,7 @@ def fit(values: Mapping[str, Any], limit: int = REPORT) -> Dict[str, Any]:
     return fit({**kept, "deploy_status_reason": reason, "deploy_status_code": 1}, limit)
 
 
-def _cut(text: str, over: int) -> str:
-    """Shorten ``text`` by at least ``over`` bytes of JSON, if possible. One character takes up to twelve bytes."""
-    room = len(json.dumps(text)) - over - len(json.dumps(_NOTE.format(f"{len(text)} characters")))
-    head = _most(text, int(room * _HEAD), from_end=False)
-    tail = _most(text[head:], room - int(room * _HEAD), from_end=True)
-    gap = len(text) - head - tail
-    return text[:head] + _NOTE.format(f"{gap} characters") + text[len(text) - tail :]
-
-
-def _most(text: str, room: int, *, from_end: bool) -> int:
-    """Return how many characters at one end of ``text`` fit into ``room`` bytes of JSON."""
-    low, high = 0, len(text)
-    while low < high:
-        count = (low + high + 1) // 2
-        part = text[len(text) - count :] if from_end else text[:count]
-        if len(json.dumps(part)) <= room:
-            low = count
-        else:
-            high = count - 1
-    return low
+def _shorten(text: str, count: int) -> str:
+    """Return ``count`` characters of a text, from its beginning and its end, with a note between them."""
+    head = int(count * _HEAD)
+    return text[:head] + _NOTE.format(f"{len(text) - count} characters") + text[len(text) - count + head :]
