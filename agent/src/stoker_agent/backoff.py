@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
+from typing import Optional
+
+from stoker_agent.web import Refused, Unreachable
 
 SHORTEST, LONGEST = 0.2, 30.0
+#: The least pause after a refusal, of which an early retry changes nothing.
+_REFUSED_SECONDS = 60.0
 
 
 class Backoff:
@@ -27,6 +33,19 @@ class Backoff:
     def reset(self) -> None:
         """Start again with the shortest pause."""
         self._next = SHORTEST
+
+
+class RetryTime:
+    """The time (time.monotonic) at which something is tried again. ``longest``: of the pauses, in seconds."""
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self.backoff = Backoff(longest)
+        self.due = 0.0
+
+    def postpone(self, error: Optional[Unreachable] = None) -> None:
+        """Set the time after a failure: a pause later, as long as the service asks, and a minute if it refuses."""
+        pause = self.backoff.next(error.retry_after if error else 0.0)
+        self.due = time.monotonic() + max(pause, _REFUSED_SECONDS if isinstance(error, Refused) else 0.0)
 
 
 def _spread(seconds: float, least: float, most: float) -> float:

@@ -12,24 +12,12 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, Optional
 
-from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.backoff import LONGEST, RetryTime
 from stoker_agent.channel import Channel
-from stoker_agent.web import Busy, Refused, Unreachable
+from stoker_agent.web import Busy, Unreachable
 
 _log = logging.getLogger("stoker-agent")
-_REFUSED_SECONDS = 60.0
 _STOKER = "stoker"
-
-
-class _Pause:
-    """The time of a retry, with growing pauses."""
-
-    def __init__(self, longest: float) -> None:
-        self._backoff = Backoff(longest)
-        self.due = 0.0
-
-    def extend(self, least: float = 0.0, retry_after: float = 0.0) -> None:
-        self.due = time.monotonic() + max(least, self._backoff.next(retry_after))
 
 
 class _Message:
@@ -38,7 +26,7 @@ class _Message:
     def __init__(self, place: str, send: Callable[[], None], longest: float) -> None:
         self.place = place
         self.send = send
-        self.pause = _Pause(longest)
+        self.retry = RetryTime(longest)
 
 
 class Outbox:
@@ -56,7 +44,7 @@ class Outbox:
         #: In the order in which they were added.
         self._messages: Dict[str, _Message] = {}
         #: Places that did not answer, with the time at which the next message to them is tried.
-        self._away: Dict[str, _Pause] = {}
+        self._away: Dict[str, RetryTime] = {}
 
     def start(self) -> None:
         """Start the thread."""
@@ -140,7 +128,7 @@ class Outbox:
 
     def _due(self, message: _Message) -> float:
         place = self._away.get(message.place)
-        return max(message.pause.due, place.due if place else 0.0)
+        return max(message.retry.due, place.due if place else 0.0)
 
     def _send(self, key: str, message: _Message) -> bool:
         """Try to send a message. Return False if it must be tried again."""
@@ -150,14 +138,13 @@ class Outbox:
         except Unreachable as error:
             _log.warning("report.not_sent: cannot send the %s to %s: %s", key, place, error)
             if isinstance(error, Busy) and not error.retry_after:
-                message.pause.extend()
+                message.retry.postpone()
             else:
-                pause = self._away.setdefault(place, _Pause(self._longest))
-                pause.extend(_REFUSED_SECONDS if isinstance(error, Refused) else 0.0, error.retry_after)
+                self._away.setdefault(place, RetryTime(self._longest)).postpone(error)
             return False
         except Exception as error:  # for example: a file cannot be read or written; other messages are still sent
             _log.error("report.not_sent: cannot send the %s: %s: %s", key, type(error).__name__, error)
-            message.pause.extend()
+            message.retry.postpone()
             return False
         self._away.pop(place, None)
         return True

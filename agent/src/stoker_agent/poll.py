@@ -12,7 +12,7 @@ import threading
 import time
 from typing import Callable, List, Optional, Sequence
 
-from stoker_agent.backoff import LONGEST, Backoff
+from stoker_agent.backoff import LONGEST, RetryTime
 from stoker_agent.status import StatusFile
 from stoker_agent.transports import Document, Source
 from stoker_agent.web import Refused, Unreachable
@@ -20,7 +20,6 @@ from stoker_agent.web import Refused, Unreachable
 _log = logging.getLogger("stoker-agent")
 #: Failures in a row after which the next source is polled.
 TRIES = 3
-_REFUSED_SECONDS = 60.0
 #: The longest duration of a poll if no other source is due.
 _HELD_SECONDS = 3600.0
 
@@ -28,14 +27,13 @@ _HELD_SECONDS = 3600.0
 OnDocument = Callable[[Document, str], Optional[Sequence[Source]]]
 
 
-class _Way:
-    """A source and its retry state."""
+class _Way(RetryTime):
+    """A source and the time of its next poll."""
 
     def __init__(self, source: Source, longest: float) -> None:
+        super().__init__(longest)
         self.source = source
         self.failures = 0
-        self.due = 0.0
-        self.backoff = Backoff(longest)
 
 
 class Poller:
@@ -108,13 +106,10 @@ class Poller:
         others = [candidate.due - now for candidate in candidates if candidate is not way]
         try:
             self._ask(way, max(0.0, min([_HELD_SECONDS, *others])))
-        except Refused as error:
-            self._record_failure(way, error, _REFUSED_SECONDS)
-            way.failures += TRIES
         except Unreachable as error:
-            self._record_failure(way, error, way.backoff.next(error.retry_after))
+            self._record_failure(way, error)
         except Exception as error:  # no answer may end the polling thread
-            self._record_failure(way, Unreachable(f"{type(error).__name__}: {error}"), way.backoff.next())
+            self._record_failure(way, Unreachable(f"{type(error).__name__}: {error}"))
 
     def _candidates(self) -> List[_Way]:
         """Return the first working source and all failed sources before it."""
@@ -142,13 +137,13 @@ class Poller:
             if changed is not None:
                 self._replace(changed)
 
-    def _record_failure(self, way: _Way, error: Unreachable, pause: float) -> None:
+    def _record_failure(self, way: _Way, error: Unreachable) -> None:
         if self._observer is not None:
             self._observer.record_failure(way.source.name, error)
         write = _log.error if isinstance(error, Refused) else _log.warning
         write("poll.failed: cannot poll %s: %s", way.source.name, error)
-        way.failures += 1
-        way.due = time.monotonic() + pause
+        way.failures += TRIES if isinstance(error, Refused) else 1
+        way.postpone(error)
 
     def _replace(self, sources: Sequence[Source]) -> None:
         """Replace the sources. A source in both lists keeps its state."""
