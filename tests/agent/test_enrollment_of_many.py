@@ -112,15 +112,6 @@ def test_agents_start_when_their_servers_are_approved(stoker, machines):
     stoker.until(lambda: "was not approved" in other.root.joinpath("logs", "agent.log").read_text())
 
 
-@ON_SQLITE
-def test_a_revoked_enrollment_admits_no_machine(stoker, machines):
-    command = line(stoker, "--many", "--limit", "9", "--label", "tier=revoked")
-    listed = json.loads(stoker.run("enrollment", "list", "-o", "json").stdout)
-    id = next(each["id"] for each in listed if each["labels"] == {"tier": "revoked"})
-    assert stoker.run("enrollment", "delete", id[:8], "--yes").returncode == 0
-    assert machines("a").paste(command).returncode == 1
-
-
 def test_another_machine_takes_the_place_of_a_server(stoker, machines, tmp_path):
     old, new = machines("old"), machines("new")
     server = paste(old, line(stoker, "place", "--label", "role=db"))["server_id"]

@@ -6,14 +6,13 @@ import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from support.agents import OwnAgent, collect_config, own_agent
+from support.backends import created, greetings, outputs, sections
 from support.faulty_line import faulty_line
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -31,35 +30,6 @@ SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\nprintf "$who" >"$heat_outputs_p
 def stoker(tmp_path_factory) -> Iterator[Served]:
     with served(tmp_path_factory.mktemp("matrix")) as running:
         yield running
-
-
-def greeting(metadata: str, names: dict[str, str], *, machine: str = "machine", script: str = SCRIPT) -> dict:
-    """A server and a deployment for each name, with its signal transport; all of them at once."""
-    said = server(machine)
-    said["properties"]["software_config_transport"] = metadata
-    resources: dict[str, Any] = {"server": said, "config": config(script, inputs=("who",), outputs=("said",))}
-    for name, transport in names.items():
-        resources[name] = deployment(signal_transport=transport, input_values={"who": name})
-    outputs = {name: {"value": {"get_attr": [name, "said"]}} for name in names}
-    outputs["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
-    return template(resources, outputs=outputs)
-
-
-def created(stoker: Served, name: str, said: dict) -> str:
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert made.status == 201, made.raw
-    return f"/stacks/{name}/{made.body['stack']['id']}"
-
-
-def outputs(stoker: Served, stack: str) -> dict[str, Any]:
-    shown = stoker.heat("GET", stack).body["stack"]["outputs"]
-    return {each["output_key"]: each["output_value"] for each in shown}
-
-
-def sections(stoker: Served, stack: str) -> dict[str, Any]:
-    """What the machine is told when it boots."""
-    known = outputs(stoker, stack)["agent"]
-    return {name: known[name] for name in known["collectors"] if name != "local"}
 
 
 def until(stoker: Served, stack: str, status: str, agent: OwnAgent) -> None:
@@ -85,7 +55,7 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(
         if metadata == "STOKER_PUSH":
             names["stoker_signal"] = "STOKER_SIGNAL"
             agent.enroll(stoker, name)
-        stack = created(stoker, name, greeting(metadata, names, machine=name))
+        stack = created(stoker, name, greetings(metadata, names, machine=name, script=SCRIPT))
         if metadata != "STOKER_PUSH":
             told = sections(stoker, stack)
             assert list(told) == [POLLED[metadata]]
@@ -99,7 +69,7 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(
         # A second agent on the same disk, and another document: what has run stays run.
         agent.end()
         agent.start()
-        changed(stoker, stack, greeting(metadata, {**names, "last": "CFN_SIGNAL"}, machine=name))
+        changed(stoker, stack, greetings(metadata, {**names, "last": "CFN_SIGNAL"}, machine=name, script=SCRIPT))
         until(stoker, stack, "UPDATE_COMPLETE", agent)
     assert sorted(agent.lines()) == sorted([*names, "last"])
     assert not [secret for secret in secrets(agent) if secret in agent.log]
@@ -123,7 +93,7 @@ def secrets(agent: OwnAgent) -> list[str]:
 @pytest.mark.parametrize("transport", SIGNALS[:4])
 def test_every_signal_transport_returns_a_failure(stoker: Served, tmp_path: Path, transport: str) -> None:
     script = "#!/bin/sh\necho sorry >&2\nexit 3\n"
-    said = greeting("POLL_SERVER_CFN", {"bad": transport}, script=script)
+    said = greetings("POLL_SERVER_CFN", {"bad": transport}, script=script)
     stack = created(stoker, f"matrix-failure-{transport.lower()}", said)
     with own_agent(tmp_path, sections(stoker, stack)) as agent:
         agent.start()
@@ -134,7 +104,7 @@ def test_every_signal_transport_returns_a_failure(stoker: Served, tmp_path: Path
 
 def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_path: Path) -> None:
     name, names = "matrix-change", {"one": "CFN_SIGNAL"}
-    stack = created(stoker, name, greeting("POLL_SERVER_CFN", names))
+    stack = created(stoker, name, greetings("POLL_SERVER_CFN", names, script=SCRIPT))
     with own_agent(tmp_path, sections(stoker, stack)) as agent:
         agent.start()
         until(stoker, stack, "CREATE_COMPLETE", agent)
@@ -144,13 +114,13 @@ def test_the_agent_adopts_a_new_transport_from_the_document(stoker: Served, tmp_
             ("POLL_SERVER_HEAT", "heat"),
         ):
             names[source] = "HEAT_SIGNAL"
-            changed(stoker, stack, greeting(metadata, names))
+            changed(stoker, stack, greetings(metadata, names, script=SCRIPT))
             until(stoker, stack, "UPDATE_COMPLETE", agent)
             stoker.until(lambda source=source: agent.kept["order"] == ["stoker", source])
             assert list(agent.kept["sections"]) == [source]
         agent.end()
         agent.start()  # with the words and the file of its first start, which know of cfn only
-        changed(stoker, stack, greeting("POLL_SERVER_HEAT", {**names, "last": "CFN_SIGNAL"}))
+        changed(stoker, stack, greetings("POLL_SERVER_HEAT", {**names, "last": "CFN_SIGNAL"}, script=SCRIPT))
         until(stoker, stack, "UPDATE_COMPLETE", agent)
         assert agent.lines() == ["one", "request", "zaqar", "heat", "last"]
         assert agent.root.joinpath("etc", "sources.json").stat().st_mode & 0o777 == 0o600
@@ -160,7 +130,7 @@ def test_a_killed_server_receives_every_result_after_its_restart(tmp_path: Path)
     hold = SCRIPT + 'until test -e "$WORK/go"; do sleep 0.05; done\n'
     names = {each.lower(): each for each in SIGNALS[:4]}
     with served(tmp_path) as stoker:
-        stack = created(stoker, "killed", greeting("POLL_SERVER_HEAT", names, script=hold))
+        stack = created(stoker, "killed", greetings("POLL_SERVER_HEAT", names, script=hold))
         with own_agent(tmp_path / "agent", sections(stoker, stack)) as agent:
             agent.start()
             stoker.until(lambda: len(agent.lines()) == 1)
@@ -179,7 +149,7 @@ def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp
     name, names = "matrix-fallback", {"one": "CFN_SIGNAL"}
     with own_agent(tmp_path) as agent, faulty_line(stoker.port) as first:
         agent.enroll(stoker, name, url=first.url)
-        stack = created(stoker, name, greeting("POLL_SERVER_CFN", names, machine=name))
+        stack = created(stoker, name, greetings("POLL_SERVER_CFN", names, machine=name, script=SCRIPT))
         file = collect_config(tmp_path / "os-collect-config.conf", sections(stoker, stack))
         agent.start("--sources", "stoker,cfn", "--os-collect-config", str(file))
         until(stoker, stack, "CREATE_COMPLETE", agent)
@@ -188,7 +158,7 @@ def test_the_next_source_is_used_while_the_first_one_is_down(stoker: Served, tmp
             move()
             stoker.until(lambda turn=turn, source=source: moves(agent)[turn:] == [source], 30)
             names[f"more{turn}"] = "CFN_SIGNAL"
-            changed(stoker, stack, greeting("POLL_SERVER_CFN", names, machine=name))
+            changed(stoker, stack, greetings("POLL_SERVER_CFN", names, machine=name, script=SCRIPT))
             stoker.until(lambda turn=turn: f"more{turn}" in agent.lines(), 30)
         first.come()
         until(stoker, stack, "UPDATE_COMPLETE", agent)

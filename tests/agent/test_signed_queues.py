@@ -11,11 +11,10 @@ from uuid import uuid4
 
 import pytest
 
-from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until, for_agents
+from stoker.messaging.signed_urls import AGENTS_PERIOD, agents_until
 from support.agents import own_agent
-from support.backends import CLIENT, ask, created, outputs, runs, status
+from support.backends import CLIENT, ask, created, greetings, outputs, runs, status
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -30,15 +29,8 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
 
 
 def queued(*names: str, agent: str | None = "stoker") -> dict[str, Any]:
-    machine = server()
-    machine["properties"]["software_config_transport"] = "ZAQAR_MESSAGE"
-    if agent:
-        machine["properties"]["agent"] = agent
-    resources: dict[str, Any] = {"server": machine, "config": config(SCRIPT, inputs=("who",), outputs=("said",))}
-    for name in names:
-        resources[name] = deployment(signal_transport="ZAQAR_SIGNAL", input_values={"who": name})
-    shown = {name: {"value": {"get_attr": [name, "said"]}} for name in names}
-    return template(resources, outputs={**shown, "agent": {"value": {"get_attr": ["server", "os_collect_config"]}}})
+    named = {"agent": agent} if agent else {}
+    return greetings("ZAQAR_MESSAGE", dict.fromkeys(names, "ZAQAR_SIGNAL"), script=SCRIPT, **named)
 
 
 def section(stoker: Served, stack: str) -> dict[str, str]:
@@ -92,43 +84,6 @@ def test_a_signed_queue_works_without_a_login(stoker, tmp_path):
         stoker.until(lambda: status(stoker, stack) == "UPDATE_COMPLETE", 60)
         assert sorted(agent.lines()) == ["one", "three", "two"]
         assert said["url_signature"] not in agent.log
-
-
-def test_a_signed_url_permits_one_method_on_one_queue_until_it_expires(stoker):
-    stack = created(stoker, "forged", queued("one"))
-    said = section(stoker, stack)
-    (run,) = found_runs(stoker, said)
-    result, post = {"messages": [{"body": {"deploy_status_code": 0}}]}, "deploy_"
-
-    def denied(verb: str, url: str, headers: dict[str, str], **changes: str) -> None:
-        assert ask(verb, url, result if verb == "POST" else None, {**headers, **changes}).status == DENIED
-
-    reading, signalling = messages(said), messages(run, post)
-    denied("DELETE", f"{reading}?pop=1", opening(said))
-    denied("POST", reading, opening(said))
-    denied("GET", signalling, opening(said))
-    denied("GET", signalling, opening(run, post))
-    denied("POST", reading, opening(run, post))
-    later = (datetime.fromisoformat(said["url_expires"]) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%S")
-    signature = said["url_signature"]
-    other = f"{'0' if signature[0] != '0' else '1'}{signature[1:]}"
-    for changes in (
-        {"URL-Signature": other},
-        {"URL-Expires": later},
-        {"URL-Methods": "DELETE,GET"},
-        {"URL-Paths": f"{said['url_paths']},/v2/queues"},
-        {"X-Project-Id": "other"},
-    ):
-        denied("GET", reading, opening(said), **changes)
-    # Signed by the site itself: it is the time alone that tells them apart.
-    urls = for_agents(stoker.state_dir.joinpath("keys", "site.key").read_bytes())
-    for seconds, expected in ((-1, DENIED), (60, 200)):
-        ends = datetime.now(UTC) + timedelta(seconds=seconds)
-        made = urls.sign(said["project_id"], [said["url_paths"]], ["GET"], ends)
-        headers = {**opening(said), "URL-Expires": made.expires, "URL-Signature": made.signature}
-        assert ask("GET", reading, headers=headers).status == expected
-    assert ask("POST", signalling, result, opening(run, post)).status == 201
-    stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE")
 
 
 def test_a_signed_url_ends_when_its_owner_is_suspended_or_deleted(stoker):

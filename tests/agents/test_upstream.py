@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.backends import created, greetings, outputs, sections, status
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent
 
 METADATA = ("POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
@@ -21,49 +21,13 @@ def stoker(tmp_path_factory) -> Iterator[Served]:
         yield running
 
 
-def machine(transport: str) -> dict:
-    said = server()
-    said["properties"]["software_config_transport"] = transport
-    return said
-
-
-def greeting(metadata: str, signals: dict[str, str]) -> dict:
-    """A server and one deployment for every signal transport, each after the one before."""
-    resources = {
-        "server": machine(metadata),
-        "config": config(SCRIPT, inputs=("who",), outputs=("said",)),
-    }
-    before: tuple[str, ...] = ()
-    for name, transport in signals.items():
-        resources[name] = deployment(after=before, signal_transport=transport, input_values={"who": name})
-        before = (name,)
-    outputs = {name: {"value": {"get_attr": [name, "said"]}} for name in signals}
-    outputs["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
-    return template(resources, outputs=outputs)
-
-
-def created(stoker: Served, name: str, said: dict) -> str:
-    made = stoker.heat("POST", "/stacks", {"stack_name": name, "template": said})
-    assert made.status == 201, made.raw
-    return f"/stacks/{name}/{made.body['stack']['id']}"
-
-
-def outputs(stoker: Served, stack: str) -> dict:
-    shown = stoker.heat("GET", stack).body["stack"]["outputs"]
-    return {each["output_key"]: each["output_value"] for each in shown}
-
-
-def status(stoker: Served, stack: str) -> str:
-    return stoker.heat("GET", stack).body["stack"]["stack_status"]
-
-
 @pytest.mark.parametrize("metadata", METADATA)
 def test_upstream_agents_run_a_deployment_and_return_its_result(stoker, heat_agents, tmp_path, metadata):
     signals = {name.lower(): name for name in SIGNALS}
-    stack = created(stoker, f"upstream-{metadata.lower()}", greeting(metadata, signals))
-    known = outputs(stoker, stack)["agent"]
-    sections = {name: known[name] for name in known["collectors"] if name != "local"}
-    with upstream_agent(tmp_path, heat_agents, sections) as agent:
+    stack = created(
+        stoker, f"upstream-{metadata.lower()}", greetings(metadata, signals, script=SCRIPT, is_ordered=True)
+    )
+    with upstream_agent(tmp_path, heat_agents, sections(stoker, stack)) as agent:
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
         assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
     said = outputs(stoker, stack)
@@ -73,11 +37,13 @@ def test_upstream_agents_run_a_deployment_and_return_its_result(stoker, heat_age
 @pytest.mark.parametrize("metadata", METADATA)
 def test_upstream_agents_run_a_trigger_and_return_its_result(stoker, heat_agents, tmp_path, metadata):
     """Deployments that no resource stands behind: their results come by places of their own."""
-    stack = created(stoker, f"triggered-{metadata.lower()}", greeting(metadata, {"first": "CFN_SIGNAL"}))
-    known = outputs(stoker, stack)["agent"]
-    sections = {name: known[name] for name in known["collectors"] if name != "local"}
+    stack = created(
+        stoker,
+        f"triggered-{metadata.lower()}",
+        greetings(metadata, {"first": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True),
+    )
     name = stack.split("/")[2]
-    with upstream_agent(tmp_path, heat_agents, sections) as agent:
+    with upstream_agent(tmp_path, heat_agents, sections(stoker, stack)) as agent:
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 60)
         for transport in (None, *SIGNALS):
             said = {"stack": name, "resource": "first", "input_values": {"who": transport or "nobody"}}
@@ -97,7 +63,7 @@ def shown(stoker: Served, path: str) -> dict:
 
 
 def test_upstream_agents_return_a_failure(stoker, heat_agents, tmp_path):
-    said = greeting("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"})
+    said = greetings("POLL_SERVER_CFN", {"bad": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
     said["resources"]["config"]["properties"]["config"] = "#!/bin/sh\necho sorry >&2\nexit 3\n"
     stack = created(stoker, "upstream-failure", said)
     known = outputs(stoker, stack)["agent"]
@@ -113,7 +79,7 @@ def test_an_update_ends_with_the_result_of_its_own_run(stoker, heat_agents, tmp_
     trace = tmp_path / "trace"
 
     def content(version: str) -> dict:
-        said = greeting("POLL_SERVER_CFN", {"one": signal})
+        said = greetings("POLL_SERVER_CFN", {"one": signal}, script=SCRIPT, is_ordered=True)
         wait = f"until [ -e {tmp_path}/go-$who ]; do sleep 0.1; done"
         script = f"#!/bin/sh\necho $who >> {trace}\n{wait}\nexit ${{who#v}}\n"
         said["resources"]["config"]["properties"]["config"] = script
@@ -139,17 +105,19 @@ def test_an_update_ends_with_the_result_of_its_own_run(stoker, heat_agents, tmp_
 
 
 def test_a_new_transport_is_announced_by_the_old_one(stoker, heat_agents, tmp_path):
-    before = greeting("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"})
+    before = greetings("POLL_SERVER_CFN", {"one": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
     stack = created(stoker, "upstream-change", before)
     known = outputs(stoker, stack)["agent"]
     with upstream_agent(tmp_path, heat_agents, {"cfn": known["cfn"]}) as agent:
         stoker.until(lambda: status(stoker, stack) == "CREATE_COMPLETE", 60)
-        after = greeting("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL"})
+        after = greetings("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL"}, script=SCRIPT, is_ordered=True)
         assert stoker.heat("PUT", stack, {"template": after}).status == 202
         stoker.until(lambda: "collectors = heat" in agent.configuration.read_text(), 60)
         told = outputs(stoker, stack)["agent"]
         assert told["collectors"] == ["heat", "local"]
         assert set(told["cfn"].values()) == {None}
-        later = greeting("POLL_SERVER_HEAT", {"one": "CFN_SIGNAL", "two": "HEAT_SIGNAL"})
+        later = greetings(
+            "POLL_SERVER_HEAT", {"one": "CFN_SIGNAL", "two": "HEAT_SIGNAL"}, script=SCRIPT, is_ordered=True
+        )
         assert stoker.heat("PUT", stack, {"template": later}).status == 202
         stoker.until(lambda: outputs(stoker, stack).get("two") == "two", 60)

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 import pytest
 
 from support.agents import own_agent
-from support.backends import ask, created, outputs, queues_of, status, swift_flags, zaqar_flags
+from support.backends import ask, created, greetings, outputs, queues_of, sections, status, swift_flags, zaqar_flags
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 
 METADATA = ("STOKER_PUSH", "POLL_SERVER_CFN", "POLL_SERVER_HEAT", "POLL_TEMP_URL", "ZAQAR_MESSAGE")
 SIGNALS = ("CFN_SIGNAL", "HEAT_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL", "NO_SIGNAL", "AUTO")
@@ -30,14 +29,7 @@ def stoker(tmp_path_factory, swift, zaqar) -> Iterator[Served]:
 
 
 def everything(metadata: str, signals: dict[str, str]) -> dict:
-    machine = server(metadata.lower())
-    machine["properties"] |= {"software_config_transport": metadata, "agent": "stoker"}
-    resources = {"server": machine, "config": config(SCRIPT, inputs=("who",), outputs=("said",))}
-    for name, way in signals.items():
-        resources[name] = deployment(signal_transport=way, input_values={"who": name})
-    shown = {name: {"value": {"get_attr": [name, "said"]}} for name in signals}
-    shown["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
-    return template(resources, outputs=shown)
+    return greetings(metadata, signals, script=SCRIPT, machine=metadata.lower(), agent="stoker")
 
 
 @pytest.mark.parametrize("metadata", METADATA)
@@ -53,11 +45,11 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(stok
         return outputs(stoker, stack).get("agent") or {}
 
     stoker.until(lambda: metadata == "STOKER_PUSH" or len(told().get("collectors", ())) > 1, 60)
-    sections = {name: told()[name] for name in told()["collectors"] if name != "local"}
+    known = sections(stoker, stack)
     if metadata == "ZAQAR_MESSAGE":
-        assert "password" not in sections["zaqar"]
-        assert (sections["zaqar"]["messaging_url"], sections["zaqar"]["url_methods"]) == (zaqar.url, "GET")
-    with own_agent(tmp_path, None if metadata == "STOKER_PUSH" else sections) as agent:
+        assert "password" not in known["zaqar"]
+        assert (known["zaqar"]["messaging_url"], known["zaqar"]["url_methods"]) == (zaqar.url, "GET")
+    with own_agent(tmp_path, None if metadata == "STOKER_PUSH" else known) as agent:
         agent.start()
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 120)
         assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
@@ -75,4 +67,4 @@ def test_every_pair_of_transports_runs_a_config_once_and_returns_its_result(stok
     assert stoker.heat("DELETE", stack).status == 204
     stoker.until(lambda: queues_of(zaqar, stoker.project) <= before, 60)
     if metadata == "POLL_TEMP_URL":
-        stoker.until(lambda: ask("GET", sections["request"]["metadata_url"]).status == 404)
+        stoker.until(lambda: ask("GET", known["request"]["metadata_url"]).status == 404)

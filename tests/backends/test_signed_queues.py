@@ -13,20 +13,14 @@ from stoker.store.encryption import Encryption, SecretColumns, derive_key
 from stoker.store.open import Store
 from support import query
 from support.agents import own_agent
-from support.backends import CLIENT, ask, created, outputs, status, zaqar_flags
+from support.backends import CLIENT, ask, created, greetings, outputs, status, zaqar_flags
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 
 SCRIPT = '#!/bin/sh\necho "$who" >>"$WORK/runs"\n'
 
 
-def queued(*names: str, agent: str | None = "stoker") -> dict[str, Any]:
-    machine = server()
-    machine["properties"] |= {"software_config_transport": "ZAQAR_MESSAGE", **({"agent": agent} if agent else {})}
-    resources: dict[str, Any] = {"server": machine, "config": config(SCRIPT, inputs=("who",))}
-    for name in names:
-        resources[name] = deployment(signal_transport="ZAQAR_SIGNAL", input_values={"who": name})
-    return template(resources, outputs={"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}})
+def queued(*names: str) -> dict[str, Any]:
+    return greetings("ZAQAR_MESSAGE", dict.fromkeys(names, "ZAQAR_SIGNAL"), script=SCRIPT, agent="stoker")
 
 
 def section(stoker: Served, stack: str) -> dict[str, str]:

@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from support.backends import created, outputs, status, swift_flags, zaqar_flags
+from support.backends import created, greetings, outputs, sections, status, swift_flags, zaqar_flags
 from support.server import Served, served
-from support.templates import config, deployment, server, template
 from support.upstream import upstream_agent
 
 SCRIPT = '#!/bin/sh\nprintf "$who" > "$heat_outputs_path.said"\n'
@@ -40,17 +39,6 @@ def stoker(tmp_path_factory, swift, start_old_zaqar) -> Iterator[Served]:
         yield running
 
 
-def greeting(metadata, signals):
-    machine = server()
-    machine["properties"]["software_config_transport"] = metadata
-    resources = {"server": machine, "config": config(SCRIPT, inputs=("who",), outputs=("said",))}
-    for signal in signals:
-        resources[signal] = deployment(signal_transport=signal, input_values={"who": signal})
-    shown = {name: {"value": {"get_attr": [name, "said"]}} for name in signals}
-    shown["agent"] = {"value": {"get_attr": ["server", "os_collect_config"]}}
-    return template(resources, outputs=shown)
-
-
 @pytest.mark.parametrize("metadata", PAIRS)
 def test_the_agent_of_openstacks_images_runs_a_deployment(tmp_path, stoker, heat_agents, metadata):
     there_and_back(tmp_path, stoker, heat_agents, metadata, PAIRS[metadata])
@@ -62,10 +50,12 @@ def test_the_agent_of_images_reads_documents_from_any_zaqar(tmp_path, swift, zaq
 
 
 def there_and_back(folder: Path, stoker: Served, heat_agents: Path, metadata: str, signals: tuple[str, ...]) -> None:
-    stack = created(stoker, f"upstream-{metadata.lower().replace('_', '-')}", greeting(metadata, signals))
-    known = outputs(stoker, stack)["agent"]
-    sections = {name: known[name] for name in known["collectors"] if name != "local"}
-    with upstream_agent(folder / "agent", heat_agents, sections) as agent:
+    stack = created(
+        stoker,
+        f"upstream-{metadata.lower().replace('_', '-')}",
+        greetings(metadata, dict(zip(signals, signals, strict=True)), script=SCRIPT),
+    )
+    with upstream_agent(folder / "agent", heat_agents, sections(stoker, stack)) as agent:
         stoker.until(lambda: status(stoker, stack) != "CREATE_IN_PROGRESS", 120)
         assert status(stoker, stack) == "CREATE_COMPLETE", agent.log[-3000:]
         said_by = folder / "agent" / "root" / "outputs"  # also without a signal it was run

@@ -277,15 +277,18 @@ def environment_of(case: Case, folder: Path) -> dict[str, str]:
     """Return the variables for a run in ``folder``, with the stand-in first in PATH."""
     record = folder / "record"
     record.mkdir()
-    tool = folder / "bin" / (case.tool or "none")
+    upper = case.group.upper().replace("-", "_")
+    # Where the hook reads a variable with the tool's path, a run that fails uses it.
+    is_named = case.code and case.group in ("ansible", "apply-config", "cfn-init", "puppet")
+    tool = folder / "bin" / ("renamed" if is_named else case.tool or "none")
     tool.parent.mkdir()
     tool.write_text(_RECORDER)
     tool.chmod(0o755)
-    upper = case.group.upper().replace("-", "_")
     return {
         **{name: value for name, value in os.environ.items() if not name.startswith(("HEAT_", "STOKER_"))},
         **{"PATH": f"{tool.parent}:{os.environ['PATH']}", "RECORD": str(record), "RECORDER": str(tool)},
         **{"CODE": str(case.code), f"HEAT_{upper}_WORKING": str(folder / "working")},
+        **({f"HEAT_{upper}_CMD": str(tool)} if is_named else {}),
         f"HEAT_{upper}_OUTPUTS": str(folder / "outputs"),
         "HEAT_PUPPET_HIERA_DATADIR": str(folder / "hieradata"),
         "HEAT_PUPPET_LOGDIR": str(folder / "logs"),

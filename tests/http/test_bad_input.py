@@ -42,25 +42,8 @@ CYCLE = template(
             "value",
         ),
         (V + "resources: {a: {type: No::Such}}", "No::Such"),
-        (V + "resources: {a: {type: OS::Heat::Value, properties: {color: 1, value: 1}}}", "color"),
-        (V + "resources: {a: {type: OS::Heat::Value}}", "value"),
-        (V + "resources: {a: {type: OS::Heat::RandomString, properties: {length: many}}}", "length"),
-        (V + "resources: {a: {type: OS::Heat::RandomString, properties: {length: 0}}}", "length"),
         (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_param: who}}}}", "who"),
-        (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_resource: who}}}}", "who"),
         (V + "resources: {a: {type: OS::Heat::Value, properties: {value: {get_file: who}}}}", "who"),
-        (V + "resources: {a: {type: OS::Heat::Value, depends_on: who, properties: {value: 1}}}", "who"),
-        (V + "resources: {a: {type: OS::Heat::SoftwareConfig, properties: {config: [1, 2]}}}", "config"),
-        (V + "resources: {a: text}", "resources.a"),
-        (V + "resources: text", "resources"),
-        (V + "parameters: {p: {type: color}}", "color"),
-        (V + "parameters: {p: {type: string}}", "(p)"),
-        (V + "surprise: 1", "surprise"),
-        (V + "resources: {? [1, 2] : {type: OS::Heat::Value}}", "line 2"),
-        ("heat_template_version: 1999-01-01", "1999-01-01"),
-        ("resources: {}", "version"),
-        ("", "version"),
-        ("- a\n- b", "YAML mapping"),
         ("just words", "YAML mapping"),
         ("\x00", "control characters"),
         (V + "a: !!python/object/apply:os.system ['true']", "os.system"),
@@ -72,9 +55,6 @@ CYCLE = template(
         (V + "#" + "x" * 10_000_000, "limit"),
         (V + "description: " + "x" * 10_000_000, "limit"),
         (CYCLE, "Circular Dependency Found: [a, b, a]"),
-        (template(a=resource(properties={"value": {"get_resource": "a"}})), "Circular Dependency Found: [a, a]"),
-        (template(**{"a/b": resource(properties={"value": 1})}), "/"),
-        (template(**{"": resource(properties={"value": 1})}), "255"),
         (template(**{"x" * 300: resource(properties={"value": 1})}), "255"),
         ({"heat_template_version": 20180831}, "20180831"),
         (17, "JSON object"),
@@ -165,12 +145,6 @@ def test_a_body_that_is_too_long_is_refused_before_it_is_read(refused):
         {"group": ["script"]},
         {"inputs": {"a": 1}},
         {"inputs": ["a"]},
-        {"inputs": [{"name": 1}]},
-        {"inputs": [{}]},
-        {"inputs": [{"name": "a", "surprise": 1}]},
-        {"inputs": [{"name": "a", "type": "Color"}]},
-        {"inputs": [{"name": "a", "type": "Number", "default": "x"}]},
-        {"inputs": [{"name": "a"}, {"name": "a"}]},
         {"outputs": "x"},
         {"outputs": [{"name": "a", "error_output": "perhaps"}]},
         {"options": [1]},
@@ -429,11 +403,6 @@ def test_invalid_text_is_refused(refused, path, body):
     ("said", "named"),
     [
         ({"template": V + "resources: ["}, "line"),
-        ({"template": V + "resources: " + nested(1_000)}, "too deeply"),
-        ({"template": LAUGHS}, "aliases"),
-        ({"template": CYCLE}, "Circular"),
-        ({"template": template(a=resource("No::Such"))}, "No::Such"),
-        ({"template": template(a=resource(properties={"color": 1, "value": 1}))}, "color"),
         ({"template": template(a=resource(properties={"value": {"get_param": "who"}}))}, "who"),
         ({"template": 17}, "JSON object"),
         ({"template": template(), "parameters": [1]}, "parameters"),
@@ -563,39 +532,6 @@ def test_adoption_of_invalid_data_is_refused_or_harmless(stoker, key, junk):
         assert stoker.heat("GET", path + below).status == 200
     assert stoker.heat("PATCH", path, {}).status == 202
     assert stoker.heat("DELETE", path).status == 204
-
-
-@pytest.mark.parametrize("place", ["", "/preview"])
-@pytest.mark.parametrize(
-    ("resource", "sentence"),
-    [
-        (
-            {"type": "OS::Heat::Delay", "properties": {"get_param": "p"}},
-            "Property error: : resources.r.properties: : Value must be a map",
-        ),
-        ({"type": "OS::Heat::None", "metadata": {"get_param": "p"}}, "resources.r.metadata: Value must be a map"),
-        (
-            {"type": "OS::Heat::Delay", "properties": {"min_wait": 10**300}},
-            "Property error: : resources.r.properties.min_wait: : 1000",
-        ),
-        (
-            {"type": "OS::Heat::MultipartMime", "properties": {"parts": [{"config": "x", "subtype": "a\nb"}]}},
-            "resources.r.properties: parts: the subtype 'a\\nb' is none",
-        ),
-        (
-            {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "s" * 9_000}},
-            "Property error: : resources.r.properties.server: : Value must have at most 36 characters, not 9000",
-        ),
-        (
-            {"type": "OS::Heat::Value", "properties": {"type": "json", "value": "[" * 9_000}},
-            "resources.r.properties: value: Value must be valid JSON",
-        ),
-    ],
-)
-def test_odd_properties_are_refused_by_name(stoker, refused, place, resource, sentence):
-    parameters = {"p": {"type": "json", "default": [1]}}
-    template = {"heat_template_version": "2018-08-31", "parameters": parameters, "resources": {"r": resource}}
-    assert sentence in refused("POST", f"/stacks{place}", {"stack_name": "odd", "template": template})
 
 
 @pytest.mark.parametrize("name", ["preview", "detail"])

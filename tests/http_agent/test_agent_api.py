@@ -233,15 +233,6 @@ def test_missing_and_wrong_keys_and_user_tokens_are_refused(agent, stoker):
     assert stoker.request("GET", f"/v1/{stoker.project}/stacks", headers={"X-Auth-Token": agent.key}).status == 401
 
 
-def test_only_the_same_instance_redeems_a_token_again(stoker):
-    _, token = enroll(stoker)
-    first = trade(stoker, token, "one")
-    assert (first.status, trade(stoker, token, "one").body) == (201, first.body)
-    for answer in (trade(stoker, token, "two"), trade(stoker, "made up", "one")):
-        assert answer.status == 401
-        assert answer.body["error"]["message"]
-
-
 @pytest.mark.parametrize(
     "body", [b"", b"[]", b"{}", b'{"token": 1, "instance": "i"}', b'{"token": "t", "instance": ""}']
 )

@@ -42,19 +42,6 @@ def enroll(stoker, name):
     return stoker.heat("POST", "/servers", {"name": name}).body["enrollment"]
 
 
-def test_from_the_pasted_line_to_a_run_with_a_private_ca(stoker, machine):
-    line = enroll(stoker, "web1")["command"]
-    assert "\n" not in line
-    pasted = machine.paste(line)
-    assert pasted.returncode == 0, pasted.stderr
-    assert "enrolled as server" in pasted.stdout
-    ca_file = Path(machine.config["ca_file"])
-    assert ca_file == machine.root / "etc" / "ca.pem"
-    assert ca_file.read_bytes() == stoker.ca_file.read_bytes()
-    run = stoker.run("run", "web1", "--timeout", "60", "--", "echo", "ran over TLS")
-    assert run.stdout == "ran over TLS\n"
-
-
 def test_an_agent_does_not_trust_another_ca(stoker, machine, tmp_path):
     """The one that the line brought is the only one that counts."""
     other = Authority(tmp_path / "other")

@@ -56,6 +56,7 @@ def test_each_download_installs_and_enrolls(stoker, machine, download):
     pasted = machine.paste(line)
     assert pasted.returncode == 0, pasted.stderr
     assert f"enrolled as server {name} ({machine.config['server_id']}) at {stoker.url}" in pasted.stdout
+    assert machine.root.joinpath("etc", "ca.pem").read_bytes() == stoker.ca_file.read_bytes()
     assert len(machine.agents) == 1
 
 

@@ -41,17 +41,6 @@ def test_concurrent_polls_of_one_key_supersede_each_other(stoker):
     assert_harmless(stoker, attack)
 
 
-def test_a_new_poll_ends_the_previous_one(stoker):
-    agent = spoken_agent(stoker)
-    etag = agent.document().headers["ETag"]
-    polls = [held_poll(stoker, agent, etag) for _ in range(2)]
-    [ended], _, _ = select.select(polls, [], [], 30)
-    assert answer_of(ended).startswith(b"HTTP/1.1 304")
-    polls.remove(ended)
-    deploy(stoker, agent.id)
-    assert answer_of(polls[0]).startswith(b"HTTP/1.1 200")
-
-
 def test_a_weak_etag_equals_the_strong_one(stoker):
     agent = spoken_agent(stoker)
     etag = agent.document().headers["ETag"]

@@ -48,14 +48,33 @@ def ask(verb: str, url: str, body: Any = None, headers: Mapping[str, str] | None
 
 def greeting(metadata: str, signal: str, who: str = "world", count: int = 1) -> dict[str, Any]:
     """Return a template: a server with one transport, and deployments with the other."""
-    machine = server()
-    machine["properties"]["software_config_transport"] = metadata
-    resources = {"server": machine, "config": config("echo", inputs=("who",), outputs=("said",))}
+    return greetings(metadata, {f"d{number}": signal for number in range(count)}, script="echo", who=who)
+
+
+def greetings(
+    metadata: str,
+    signals: Mapping[str, str],
+    *,
+    script: str,
+    who: str | None = None,
+    is_ordered: bool = False,
+    machine: str = "machine",
+    **properties: Any,
+) -> dict[str, Any]:
+    """
+    Return a template: a server with a transport, and a deployment for each name with its signal transport.
+
+    The input ``who`` of a deployment is its name by default, and the output ``said`` is an output of the stack.
+    """
+    host = server(machine)
+    host["properties"] |= {"software_config_transport": metadata, **properties}
+    resources = {"server": host, "config": config(script, inputs=("who",), outputs=("said",))}
     outputs: dict[str, Any] = {"agent": {"value": {"get_attr": ["server", "os_collect_config"]}}}
-    for number in range(count):
-        name = f"d{number}"
-        resources[name] = deployment(signal_transport=signal, input_values={"who": who})
+    before: tuple[str, ...] = ()
+    for name, signal in signals.items():
+        resources[name] = deployment(after=before, signal_transport=signal, input_values={"who": who or name})
         outputs[name] = {"value": {"get_attr": [name, "said"]}}
+        before = (name,) if is_ordered else ()
     return template(resources, outputs=outputs)
 
 
@@ -70,6 +89,12 @@ def outputs(stoker: Served, stack: str) -> dict[str, Any]:
     """Return the outputs of a stack by name."""
     shown = stoker.heat("GET", stack).body["stack"]["outputs"]
     return {output["output_key"]: output["output_value"] for output in shown}
+
+
+def sections(stoker: Served, stack: str) -> dict[str, Any]:
+    """Return what the configuration of the server's agent has for each collector."""
+    known = outputs(stoker, stack)["agent"]
+    return {name: known[name] for name in known["collectors"] if name != "local"}
 
 
 def status(stoker: Served, stack: str) -> str:
