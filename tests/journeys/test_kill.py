@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import shutil
-import signal
 import time
 from pathlib import Path
 
@@ -143,68 +141,6 @@ def test_killing_the_server_during_a_create_leaves_all_or_nothing(stoker, tmp_pa
         assert_whole(stoker, stack, tmp_path)
     else:
         assert not tmp_path.joinpath("ran").exists()
-
-
-ONE = """#!/bin/sh
-echo begun >> {folder}/ran
-echo "as far as this"
-sleep 30
-"""
-
-
-def one(folder: Path, **properties: str) -> dict:
-    return template(
-        {
-            "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
-            "config": {
-                "type": "OS::Heat::SoftwareConfig",
-                "properties": {"group": "script", "config": ONE.format(folder=folder)},
-            },
-            "d": {
-                "type": "OS::Heat::SoftwareDeployment",
-                "properties": {
-                    "config": {"get_resource": "config"},
-                    "server": {"get_resource": "server"},
-                    **properties,
-                },
-            },
-        }
-    )
-
-
-def kill_the_agent(stoker: Served) -> None:
-    (pid_file,) = stoker.state_dir.glob("local/*/agent.pid")
-    os.kill(int(pid_file.read_text()), signal.SIGKILL)
-
-
-def begun(folder: Path) -> int:
-    path = folder / "ran"
-    return len(path.read_text().split()) if path.exists() else 0
-
-
-def test_a_killed_agent_reports_the_run_as_interrupted(stoker, tmp_path):
-    made = stoker.heat("POST", "/stacks", {"stack_name": "one", "template": one(tmp_path)})
-    stack = f"one/{made.body['stack']['id']}"
-    stoker.until(lambda: begun(tmp_path) == 1)
-    kill_the_agent(stoker)
-
-    assert wait(stoker, stack) == "CREATE_FAILED"
-    reason = stoker.heat("GET", f"/stacks/{stack}").body["stack"]["stack_status_reason"]
-    assert "Interrupted: the agent stopped while this config was running" in reason
-    (deployment,) = stoker.heat("GET", "/software_deployments").body["software_deployments"]
-    assert deployment["output_values"]["deploy_stdout"] == "as far as this\n"
-    assert begun(tmp_path) == 1
-
-
-def test_a_killed_agent_repeats_a_run_that_allows_it(stoker, tmp_path):
-    body = {"stack_name": "one", "template": one(tmp_path, on_interrupt="RERUN")}
-    made = stoker.heat("POST", "/stacks", body)
-    stack = f"one/{made.body['stack']['id']}"
-    stoker.until(lambda: begun(tmp_path) == 1)
-    kill_the_agent(stoker)
-    stoker.until(lambda: begun(tmp_path) == 2)
-
-    assert status(stoker, stack) == "CREATE_IN_PROGRESS"
 
 
 @pytest.mark.slow

@@ -108,19 +108,6 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
         assert "bytes were cut here" in shown(stoker, made)["output_values"]["deploy_stdout"]
 
 
-def test_a_run_is_delivered_and_then_running(tmp_path, database_url, agent):
-    with served(tmp_path, database=database_url) as stoker:
-        server_id = started(stoker, agent, "one")
-        script = "#!/bin/sh\necho '42 half way' >$STOKER_PROGRESS; until test -e $WORK/go; do sleep 0.05; done\n"
-        made = deploy(stoker, server_id, script)
-        with event_stream(stoker, f"/software_deployments/{made['id']}/logs") as events:
-            said = next(each for each in events if each.name == "progress" and each.data["percent"] == 42)
-            assert (said.data["state"], said.data["message"]) == ("RUNNING", "half way")
-            agent.work.joinpath("go").touch()
-            *_, last = events
-        assert (last.name, last.data["status"]) == ("end", "COMPLETE")
-
-
 def test_progress_uses_the_transport_of_the_result(tmp_path):
     """One run after the other; ``agent/test_live`` has the transports that take nothing but a result."""
     transports = ("HEAT_SIGNAL", "CFN_SIGNAL", "ZAQAR_SIGNAL")
