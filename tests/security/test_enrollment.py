@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -58,10 +59,11 @@ def test_an_agent_does_not_trust_another_ca(stoker, machine, tmp_path):
 def test_the_token_is_on_no_command_line_while_it_is_used(machine):
     """Looked for at the moment at which every program of the line is there: when the agent asks for its key."""
     seen = []
+    token = secrets.token_hex(32)  # of its own: other tests paste theirs at the same time
 
     def decide(asked):
         if asked.verb == "POST":
-            seen.append((asked.json["token"], command_lines_with(TOKEN)))
+            seen.append((asked.json["token"], command_lines_with(token)))
             return Said(201, {"server_id": "s", "name": "n", "key": "s.k", "poll_wait": 1})
         if asked.path == "/agent/v1/install":
             return Said(200, bundle.script)
@@ -69,7 +71,7 @@ def test_the_token_is_on_no_command_line_while_it_is_used(machine):
 
     with answering(decide) as there:
         bundle = AgentBundle(there.url)
-        line = bundle.command(TOKEN)
+        line = bundle.command(token)
         # The shell is given the line on standard input, as a person's is: `sh -c` would show it itself.
         variables = {"PATH": str(machine.tools), "HOME": str(machine.root), "STOKER_ROOT": str(machine.root)}
         pasted = subprocess.run(
@@ -77,24 +79,7 @@ def test_the_token_is_on_no_command_line_while_it_is_used(machine):
         )
         machine.end()
     assert pasted.returncode == 0, pasted.stderr
-    assert seen == [(TOKEN, [])]
-
-
-@pytest.mark.parametrize("altered", ["/agent/v1/install", "/agent/v1/stoker-agent.pyz"])
-def test_an_altered_download_does_not_run(machine, altered):
-    """The token stays unused, too."""
-
-    def decide(asked):
-        content = bundle.script if asked.path == "/agent/v1/install" else bundle.program()
-        return Said(200, b"raise SystemExit(open('/dev/null'))\n" + content if asked.path == altered else content)
-
-    with answering(decide) as there:
-        bundle = AgentBundle(there.url)
-        pasted = machine.paste(bundle.command(TOKEN))
-        assert there.verbs == ["GET"] * (1 if altered.endswith("install") else 2)
-    assert pasted.returncode == 1
-    assert re.fullmatch(r"stoker-agent: .*is not the one.*stoker server enroll.* again\n", pasted.stderr)
-    assert not machine.root.joinpath("stoker-agent.pyz").exists()
+    assert seen == [(token, [])]
 
 
 def test_a_failed_download_is_one_line_and_an_exit_code(machine):

@@ -60,13 +60,27 @@ def test_each_download_installs_and_enrolls(stoker, machine, download):
     assert len(machine.agents) == 1
 
 
-@pytest.mark.parametrize("download", ["curl", "wget"])
-def test_an_altered_script_does_not_run(machine, download):
+@pytest.mark.parametrize(
+    ("download", "altered"), [*((name, "the install script") for name in DOWNLOADS), ("python3", "the program")]
+)
+def test_an_altered_download_does_not_run(machine, download, altered):
+    """The token stays unused, too."""
     add_download(machine, download)
-    with answering(lambda _: Said(200, b"raise SystemExit(0)\n")) as there:
-        pasted = machine.paste(AgentBundle(there.url).command(TOKEN, download))
+
+    def decide(asked):
+        is_script = asked.path == "/agent/v1/install"
+        content = bundle.script if is_script else bundle.program()
+        return Said(
+            200, b"raise SystemExit(0)\n" + content if is_script == (altered == "the install script") else content
+        )
+
+    with answering(decide) as there:
+        bundle = AgentBundle(there.url)
+        pasted = machine.paste(bundle.command(TOKEN, download))
+        assert there.verbs == ["GET"] * (1 if altered == "the install script" else 2)
     assert pasted.returncode == 1
-    assert re.fullmatch(r"stoker-agent: the install script is not the one.*again\n", pasted.stderr)
+    assert re.fullmatch(r"stoker-agent: .*is not the one.*stoker server enroll.* again\n", pasted.stderr)
+    assert not machine.root.joinpath("stoker-agent.pyz").exists()
 
 
 @pytest.mark.parametrize("download", ["curl", "wget"])
