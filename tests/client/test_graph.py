@@ -1,29 +1,34 @@
 """The graph of a stack: what is in which frame, and which arrows there are."""
 
+import json
 import re
 
 from stoker_client.graph_renderer import dot
 
 
-def resource(
-    name: str, kind: str, status: str = "CREATE_COMPLETE", *, id: str = "", before: tuple[str, ...] = ()
-) -> dict:
+def node(name: str, kind: str, status: str = "CREATE_COMPLETE", *, id: str | None = None, on: str | None = None):
     return {
-        "resource_name": name, "resource_type": f"OS::Heat::{kind}", "resource_status": status,
-        "physical_resource_id": id, "updated_time": "2031-05-06T02:30:00Z", "required_by": list(before),
+        "id": name, "resource_name": name, "resource_type": f"OS::Heat::{kind}", "resource_status": status,
+        "resource_status_reason": "", "physical_resource_id": id, "nested_stack_id": None,
+        "server_id": on, "server_name": on and "web1", "start_time": "2031-05-06T02:29:00Z",
+        "end_time": "2031-05-06T02:30:00Z",
     }  # fmt: skip
 
 
-STACK = [
-    resource("server", "DeployedServer", id="s1", before=("one", "two")),
-    resource("script", "SoftwareConfig", id="c1", before=("one",)),
-    resource("shared", "SoftwareConfig", id="c2", before=("two", "far")),
-    resource("made", "SoftwareConfig", before=("far",)),
-    resource("one", "SoftwareDeployment", "CREATE_FAILED", id="d1", before=("two", "made")),
-    resource("two", "SoftwareDeployment", "INIT_COMPLETE", before=()),
-    resource("far", "SoftwareDeployment", "INIT_COMPLETE"),
+NODES = [
+    node("server", "DeployedServer", id="s1", on="s1"),
+    node("script", "SoftwareConfig", id="c1"),
+    node("shared", "SoftwareConfig", id="c2"),
+    node("made", "SoftwareConfig"),
+    node("one", "SoftwareDeployment", "CREATE_FAILED", id="d1", on="s1"),
+    node("two", "SoftwareDeployment", "INIT_COMPLETE", on="s1"),
+    node("far", "SoftwareDeployment", "INIT_COMPLETE"),
 ]
-DEPLOYMENTS = [{"id": "d1", "server_id": "s1", "server_name": "web1"}]
+EDGES = (
+    *(("server", "one"), ("server", "two"), ("script", "one"), ("shared", "two"), ("shared", "far")),
+    *(("made", "far"), ("one", "two"), ("one", "made")),
+)
+STACK = {"nodes": NODES, "edges": [{"source": source, "target": target} for source, target in EDGES]}
 
 
 def frames(text: str) -> dict[str, set[str]]:
@@ -36,11 +41,11 @@ def arrows(text: str) -> set[tuple[str, str]]:
 
 
 def test_a_frame_has_a_server_with_its_deployments():
-    assert frames(dot(STACK, DEPLOYMENTS)) == {"web1": {"server", "one", "two"}}
+    assert frames(dot(STACK)) == {"web1": {"server", "one", "two"}}
 
 
 def test_configs_are_in_the_boxes_of_their_deployments():
-    text = dot(STACK, DEPLOYMENTS)
+    text = dot(STACK)
 
     assert text.count("SoftwareDeployment: script<") == 1
     assert text.count("SoftwareDeployment: shared<") == 2
@@ -49,18 +54,22 @@ def test_configs_are_in_the_boxes_of_their_deployments():
 
 
 def test_a_later_deployment_of_a_frame_has_no_arrow_from_the_server():
-    assert arrows(dot(STACK, DEPLOYMENTS)) == {("server", "one"), ("one", "two"), ("one", "made"), ("made", "far")}
+    assert arrows(dot(STACK)) == {("server", "one"), ("one", "two"), ("one", "made"), ("made", "far")}
 
 
 def test_a_box_shows_state_and_time():
-    text = dot(STACK, DEPLOYMENTS)
+    text = dot(STACK)
 
     assert "✗ failed 02:30:00" in text
     assert "○ waiting<" in text
 
 
+def test_a_server_without_deployments_has_no_frame():
+    assert frames(dot({"nodes": [node("server", "DeployedServer", id="s1", on="s1")], "edges": []})) == {}
+
+
 def test_names_are_quoted():
-    text = dot([resource('a"<b', "Value")])
+    text = dot({"nodes": [node('a"<b', "Value")], "edges": []})
 
     assert r'"a\"<b" [label=<<b>a&quot;&lt;b</b>' in text
 
@@ -74,3 +83,7 @@ def test_without_graphviz_the_command_names_it(stoker, site, monkeypatch):
     assert result.code == 1
     assert "Graphviz is not installed" in result.err
     assert stoker("stack", "graph", "web", "--format", "dot").out.startswith("digraph stack {")
+    assert json.loads(stoker("stack", "graph", "web", "--format", "json", "--nested-depth", "1").out) == {
+        "nodes": [],
+        "edges": [],
+    }

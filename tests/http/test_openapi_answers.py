@@ -196,6 +196,9 @@ def stacks(asked):
     resources = asked.heat("GET", f"{path}/resources?nested_depth=2&with_detail=true").body["resources"]
     assert len(resources) == 6
     assert any("deployment" in each for each in resources)
+    graph = asked.heat("GET", f"{path}/graph?nested_depth=2").body["graph"]
+    assert {each["resource_name"] for each in graph["nodes"]} == {each["resource_name"] for each in resources}
+    assert len(graph["edges"]) == 2
     asked.heat("GET", path)
     said = {"deploy_status_code": 0, "o": {"x": 1}}
     assert asked.heat("POST", f"{path}/resources/run/signal", said).status == 200

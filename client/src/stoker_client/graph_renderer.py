@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-from stoker_client.deployments import DEPLOYMENT_TYPES, server_name_of
 from stoker_client.errors import ClientError
-from stoker_client.shapes import Deployment, Resource
+from stoker_client.shapes import Graph, GraphNode
 
 #: Formats that the program ``dot`` draws.
 FORMATS = ("svg", "png")
 #: Seconds that a drawing may take.
 _PATIENCE = 120
 _CONFIGS = ("OS::Heat::SoftwareConfig", "OS::Heat::StructuredConfig", "OS::Heat::SoftwareComponent")
-_SERVERS = ("OS::Heat::DeployedServer", "OS::Nova::Server")
-_NESTED = ("OS::Heat::ResourceGroup", "OS::Heat::SoftwareDeploymentGroup", "OS::Heat::StructuredDeploymentGroup")
 
 
 class _State(NamedTuple):
@@ -55,22 +53,27 @@ def draw(text: str, form: str) -> bytes:
     return done.stdout
 
 
-def dot(resources: Sequence[Resource], deployments: Iterable[Deployment] = ()) -> str:
-    """Return the graph in DOT. ``deployments``, with their names, tell the server of each deployment."""
-    folded = _fold(resources)
+def dot(graph: Graph) -> str:
+    """Return the graph in DOT."""
+    nodes = {node["id"]: node for node in graph["nodes"]}
+    edges = [(edge["source"], edge["target"]) for edge in graph["edges"]]
+    folded = _fold(nodes, edges)
     hidden = set(folded.values())
+    on_server = Counter(node["server_id"] for node in graph["nodes"])
     frames: dict[str, list[str]] = {}
-    servers, names = _servers(resources, {deployment["id"]: deployment for deployment in deployments})
-    for resource in resources:
-        name = resource["resource_name"]
-        if name not in hidden:
-            frames.setdefault(servers.get(name, ""), []).append(_node(resource, folded))
+    for id_, node in nodes.items():
+        if id_ not in hidden:
+            # a server on which nothing runs needs no frame
+            server = node["server_id"] or "" if on_server[node["server_id"]] > 1 or not _is_server(node) else ""
+            config = nodes[folded[id_]]["resource_name"] if id_ in folded else ""
+            frames.setdefault(server, []).append(_node(node, config))
+    names = {node["server_id"]: node["server_name"] or node["server_id"] for node in graph["nodes"]}
     lines = ["digraph stack {", *_STYLE, f"  label=<{_legend()}>;", *(f"  {node}" for node in frames.pop("", []))]
-    for number, (server, nodes) in enumerate(frames.items()):
-        lines.append(f"  subgraph cluster_{number} {{ label={_quoted(names.get(server, server))};")
-        lines += [f"    {node}" for node in nodes]
+    for number, (server, boxes) in enumerate(frames.items()):
+        lines.append(f"  subgraph cluster_{number} {{ label={_quoted(names[server] or server)};")
+        lines += [f"    {node}" for node in boxes]
         lines.append("  }")
-    lines += [f"  {_quoted(need)} -> {_quoted(user)};" for need, user in _edges(resources, folded, servers)]
+    lines += [f"  {_quoted(need)} -> {_quoted(user)};" for need, user in _edges(nodes, edges, hidden)]
     return "\n".join([*lines, "}", ""])
 
 
@@ -82,98 +85,71 @@ _STYLE = (
 )
 
 
-def _fold(resources: Sequence[Resource]) -> dict[str, str]:
+def _fold(nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]]) -> dict[str, str]:
     """Return the config within each deployment: one that requires nothing and is required by deployments only."""
-    by_name = {resource["resource_name"]: resource for resource in resources}
-    requiring = {user for resource in resources for user in resource.get("required_by") or ()}
+    users: dict[str, list[str]] = {}
+    for need, user in edges:
+        users.setdefault(need, []).append(user)
+    requiring = {user for _, user in edges}
     folded: dict[str, str] = {}
-    for name, resource in by_name.items():
-        users = [user for user in resource.get("required_by") or () if user in by_name]
-        is_config = resource["resource_type"] in _CONFIGS and name not in requiring
-        if is_config and users and all("Deployment" in by_name[user]["resource_type"] for user in users):
-            folded |= dict.fromkeys((user for user in users if user not in folded), name)
+    for id_, node in nodes.items():
+        own = users.get(id_, ())
+        is_config = node["resource_type"] in _CONFIGS and id_ not in requiring
+        if is_config and own and all("Deployment" in nodes[user]["resource_type"] for user in own):
+            folded |= dict.fromkeys((user for user in own if user not in folded), id_)
     # A config that shares a deployment with another stays, because a box names one.
-    kept = {
-        name
-        for name in set(folded.values())
-        if any(folded.get(user) != name for user in by_name[name].get("required_by") or () if user in by_name)
-    }
-    return {user: name for user, name in folded.items() if name not in kept}
+    kept = {id_ for id_ in set(folded.values()) if any(folded.get(user) != id_ for user in users[id_])}
+    return {user: id_ for user, id_ in folded.items() if id_ not in kept}
 
 
 def _edges(
-    resources: Sequence[Resource], folded: Mapping[str, str], servers: Mapping[str, str]
+    nodes: Mapping[str, GraphNode], edges: Sequence[tuple[str, str]], hidden: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """
     Yield the dependencies as pairs: required resource, dependent resource.
 
     Within a server's frame, only the first deployments have an arrow from the server itself.
     """
-    names = {resource["resource_name"] for resource in resources} - set(folded.values())
-    pairs = [
-        (resource["resource_name"], user)
-        for resource in resources
-        for user in resource.get("required_by") or ()
-        if {resource["resource_name"], user} <= names
-    ]
-    own = {resource["resource_name"] for resource in resources if resource["resource_type"] in _SERVERS}
-    later = {user for need, user in pairs if need not in own and need in servers and servers[need] == servers.get(user)}
+    pairs = [(need, user) for need, user in edges if need not in hidden and user not in hidden]
+    in_frame = {
+        (need, user) for need, user in pairs
+        if nodes[need]["server_id"] is not None and nodes[need]["server_id"] == nodes[user]["server_id"]
+    }  # fmt: skip
+    later = {user for need, user in in_frame if not _is_server(nodes[need])}
     for need, user in pairs:
-        if not (need in own and user in later and servers.get(need) == servers.get(user)):
+        if not ((need, user) in in_frame and _is_server(nodes[need]) and user in later):
             yield need, user
 
 
-def _servers(
-    resources: Sequence[Resource], deployments: Mapping[str, Deployment]
-) -> tuple[dict[str, str], dict[str, str]]:
-    """Return the server of each resource that is on one, and the names of servers, by their ids or resources."""
-    by_name = {resource["resource_name"]: resource for resource in resources}
-    own = {
-        name: resource.get("physical_resource_id") or name
-        for name, resource in by_name.items()
-        if resource["resource_type"] in _SERVERS
-    }
-    names = {id_: name for name, id_ in own.items()}
-    servers: dict[str, str] = {}
-    for name, resource in by_name.items():
-        deployment = deployments.get(resource.get("physical_resource_id") or "")
-        if deployment is not None:
-            servers[name] = deployment["server_id"]
-            names[deployment["server_id"]] = server_name_of(deployment)
-    for name, id_ in own.items():  # a deployment that does not exist yet is on the server that it requires
-        for user in by_name[name].get("required_by") or ():
-            if user in by_name and by_name[user]["resource_type"] in DEPLOYMENT_TYPES:
-                servers.setdefault(user, id_)
-        if id_ in servers.values():
-            servers[name] = id_
-    return servers, names
+def _is_server(node: GraphNode) -> bool:
+    return node["server_id"] is not None and node["server_id"] == node["physical_resource_id"]
 
 
-def _node(resource: Resource, folded: Mapping[str, str]) -> str:
-    name, state = resource["resource_name"], _state(resource)
-    config = f": {escape(folded[name])}" if name in folded else ""
-    kind = resource["resource_type"].removeprefix("OS::Heat::")
-    at = (resource.get("updated_time") or resource.get("creation_time") or "").partition("T")[2].rstrip("Z")
+def _node(node: GraphNode, config: str) -> str:
+    """Return a box. ``config`` is the name of the config within it."""
+    state = _state(node)
+    within = f": {escape(config)}" if config else ""
+    kind = node["resource_type"].removeprefix("OS::Heat::")
+    at = (node["end_time"] or node["start_time"] or "").partition("T")[2].rstrip("Z")
     at = f" {at}" if at and state is not _WAITING else ""
     label = (
-        f'<b>{escape(name)}</b><br/><font color="#455a64" point-size="9">{escape(kind)}{config}</font><br/>'
-        f'<font point-size="9">{state.symbol} {_word(resource)}{at}</font>'
+        f'<b>{escape(node["resource_name"])}</b><br/><font color="#455a64" point-size="9">{escape(kind)}{within}</font>'
+        f'<br/><font point-size="9">{state.symbol} {_word(node)}{at}</font>'
     )
-    nested = kind.endswith((".yaml", ".template")) or resource["resource_type"] in _NESTED
-    tooltip = resource.get("resource_status_reason") or resource["resource_status"]
-    more = ", peripheries=2" if nested else ""
-    return f'{_quoted(name)} [label=<{label}>, fillcolor="{state.fill}", tooltip={_quoted(tooltip)}{more}];'
+    tooltip = node["resource_status_reason"] or node["resource_status"]
+    more = ", peripheries=2" if node["nested_stack_id"] else ""
+    return f'{_quoted(node["id"])} [label=<{label}>, fillcolor="{state.fill}", tooltip={_quoted(tooltip)}{more}];'
 
 
-def _state(resource: Resource) -> _State:
-    action, _, status = resource["resource_status"].partition("_")
+def _state(node: GraphNode) -> _State:
+    action, _, status = node["resource_status"].partition("_")
     return _WAITING if action == "INIT" else _STATES.get(status, _WAITING)
 
 
-def _word(resource: Resource) -> str:
+def _word(node: GraphNode) -> str:
     """Return the state in words: that of the last action, unless it is the creation."""
-    action = resource["resource_status"].partition("_")[0]
-    return _state(resource).word if action in ("CREATE", "INIT") else f"{action.lower()} {_state(resource).word}"
+    action = node["resource_status"].partition("_")[0]
+    return _state(node).word if action in ("CREATE", "INIT") else f"{action.lower()} {_state(node).word}"
 
 
 def _legend() -> str:

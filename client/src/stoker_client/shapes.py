@@ -168,6 +168,39 @@ class Event(TypedDict, total=False):
     resource_properties: dict[str, Any]
 
 
+class Graph(TypedDict, total=False):
+    """The API's type ``StackGraph``."""
+
+    nodes: list[GraphNode]
+    edges: list[GraphEdge]
+
+
+class GraphEdge(TypedDict, total=False):
+    """`target` requires `source`. Both are ids of nodes of one stack."""
+
+    source: str
+    target: str
+
+
+class GraphNode(TypedDict, total=False):
+    """A resource. Until its step begins, it has the state of its last action, and `waits_for` or `breakpoint`."""
+
+    id: str
+    resource_name: str
+    stack_id: str
+    resource_type: str
+    resource_status: str
+    resource_status_reason: str
+    physical_resource_id: str | None
+    nested_stack_id: str | None
+    server_id: str | None
+    server_name: str | None
+    start_time: str | None
+    end_time: str | None
+    breakpoint: str | None
+    waits_for: list[str]
+
+
 class LiveDeployment(TypedDict, total=False):
     """The state of a resource's deployment in progress (Stoker's own)."""
 

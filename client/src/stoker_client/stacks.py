@@ -18,7 +18,7 @@ from stoker_client.collection import (
     segment,
 )
 from stoker_client.errors import BadInput, NotFound
-from stoker_client.shapes import Event, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
+from stoker_client.shapes import Event, Graph, Output, PlannedRun, Resource, ServerPreview, Stack, UpdatePreview
 from stoker_client.updates import attempts
 
 if TYPE_CHECKING:
@@ -84,6 +84,10 @@ class Stacks(ReadOnlyCollection[Stack]):
         """Return the resources of a stack."""
         answer = self._at(ref, lambda path: self._wire.get(f"{path}/resources", patient=patient))
         return part(answer, "resources")
+
+    def graph(self, ref: str, *, nested_depth: int = 0) -> Graph:
+        """Return the resources of a stack, and of nested stacks to a depth, with servers, times and dependencies."""
+        return part(self._wire.get(f"{self._permanent(ref)}/graph", {"nested_depth": nested_depth}), "graph")
 
     def resource(self, ref: str) -> Resource:
         """

@@ -200,18 +200,24 @@ def export(session: Session, stack: str) -> None:
 @stack.command("graph")
 @click.argument("stack")
 @click.option(
-    "--format", "form", type=click.Choice((*graph_renderer.FORMATS, "dot")), default="svg", show_default=True,
-    help="An image, which Graphviz draws, or Graphviz's own language.",
+    "--format", "form", type=click.Choice((*graph_renderer.FORMATS, "dot", "json")), default="svg", show_default=True,
+    help="An image, which Graphviz draws, Graphviz's own language, or the API's nodes and edges.",
 )  # fmt: skip
+@click.option(
+    "--nested-depth", type=click.IntRange(min=0), default=0, metavar="N", help="Levels of nested stacks to include."
+)
 @click.option(
     "--output-file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file to write."
 )
 @click.pass_obj
-def graph(session: Session, stack: str, form: str, output_file: Path | None) -> None:
-    """Draw a stack's resources with their servers, dependencies and states."""
-    client = session.client
-    text = graph_renderer.dot(client.stacks.resources(client.stacks.canonical(stack)), client.deployments.all())
-    drawing = text.encode() if form == "dot" else graph_renderer.draw(text, form)
+def graph(session: Session, stack: str, form: str, nested_depth: int, output_file: Path | None) -> None:
+    """Draw a stack's resources with their servers, dependencies, states and times."""
+    graph = session.client.stacks.graph(stack, nested_depth=nested_depth)
+    if form == "json":
+        drawing = f"{json.dumps(graph, indent=2)}\n".encode()
+    else:
+        text = graph_renderer.dot(graph)
+        drawing = text.encode() if form == "dot" else graph_renderer.draw(text, form)
     if output_file is not None:
         output_file.write_bytes(drawing)
     elif form == "png" and sys.stdout.isatty():

@@ -80,6 +80,7 @@ _UNDER_WAY = sql(
     " (SELECT data FROM logs WHERE logs.deployment_id = deployments.id ORDER BY logs.seq DESC LIMIT 1)"
     " FROM deployments WHERE id @in(ids) AND status = 'IN_PROGRESS'"
 )
+_SERVER_IDS = sql("SELECT id, server_id FROM deployments WHERE id @in(ids)")
 _disown: Callable[[Tx, str, str], None] = execute(
     "UPDATE deployments SET stack_id = NULL, resource_id = NULL WHERE id = :id AND resource_id = :resource_id"
 )
@@ -207,6 +208,11 @@ def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, st
         if (owner.server_id, owner.config_id) in runs:
             owners.setdefault((owner.server_id, owner.config_id), owner)
     return owners
+
+
+def server_ids(tx: Tx, ids: Sequence[str]) -> dict[str, str]:
+    """Return the servers' ids of the deployments with these ids, by deployment."""
+    return dict(tx.fetch_all(_SERVER_IDS, {"ids": rows.dump(list(ids))}))
 
 
 def under_way(tx: Tx, ids: Sequence[str]) -> dict[str, tuple[str, str | None, str | None]]:

@@ -18,6 +18,11 @@ _SEQ = sql("SELECT seq FROM events WHERE id = :id AND stack_id @in(stacks)")
 #: The columns that ``list_all`` compares.
 _FILTERABLE = frozenset({"resource_name", "resource_type", "action", "status"})
 purge: Callable[[Tx, datetime, int], int] = delete_oldest("events")
+_TIMES = sql(
+    "SELECT stack_id, resource_name, max(CASE WHEN status = 'IN_PROGRESS' THEN at END),"
+    " max(CASE WHEN status != 'IN_PROGRESS' THEN at END) FROM events WHERE stack_id @in(stacks)"
+    " GROUP BY stack_id, resource_name"
+)
 
 
 def add(tx: Tx, new: Event) -> None:
@@ -53,3 +58,17 @@ def list_all(
     query = compose(_EVENTS.select(f"{' AND '.join(conditions)} ORDER BY seq {order} LIMIT :limit").text)
     values |= {"stack": stack_ids[0] if stack_ids else "", "stacks": stacks}
     return _EVENTS.all(tx, query, {**values, "seen": seen, "limit": rows.UNLIMITED if limit is None else limit})
+
+
+def times(tx: Tx, stack_ids: Sequence[str]) -> dict[tuple[str, str], tuple[datetime | None, datetime | None]]:
+    """
+    Return when the last action of each resource began, and when an action last ended, by stack id and resource name.
+    """
+    return {
+        (stack_id, name): (_to_time(began), _to_time(ended))
+        for stack_id, name, began, ended in tx.fetch_all(_TIMES, {"stacks": rows.dump(list(stack_ids))})
+    }
+
+
+def _to_time(micros: int | None) -> datetime | None:
+    return None if micros is None else rows.from_micros(micros)

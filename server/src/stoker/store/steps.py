@@ -42,6 +42,8 @@ _delete_all: Callable[[Tx, str, Sequence[str]], None] = execute(
 )
 _drop_edges: Callable[[Tx, str, str], None] = execute("DELETE FROM edges WHERE stack_id = :stack AND need = :need")
 _CLEAR = [execute(f"DELETE FROM {table} WHERE stack_id = :stack") for table in ("steps", "edges")]
+_PENDING = sql("SELECT stack_id, key FROM steps WHERE stack_id @in(ids)")
+_EDGES = sql("SELECT stack_id, need, key FROM edges WHERE stack_id @in(ids) ORDER BY stack_id, need, key")
 
 
 def add_all(tx: Tx, new: Iterable[Step], needs: Iterable[tuple[str, str, str]]) -> None:
@@ -85,6 +87,15 @@ def release(tx: Tx, stack_id: str, ended: str) -> list[Step]:
     """Return the steps that waited only for the one that has ended."""
     released = _STEPS.all(tx, _RELEASE, {"stack": stack_id, "ended": ended})
     return [step for step in released if step.waiting == 0]
+
+
+def list_pending(tx: Tx, stack_ids: Sequence[str]) -> tuple[set[tuple[str, str]], Sequence[tuple[str, str, str]]]:
+    """
+    Return the steps of stacks that have not started, as (stack id, key), and all dependencies of the stacks' plans, as
+    (stack id, key of the required step, key of the dependent step).
+    """
+    ids = {"ids": rows.dump(stack_ids)}
+    return {(stack, key) for stack, key in tx.fetch_all(_PENDING, ids)}, tx.fetch_all(_EDGES, ids)
 
 
 def clear(tx: Tx, stack_id: str) -> None:

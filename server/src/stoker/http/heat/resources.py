@@ -92,7 +92,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
             stack_lookup.links(request),
             resources.required_by(tx, stack.id, name),
             stacks.of_resource(tx, stack.id, resource.id),
-            deployment=_live_deployments(tx, request, [resource]).get(resource.physical_id or "", UNSET),
+            deployment=live_deployments(tx, request, [resource]).get(resource.physical_id or "", UNSET),
             **_detail(StackSession(tx, request.app.engine, stack), resource),
         )
     }
@@ -101,9 +101,9 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
 def _of_stack(
     tx: Tx, request: RequestContext, stack: Stack, *, detail: bool, match: Callable[[Resource], bool]
 ) -> list[StackResource]:
-    everything = _visible_resources(resources.of_stack(tx, stack.id))
+    everything = visible_resources(resources.of_stack(tx, stack.id))
     matches = [resource for resource in everything if match(resource)]
-    live = _live_deployments(tx, request, matches)
+    live = live_deployments(tx, request, matches)
     nested = {inner.parent_resource_id: inner for inner in stacks.children(tx, stack.id)}
     required_by = _required_by(everything)
     links = stack_lookup.links(request)
@@ -203,7 +203,7 @@ def mark(request: RequestContext, tx: Tx, body: ResourceMark) -> None:
     operations.mark(tx, request.app.engine, stack.id, name, unhealthy=body.mark_unhealthy, reason=reason)
 
 
-def _visible_resources(everything: Iterable[Resource]) -> list[Resource]:
+def visible_resources(everything: Iterable[Resource]) -> list[Resource]:
     """Return one resource per name: the current one, or the one being deleted if there is no current one."""
     by_name: dict[str, Resource] = {}
     for resource in everything:
@@ -220,7 +220,7 @@ def _required_by(everything: Sequence[Resource]) -> dict[str, list[str]]:
     return required_by
 
 
-def _live_deployments(tx: Tx, request: RequestContext, matches: Iterable[Resource]) -> dict[str, LiveDeployment]:
+def live_deployments(tx: Tx, request: RequestContext, matches: Iterable[Resource]) -> dict[str, LiveDeployment]:
     """Return the state of runs in progress, for live views, by the id of the deployment."""
     in_progress = [r.physical_id for r in matches if r.status is Status.IN_PROGRESS and r.physical_id]
     under_way = deployments.under_way(tx, in_progress)
