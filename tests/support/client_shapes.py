@@ -31,6 +31,7 @@ NAMES = {
     "ResourceChange": "Change",
     "RunChange": "RunChange",
     "RunProgress": "Progress",
+    "ScheduledTime": "ScheduledTime",
     "ServerEnrollment": "EnrollmentToken",
     "ServerPreview": "ServerPreview",
     "ShownCheck": "Check",

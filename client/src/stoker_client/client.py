@@ -11,7 +11,7 @@ from stoker_client.checks import Checks
 from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
 from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
-from stoker_client.shapes import Decision, Enrollment, Schedule
+from stoker_client.shapes import Decision, Enrollment, Schedule, ScheduledTime
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
 
@@ -43,9 +43,7 @@ class Client:
         self.templates = Templates(wire)
         self.triggers = Triggers(wire)
         #: Triggers at set times.
-        self.schedules: Collection[Schedule] = Collection(
-            wire, "/software_schedules", "schedule", key="software_schedule", wraps_body=True
-        )
+        self.schedules = Schedules(wire)
         self.catalog = Versions(wire, "/catalog", "catalog entry", key="entry", plural="entries")
         #: Stored hooks. Their ``content`` is base64.
         self.hooks = Versions(wire, "/hooks", "hook")
@@ -82,6 +80,22 @@ class Client:
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class Schedules(Collection[Schedule]):
+    """Schedules, which create triggers."""
+
+    def __init__(self, wire: Wire) -> None:
+        super().__init__(wire, "/software_schedules", "schedule", key="software_schedule", wraps_body=True)
+
+    def forecast(self, *, until: str | None = None, limit: int | None = None) -> tuple[list[ScheduledTime], bool]:
+        """
+        Return the next times of all schedules, and whether there are more.
+
+        ``until``: the end of the range, such as ``2031-05-06T00:00:00Z``; by default a week from now.
+        """
+        answer = self._wire.get(f"{self._path}/forecast", {"until": until, "limit": limit})
+        return part(answer, "forecast"), part(answer, "more")
 
 
 class Identity:

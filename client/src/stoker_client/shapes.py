@@ -354,6 +354,18 @@ class Schedule(TypedDict, total=False):
     creation_time: str
 
 
+class ScheduledTime(TypedDict, total=False):
+    """A time at which a schedule will start its trigger, on the servers that the trigger would have now."""
+
+    schedule_id: str
+    schedule_name: str
+    time: str
+    servers: int
+    waiting: int
+    waits_until: str | None
+    problem: str | None
+
+
 class Server(TypedDict, total=False):
     """The API's type ``ShownServer``."""
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
 
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import given_options, one_of, together
-from stoker_client.cli._output import Output, emit_one, output_option
+from stoker_client.cli._options import Duration, given_options, one_of, together
+from stoker_client.cli._output import Output, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import trigger_body, trigger_options, trigger_title
 
@@ -86,6 +87,20 @@ def create(session: Session, /, *, disabled: bool, output: Output, **options: An
     plan = {"name": trigger_title(**options), **plan, "trigger": trigger, "enabled": not disabled}
     schedule = session.client.schedules.create(plan)
     emit_one(output, schedule, _FIELDS)
+
+
+@schedule.command("forecast")
+@click.option("--within", type=Duration(), default="7d", show_default=True, metavar="DURATION", help="From now on.")
+@list_options(limit=100)
+@click.pass_obj
+def forecast(session: Session, within: timedelta, output: Output) -> None:
+    """List the next times of all schedules, with the servers that will wait for a maintenance window."""
+    until = (datetime.now(UTC) + within).strftime("%Y-%m-%dT%H:%M:%SZ")
+    times, more = session.client.schedules.forecast(until=until, limit=output.first)
+    columns = ("time", "schedule_name", "servers", "waiting", "waits_until", "problem")
+    emit_list(output, times, columns, wide=("schedule_id",))
+    if more:
+        echo("stoker: there are more times: use a greater --limit, or a shorter --within", err=True)
 
 
 @schedule.command("set")

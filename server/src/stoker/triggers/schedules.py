@@ -137,7 +137,7 @@ def _start(tx: Tx, engine: Engine, schedule: Schedule) -> Trigger:
         tx,
         engine,
         schedule.project_id,
-        _request(schedule),
+        read_request(schedule),
         requested_by=schedule.requested_by,
         schedule_id=schedule.id,
     )
@@ -168,7 +168,7 @@ def _tidy_later(tx: Tx, engine: Engine, project_id: str, schedule_id: str) -> No
     engine.env.work.defer_once(tx, TIDY, schedule_id, {"project_id": project_id, "schedule_id": schedule_id})
 
 
-def _request(schedule: Schedule) -> TriggerRequest:
+def read_request(schedule: Schedule) -> TriggerRequest:
     """Return the request that the schedule triggers each time. Raises Invalid."""
     return request.parse({**schedule.body, **({"require_window": True} if schedule.require_window else {})})
 
@@ -228,7 +228,7 @@ def _with(tx: Tx, engine: Engine, old: Schedule, wanted: ScheduleRequest) -> Sch
 
 def _resolve(tx: Tx, engine: Engine, schedule: Schedule) -> Schedule:
     """Return the schedule with the names of its secret inputs, after a check of its trigger. Raises as ``create``."""
-    trigger_request = _request(schedule)
+    trigger_request = read_request(schedule)
     if trigger_request.config_id is not None:
         configs.lock(tx, trigger_request.config_id)
     resolved = resolve(tx, engine, schedule.project_id, trigger_request)

@@ -21,7 +21,7 @@ _FIELDS = re.compile(r"(([0-9*/,-]|[A-Za-z]{3})+ ){5}")
 _LONGEST = 255
 #: An expression that has a next time after one time has it after all.
 _ANY_TIME = datetime(2000, 1, 1, tzinfo=UTC)
-_SECOND = timedelta(seconds=1)
+SECOND = timedelta(seconds=1)
 _UNREADABLE = (CroniterError, ValueError, OverflowError)
 
 
@@ -43,7 +43,7 @@ class Cron:
 
     def upto(self, moment: datetime) -> datetime:
         """Return the last time not later than ``moment``, in UTC."""
-        times = self._from(moment + _SECOND)
+        times = self._from(moment + SECOND)
         return next(self._counted(lambda: times.get_prev(datetime)))
 
     def times(self, after: datetime) -> Iterator[datetime]:

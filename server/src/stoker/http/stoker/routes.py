@@ -49,6 +49,7 @@ ROUTES = [
     Route("POST", _TRIGGER + "/retry", WRITE, triggers.retry, action="retry trigger"),
     Route("POST", _SCHEDULES, WRITE, schedules.create, action="create schedule"),
     Route("GET", _SCHEDULES, READ, schedules.index),
+    Route("GET", _SCHEDULES + "/forecast", READ, schedules.predict),
     Route("GET", _SCHEDULE, READ, schedules.show),
     Route("PATCH", _SCHEDULE, WRITE, schedules.change, action="change schedule"),
     Route("DELETE", _SCHEDULE, WRITE, schedules.delete, action="delete schedule"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, Moment, Query, RequiredName, Time, described, fill
+from stoker.http.fields import Absent, Answer, Count, Id, Moment, Positive, Query, RequiredName, Time, described, fill
 from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import unwrap
@@ -17,8 +18,11 @@ from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import schedules as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
+from stoker.triggers.forecast import forecast
 from stoker.triggers.request import ScheduleRequest, TriggerRequest, parse_schedule
 
+#: Times of a forecast at most, and its range without an end.
+MOST_TIMES, _WEEK = 1000, timedelta(days=7)
 #: Read-only members. Requests may contain them, because clients send back what they read.
 _READ_ONLY = frozenset(
     (
@@ -65,6 +69,26 @@ class SoftwareSchedule(Answer):
     created_at: Time = field(name="creation_time")
 
 
+class ScheduledTime(Answer):
+    """A time at which a schedule will start its trigger, on the servers that the trigger would have now."""
+
+    schedule_id: Id
+    schedule_name: str
+    time: Time
+    servers: Count
+    waiting: Annotated[Count, Meta(description="The number of servers whose maintenance window is closed at the time")]
+    waits_until: Annotated[Time | None, Meta(description="When the last of these windows opens")]
+    problem: Annotated[str | None, Meta(description="Why nothing could start now")]
+
+
+class ForecastQuery(Query):
+    begin: Annotated[Moment | None, Meta(description="The first time; by default, and at the earliest, now")] = field(
+        name="from", default=None
+    )
+    until: Annotated[Moment | None, Meta(description="The end of the range; by default a week after its begin")] = None
+    limit: Annotated[Positive, Meta(description="At most this number of times, and at most 1,000")] = MOST_TIMES
+
+
 _ANSWER = {"software_schedule": SoftwareSchedule}
 
 
@@ -97,6 +121,15 @@ def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     """List the project's schedules."""
     shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project, query.next_before)]
     return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
+
+
+@operation(200, {"forecast": list[ScheduledTime], "more": bool})
+def predict(request: RequestContext, tx: Tx, query: ForecastQuery) -> dict[str, Any]:
+    """List the times at which the project's schedules will start their triggers, the earliest first."""
+    begin = max(query.begin or tx.now, tx.now)
+    until = query.until or begin + _WEEK
+    times, more = forecast(tx, request.app.engine, request.project, begin, until, min(query.limit, MOST_TIMES))
+    return {"forecast": [fill(ScheduledTime, time) for time in times], "more": more}
 
 
 @operation(200, _ANSWER)

@@ -1,4 +1,4 @@
-"""Folded output on the command line: ranges of servers, groups of equal output, and differences."""
+"""Folded output on the command line: ranges of servers, groups of equal output, differences; and other views."""
 
 from __future__ import annotations
 
@@ -85,6 +85,17 @@ def test_overview_names_the_list_of_each_number(outputs, stoker):
     rows = {row["name"]: row for row in json.loads(stoker("overview", "-o", "json").out)}
     assert rows["failed_triggers"]["count"] == 1
     assert rows["failed_triggers"]["path"].startswith("software_triggers?status=FAILED&ended_since=")
+
+
+@pytest.mark.slow
+def test_forecast_lists_the_next_times(site, stoker):
+    site.add_agent("web1")
+    config = site.api("POST", "/software_configs", {"name": "c", "group": "script", "config": "true"})
+    trigger = {"config_id": config["software_config"]["id"], "servers": ["web1"]}
+    site.api("POST", "/software_schedules", {"name": "often", "trigger": trigger, "cron": "* * * * *"})
+    result = stoker("schedule", "forecast", "--within", "1h", "--limit", "2", "-o", "json")
+    assert [(row["schedule_name"], row["servers"]) for row in json.loads(result.out)] == [("often", 1)] * 2
+    assert "there are more times" in result.err
 
 
 @pytest.mark.slow

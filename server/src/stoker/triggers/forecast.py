@@ -1,0 +1,91 @@
+"""The forecast of schedules: when they will start, and which of their servers will wait for a maintenance window."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice, takewhile
+
+from stoker.model.errors import StokerError
+from stoker.model.trigger import Mode, Schedule
+from stoker.policy import holds, windows
+from stoker.policy.windows import Window
+from stoker.stacks.engine import Engine
+from stoker.store import rows, schedules
+from stoker.store.tx import Tx
+from stoker.triggers.schedules import read_request
+from stoker.triggers.targets import resolve
+from stoker.work import cron
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledTime:
+    """A time at which a schedule starts a trigger, on the servers that it would have now."""
+
+    schedule_id: str
+    schedule_name: str
+    time: datetime
+    #: The number of servers, and of those whose maintenance window is closed at the time.
+    servers: int
+    waiting: int
+    #: When the last of these windows opens; None: no server waits.
+    waits_until: datetime | None
+    #: Why nothing could start, if nothing has changed until then.
+    problem: str | None
+
+
+def forecast(
+    tx: Tx, engine: Engine, project_id: str, begin: datetime, end: datetime, limit: int
+) -> tuple[list[ScheduledTime], bool]:
+    """Return the first ``limit`` times of the project's schedules in ``[begin, end)``, and whether there are more."""
+    listed = [schedule for schedule in schedules.list_all(tx, project_id, end) if schedule.enabled]
+    merged = heapq.merge(*(_list_times(schedule, begin, end) for schedule in listed), key=lambda pair: pair[0])
+    pairs = list(islice(merged, limit + 1))
+    targets = {schedule.id: _Targets(tx, engine, schedule) for _, schedule in pairs[:limit]}
+    return [targets[schedule.id].at(time) for time, schedule in pairs[:limit]], len(pairs) > limit
+
+
+def _list_times(schedule: Schedule, begin: datetime, end: datetime) -> Iterator[tuple[datetime, Schedule]]:
+    next_at = schedule.next_at
+    if next_at is None:
+        return
+    if next_at >= begin:
+        yield next_at, schedule
+    if schedule.cron is not None:
+        times = cron.read(schedule.cron, schedule.timezone).times(max(next_at, begin - cron.SECOND))
+        yield from ((time, schedule) for time in takewhile(lambda time: time < end, times))
+
+
+class _Targets:
+    """The servers of a schedule's trigger, counted by their maintenance windows."""
+
+    def __init__(self, tx: Tx, engine: Engine, schedule: Schedule) -> None:
+        self._schedule = schedule
+        self._windows: Counter[Sequence[Window]] = Counter()
+        self._problem: str | None = None
+        try:
+            request = read_request(schedule)
+            resolved = resolve(tx, engine, schedule.project_id, request)
+        except StokerError as error:
+            self._problem = tx.secrets.redact_text(error.message)
+            return
+        for server in {server.id: server for server, _ in resolved.targets}.values():
+            policy = holds.load_policy(None if server.policy is None else rows.dump(server.policy))
+            # a preview changes nothing, so it waits for no window
+            self._windows[() if request.mode is Mode.PREVIEW else tuple(policy.windows)] += 1
+
+    def at(self, time: datetime) -> ScheduledTime:
+        """Return what the schedule will do at a time."""
+        openings = {own: windows.find_opening(own, time) for own in self._windows}
+        return ScheduledTime(
+            schedule_id=self._schedule.id,
+            schedule_name=self._schedule.name,
+            time=time,
+            servers=self._windows.total(),
+            waiting=sum(count for own, count in self._windows.items() if openings[own] is not None),
+            waits_until=max((opening for opening in openings.values() if opening is not None), default=None),
+            problem=self._problem,
+        )

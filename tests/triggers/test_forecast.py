@@ -1,0 +1,88 @@
+"""The forecast of schedules: which times it has, and which servers wait for their windows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from stoker.store import servers
+from stoker.triggers import schedules as trigger_schedules
+from stoker.triggers.forecast import forecast
+from stoker.triggers.request import parse_schedule
+
+#: Long after the present, so that no time of the tests has passed.
+DAY = datetime(2035, 6, 1, tzinfo=UTC)
+NIGHT = {"maintenance_windows": [{"cron": "0 22 * * *", "minutes": 60, "timezone": "UTC"}]}
+LATER = {"maintenance_windows": [{"cron": "0 23 * * *", "minutes": 60, "timezone": "UTC"}]}
+
+
+@pytest.fixture
+def create(fleet):
+    """Creates a schedule."""
+
+    def do(name, on, **said):
+        trigger = {"config_id": fleet.config(), "servers": [server.id for server in on], **said.pop("trigger", {})}
+        request = parse_schedule({"name": name, "trigger": trigger, **said})
+        engine = fleet.world.engine
+        return fleet.world.store.write(
+            lambda tx: trigger_schedules.create(tx, engine, fleet.world.project, request, requested_by="ann")
+        )
+
+    return do
+
+
+def predict(fleet, begin=DAY, end=DAY + timedelta(days=1), limit=100):
+    with fleet.world.store.read() as tx:
+        return forecast(tx, fleet.world.engine, fleet.world.project, begin, end, limit)
+
+
+def hours(times):
+    return [(entry.schedule_name, entry.time.hour) for entry in times]
+
+
+def test_the_times_of_all_schedules_are_in_order(fleet, create):
+    on = fleet.servers(1)
+    create("morning", on, cron="0 6,7 * * *")
+    create("once", on, at="2035-06-01T06:30:00Z")
+    create("vienna", on, cron="0 8 * * *", timezone="Europe/Vienna")
+    create("disabled", on, cron="* * * * *", enabled=False)
+    create("tomorrow", on, at="2035-06-02T00:00:00Z")
+    times, more = predict(fleet)
+    assert hours(times) == [("morning", 6), ("vienna", 6), ("once", 6), ("morning", 7)]
+    assert not more
+    first, more = predict(fleet, limit=2)
+    assert (hours(first), more) == ([("morning", 6), ("vienna", 6)], True)
+    later, _ = predict(fleet, begin=DAY + timedelta(hours=7))
+    assert hours(later) == [("morning", 7)]  # the begin belongs to the range
+    assert predict(fleet, end=DAY + timedelta(hours=6)) == ([], False)  # its end does not
+
+
+def test_servers_outside_their_windows_wait(fleet, create):
+    (free,), (night,), (later,) = fleet.servers(1), fleet.servers(1, policy=NIGHT), fleet.servers(1, policy=LATER)
+    create("job", [free, night, later], cron="0 12,22 * * *")
+    noon, evening = predict(fleet)[0]
+    assert (noon.servers, noon.waiting, noon.waits_until) == (3, 2, DAY.replace(hour=23))
+    assert (evening.servers, evening.waiting, evening.waits_until) == (3, 1, DAY.replace(hour=23))
+
+
+def test_a_preview_waits_for_no_window(fleet, create):
+    on = fleet.servers(1, policy=NIGHT, modes=("preview",))
+    create("job", on, cron="0 12 * * *", trigger={"mode": "PREVIEW"})
+    ((entry,), _) = predict(fleet)
+    assert (entry.servers, entry.waiting, entry.waits_until) == (1, 0, None)
+
+
+def test_a_schedule_that_could_not_start_says_why(fleet, create):
+    (server,) = fleet.servers(1)
+    create("job", [server], cron="0 12 * * *")
+    fleet.world.store.write(lambda tx: servers.delete(tx, server.id))
+    ((entry,), _) = predict(fleet)
+    assert (entry.servers, entry.waits_until) == (0, None)
+    assert "could not be found" in entry.problem
+
+
+def test_another_project_has_no_part_in_it(fleet, create):
+    create("job", fleet.servers(1), cron="0 12 * * *")
+    with fleet.world.store.read() as tx:
+        assert forecast(tx, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False)
