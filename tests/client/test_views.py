@@ -76,6 +76,8 @@ def test_targets_lists_states_and_digests(outputs, stoker, monkeypatch):
     ]
     one, two, three, four = (row["digest"] for row in rows)
     assert one == two == four != three
+    followed = stoker("trigger", "targets", outputs, "--follow", "--status", "FAILED")
+    assert followed.out == "web4\tFAILED\t3\n"
     failed = stoker("trigger", "targets", outputs, "--status", "failed", "-o", "value", "-c", "server_name")
     assert failed.out == "web4\n"
 

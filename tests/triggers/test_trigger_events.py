@@ -13,6 +13,7 @@ from stoker.deployments import log_storage, runs, service
 from stoker.http.event_stream import Batch
 from stoker.http.stoker import trigger_events
 from stoker.http.stoker.trigger_events import TriggerReader
+from stoker.http.stoker.triggers import encode_cursor
 from stoker.store import targets, triggers
 from stoker.store.notifier import ALL, deployment_topic
 from stoker.store.open import Store
@@ -50,11 +51,11 @@ class Stream:
 def follow(tmp_path) -> Iterator[Callable[..., Stream]]:
     joined: list[Inside] = []
 
-    def following_of(fleet: Fleet, trigger, after: int = 0) -> Stream:
+    def following_of(fleet: Fleet, trigger, after: int = 0, **kinds) -> Stream:
         if not joined:
             # A second application on the same database; an application binds the callbacks of its store once.
             joined.append(Inside(tmp_path, Store(fleet.world.store.url, keys=databases.keys)))
-        return Stream(TriggerReader(trigger.id, fleet.world.project, after), joined[0].store)
+        return Stream(TriggerReader(trigger.id, fleet.world.project, after, **kinds), joined[0].store)
 
     yield following_of
     for each in joined:
@@ -132,6 +133,60 @@ def test_events_that_become_visible_late_are_sent(on_postgresql, follow):
     fleet.end(other)
     last = stream.read()
     assert (told(last), last.over) == (["?"], True)
+
+
+STATES = {"kinds": frozenset(("state",))}
+
+
+def states(batch) -> list[tuple[int, str]]:
+    return [(event.data.position, event.data.status) for event in batch.events if event.name == "state"]
+
+
+def test_a_stream_of_states_continues_after_any_event(heat, follow):
+    fleet = Fleet(heat)
+    trigger, (one, _) = begun(fleet, 2)
+    stream = follow(fleet, trigger, **STATES)
+    heat.store.write(writing(one, b"text"))
+    first = stream.read()
+    assert states(first) == [(0, "IN_PROGRESS"), (1, "IN_PROGRESS")]
+    assert len(first.events) == 2  # no output
+    fleet.end(one, 3, deploy_stdout="text")
+    second = stream.read()
+    assert states(second) == [(0, "FAILED")]
+    assert (second.events[0].data.exit_code, second.events[0].data.digest is None) == ("3", False)
+    both = [(0, "FAILED"), (1, "IN_PROGRESS")]
+    for cursor in (first.events[0].id, first.events[1].id):
+        assert states(follow(fleet, trigger, cursor, **STATES).read()) == both
+    # The target in progress comes again: its run may have changed without a change of the trigger.
+    assert states(follow(fleet, trigger, second.events[0].id, **STATES).read()) == both[1:]
+
+
+def test_a_stream_of_states_continues_after_a_list(heat, follow):
+    fleet = Fleet(heat)
+    trigger, (one, other) = begun(fleet, 2)
+    fleet.end(one)
+    cursor = encode_cursor(fleet.now(trigger).revision + 1, -1)
+    assert states(follow(fleet, trigger, cursor, **STATES).read()) == [(1, "IN_PROGRESS")]
+    fleet.end(other)
+    last = follow(fleet, trigger, cursor, **STATES).read()
+    assert (states(last), last.over) == ([(1, "COMPLETE")], True)
+
+
+def test_an_unknown_cursor_sends_everything(heat, follow):
+    fleet = Fleet(heat)
+    trigger, _ = begun(fleet, 2)
+    batch = follow(fleet, trigger, encode_cursor(10_000, 3), **STATES).read()
+    assert [event.name for event in batch.events] == ["resync", "state", "state"]
+
+
+def test_a_stream_has_the_events_of_its_kinds_only(heat, follow):
+    fleet = Fleet(heat)
+    trigger, (one,) = begun(fleet, 1)
+    heat.store.write(writing(one, b"text"))
+    fleet.end(one)
+    for kind in ("target", "state", "log", "trigger"):
+        batch = follow(fleet, trigger, kinds=frozenset((kind,))).read()
+        assert [event.name for event in batch.events] == [kind, "end"]
 
 
 def test_events_are_read_in_pages_after_the_last_one(heat, follow):

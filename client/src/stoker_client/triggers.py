@@ -86,9 +86,13 @@ class Triggers(Collection[Trigger]):
         """Create the same trigger again, for the servers on which it failed or was cancelled, or for all."""
         return self._one(self._act(id_, "retry", {"only_failed": only_failed}))
 
-    def events(self, id_: str) -> Iterator[Event]:
-        """Yield events until the trigger ends: ``target``, ``log``, ``trigger``, and finally ``end``."""
-        return self._at(id_, lambda path: follow(self._wire, f"{path}/events"))
+    def events(self, id_: str, kinds: Sequence[str] = ()) -> Iterator[Event]:
+        """
+        Yield events until the trigger ends: ``target``, ``log``, ``trigger``, and finally ``end``.
+
+        ``kinds`` selects some of them, or ``state``: compact targets.
+        """
+        return self._at(id_, lambda path: follow(self._wire, f"{path}/events", {"events": kinds}))
 
     def follow_logs(self, id_: str) -> Iterator[TriggerLog]:
         """Yield the log so far and new chunks until the trigger ends."""

@@ -276,10 +276,18 @@ TARGET_COLUMNS = ("position", "server_name", "status", "state", "exit_code", "ch
 @click.option(
     "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
 )
+@click.option("-f", "--follow", is_flag=True, help="Print a line for each change of a state until the trigger ends.")
 @list_options()
 @click.pass_obj
-def targets(session: Session, trigger: str, status: str | None, output: Output) -> None:
+def targets(session: Session, trigger: str, status: str | None, follow: bool, output: Output) -> None:
     """List the states of a trigger's servers, without outputs: for triggers on thousands of servers."""
+    if follow:
+        for event in session.client.triggers.events(trigger, ["state"]):
+            target = event.json()
+            if event.name == "state" and status in (None, target["status"]):
+                words = (target["server_name"], target["state"] or target["status"], target["exit_code"] or "")
+                echo("\t".join(words))
+        return
     rows = session.client.triggers.targets(trigger, status=status)
     emit_list(output, rows, TARGET_COLUMNS, wide=("server_id", "resource_name", "deployment_id"))
 

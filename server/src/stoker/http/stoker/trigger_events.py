@@ -6,21 +6,27 @@ from collections import deque
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from typing import Annotated, Literal
 
+from msgspec import Meta
 from msgspec.structs import replace
 
 from stoker.http import event_stream
 from stoker.http.contracts import operation
 from stoker.http.event_stream import Batch, Event
-from stoker.http.fields import fill
+from stoker.http.fields import Query, fill
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.logs import OutputChunk
 from stoker.http.stoker.triggers import (
     MOST_TARGETS,
+    CompactTarget,
     SoftwareTrigger,
     TriggerTarget,
+    decode_cursor,
+    encode_cursor,
     find_runs,
     serialize,
+    serialize_compact,
     serialize_target,
 )
 from stoker.model.deployment import LogChunk
@@ -42,15 +48,31 @@ class TriggerOutput(OutputChunk):
     resource_name: str | None
 
 
+EventKind = Literal["target", "state", "log", "trigger"]
+_DEFAULT: frozenset[EventKind] = frozenset(("target", "log", "trigger"))
+
+
+class EventQuery(Query):
+    events: Annotated[
+        tuple[EventKind, ...],
+        Meta(
+            description="The events to send; can be repeated. state: compact targets. By default target, log, trigger"
+        ),
+    ] = ()
+
+
 @operation(200, str, media_type="text/event-stream")
-async def follow(request: RequestContext) -> Response:
+async def follow(request: RequestContext, query: EventQuery) -> Response:
     """
     Stream the events of a trigger until it ends.
 
-    Server-sent events: target, log and trigger as they occur, and end when no more events can follow.
+    Server-sent events: those of the query as they occur, and end when no more events can follow. Without log events,
+    every event has an id, and a stream that continues after it sends the targets that have changed since, and those in
+    progress; resync means that the id is unknown, so that all targets follow.
     """
-    id, after = request.path["trigger_id"], event_stream.last_id(request)
-    return await event_stream.reply(request, trigger_topic(id), after, TriggerReader(id, request.project, after))
+    id, after, kinds = request.path["trigger_id"], event_stream.last_id(request), frozenset(query.events) or _DEFAULT
+    subject = ",".join([trigger_topic(id), *sorted(kinds)])
+    return await event_stream.reply(request, subject, after, TriggerReader(id, request.project, after, kinds))
 
 
 class TriggerReader:
@@ -60,15 +82,16 @@ class TriggerReader:
     A read costs as much as the targets that have changed since the previous one, and those that are running.
     """
 
-    def __init__(self, id: str, project: str, after: int) -> None:
-        self._id, self._project = id, project
+    def __init__(self, id: str, project: str, after: int, kinds: frozenset[EventKind] = _DEFAULT) -> None:
+        self._id, self._project, self._kinds = id, project, kinds
         self._sent = _SentLogs(after)
         self._trigger: SoftwareTrigger | None = None
         #: Revision and position of the last target that was read.
-        self._after = (0, -1)
+        self._after = (0, -1) if "log" in kinds else decode_cursor(after)
+        self._is_first = True
         #: The running targets, and their last events, by position.
         self._running: dict[int, Target] = {}
-        self._shown: dict[int, TriggerTarget] = {}
+        self._shown: dict[int, TriggerTarget | CompactTarget] = {}
         #: The targets whose output was not sent completely, by deployment.
         self._with_output: dict[str, Target] = {}
         #: Those of them whose output a read must look at, although nothing was notified.
@@ -82,9 +105,20 @@ class TriggerReader:
         """
         Return the next events.
 
-        ``target``, ``log`` and ``trigger`` events as they occur, and ``end`` when no more events can follow. Of the
-        running targets, only those whose topics are in ``notified`` are read; None: all.
+        The events of the stream's kinds as they occur, and ``end`` when no more events can follow. Of the running
+        targets, only those whose topics are in ``notified`` are read; None: all.
         """
+        before = encode_cursor(*self._after)
+        batch = self._read(tx, notified)
+        if "log" in self._kinds or not batch.events:
+            return batch
+        # A stream that ended within the batch continues before the batch.
+        ids = [*(before for _ in batch.events[1:]), encode_cursor(*self._after)]
+        events = [Event(event.name, event.data, id) for event, id in zip(batch.events, ids, strict=True)]
+        return Batch(events, batch.over, batch.more)
+
+    def _read(self, tx: Tx, notified: Collection[str] | None) -> Batch:
+        start = self._start(tx) if self._is_first else []
         trigger = serialize(tx, triggers.get(tx, self._id, self._project))
         ended = trigger.status != TriggerStatus.IN_PROGRESS
         if ended:
@@ -92,17 +126,32 @@ class TriggerReader:
         changed = targets.list_changed(tx, self._id, self._after, MOST_TARGETS)
         self._note(changed)
         if len(changed) == MOST_TARGETS:
-            return Batch(self._compare(tx, changed), more=True)
+            return Batch([*start, *self._compare(tx, changed)], more=True)
         positions = {target.position for target in changed}
         unchanged = [target for position, target in self._running.items() if position not in positions]
         events = self._compare(tx, [*changed, *(target for target in unchanged if _is_notified(target, notified))])
-        output, more = self._read_output(tx, notified, ended=ended)
-        events += output
-        if trigger != self._trigger:
+        output, more = self._read_output(tx, notified, ended=ended) if "log" in self._kinds else ([], False)
+        events = [*start, *events, *output]
+        if "trigger" in self._kinds and trigger != self._trigger:
             events.append(Event("trigger", trigger))
             self._trigger = trigger
         over = ended and not more
         return Batch([*events, Event("end", trigger)] if over else events, over, more)
+
+    def _start(self, tx: Tx) -> list[Event]:
+        """
+        Find the targets in progress of a stream that continues: their runs have changed without a new revision.
+
+        Returns the event for a cursor that is not of this trigger's past.
+        """
+        self._is_first = False
+        trigger = triggers.get(tx, self._id, self._project)
+        if self._after[0] > trigger.revision + 1:
+            self._after = (0, -1)
+            return [Event("resync", {"reason": "the cursor is unknown: all targets follow"})]
+        if self._after[0]:
+            self._note(targets.page(tx, self._id, limit=trigger.total, status=TargetStatus.IN_PROGRESS), is_new=False)
+        return []
 
     def _read_output(self, tx: Tx, notified: Collection[str] | None, *, ended: bool) -> tuple[list[Event], bool]:
         """Return ``log`` events, and whether there may be more."""
@@ -124,27 +173,33 @@ class TriggerReader:
             }
         return events, more
 
-    def _note(self, changed: Sequence[Target]) -> None:
+    def _note(self, changed: Sequence[Target], *, is_new: bool = True) -> None:
         for target in changed:
-            self._after = (target.revision, target.position)
+            if is_new:
+                self._after = (target.revision, target.position)
             self._shown.pop(target.position, None)
             if target.status == TargetStatus.IN_PROGRESS:
                 self._running[target.position] = target
             else:
                 self._running.pop(target.position, None)
-            if target.deployment_id:
+            if target.deployment_id and "log" in self._kinds:
                 self._with_output[target.deployment_id] = target
                 self._unread.add(target.deployment_id)
 
     def _compare(self, tx: Tx, some: Sequence[Target]) -> list[Event]:
-        """Return ``target`` events of the targets that have changed, or whose runs have."""
-        current = find_runs(tx, some)
+        """Return ``target`` and ``state`` events of the targets that have changed, or whose runs have."""
+        if self._kinds.isdisjoint(("target", "state")):
+            return []
+        is_compact = "target" not in self._kinds
+        # the runs of ended targets have outputs, which a compact target does not need
+        current = find_runs(tx, [each for each in some if not is_compact or each.status == TargetStatus.IN_PROGRESS])
         events = []
         for target in sorted(some, key=attrgetter("position")):
-            shown = serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now)
+            run = current.get(target.deployment_id or "")
+            shown = serialize_compact(target, run, tx.now) if is_compact else serialize_target(tx, target, run, tx.now)
             lasting = _without_durations(shown)
             if lasting != self._shown.get(target.position):
-                events.append(Event("target", shown))
+                events.append(Event("state" if is_compact else "target", shown))
                 if target.position in self._running:
                     self._shown[target.position] = lasting
         return events
@@ -183,7 +238,8 @@ def _is_notified(target: Target, notified: Collection[str] | None) -> bool:
     return notified is None or ALL in notified or deployment_topic(target.deployment_id or "") in notified
 
 
-def _without_durations(target: TriggerTarget) -> TriggerTarget:
+def _without_durations(target: TriggerTarget | CompactTarget) -> TriggerTarget | CompactTarget:
     """Return the target without durations. The state UNRESPONSIVE is an event, but its growing duration is not."""
-
-    return target if target.run is None else replace(target, run=replace(target.run, unresponsive_seconds=None))
+    if isinstance(target, CompactTarget) or target.run is None:
+        return target
+    return replace(target, run=replace(target.run, unresponsive_seconds=None))

@@ -39,6 +39,8 @@ from stoker.triggers.sources import find_stack
 
 #: The number of targets in one response at most.
 MOST_TARGETS = 1000
+#: Bits of a target's position in a cursor.
+_POSITION_BITS = 24
 #: The same for compact targets, and for groups of output.
 MOST_COMPACT, MOST_GROUPS = 10_000, 100
 
@@ -214,12 +216,18 @@ def index_targets(request: RequestContext, tx: Tx, query: TargetQuery) -> dict[s
     return {"targets": _serialize_targets(tx, _read_page(request, tx, query, MOST_TARGETS))}
 
 
-@operation(200, {"targets": list[CompactTarget]})
+@operation(200, {"targets": list[CompactTarget], "cursor": Count})
 def index_compact_targets(request: RequestContext, tx: Tx, query: CompactQuery) -> dict[str, Any]:
-    """List the states of a trigger's targets in their order, optionally with one status."""
+    """
+    List the states of a trigger's targets in their order, optionally with one status.
+
+    ``cursor`` is the Last-Event-ID with which a stream of ``state`` events continues after the list.
+    """
     page = _read_page(request, tx, query, MOST_COMPACT)
+    cursor = encode_cursor(triggers.get(tx, request.path["trigger_id"]).revision + 1, -1)
     current = find_runs(tx, [target for target in page if target.status == TargetStatus.IN_PROGRESS])
-    return {"targets": [_serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]}
+    shown = [serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]
+    return {"targets": shown, "cursor": cursor}
 
 
 @operation(200, {"output_groups": list[OutputGroup], "total": Count})
@@ -309,8 +317,19 @@ def _read_page(request: RequestContext, tx: Tx, query: TargetQuery, most: int) -
     return targets.page(tx, trigger.id, after=after, limit=min(query.limit or most, most), status=query.status)
 
 
-def _serialize_compact(target: Target, run: Run | None, now: datetime) -> CompactTarget:
+def serialize_compact(target: Target, run: Run | None, now: datetime) -> CompactTarget:
+    """Serialize the state of a target; ``run`` is that of a target in progress."""
     return fill(CompactTarget, target, state=None if run is None else run.state_at(now))
+
+
+def encode_cursor(revision: int, position: int) -> int:
+    """Return the position of an event stream after all changes of targets before this revision and position."""
+    return revision << _POSITION_BITS | position + 1
+
+
+def decode_cursor(cursor: int) -> tuple[int, int]:
+    """Return the revision and the position of a cursor."""
+    return cursor >> _POSITION_BITS, (cursor & (1 << _POSITION_BITS) - 1) - 1
 
 
 def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
