@@ -43,6 +43,7 @@ SLOW_FOLDERS = (
     "agents",
     "backends",
     "cloud",
+    "console",
     "http_agent",
     "http_cfn",
     "http_messaging",

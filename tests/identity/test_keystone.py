@@ -133,7 +133,11 @@ def test_a_session_of_the_console_has_keystones_login(stoker, keystone, project,
     browser = Browser(stoker)
     assert browser.sign_in("a-reader", "secret").status == 303
     facts = browser.open(project)
-    assert (facts["user"], facts["can_write"], facts["project"]) == ("a-reader", False, {"id": project, "name": "people"})
+    assert (facts["user"], facts["can_write"], facts["project"]) == (
+        "a-reader",
+        False,
+        {"id": project, "name": "people"},
+    )
     assert count(browser) == 200
     elsewhere = str(keystone.named("projects", "elsewhere")["id"])
     assert browser.api("GET", f"/v1/{elsewhere}/stacks").status == 403

@@ -167,8 +167,8 @@ function Times({ run }: { run: Run }) {
           <b>{name}</b> <Time at={time} none="not yet" />
           {time && index > 0 && steps[index - 1]![1] && (
             <span class="quiet">
-              {" "}
-              after <Duration from={steps[index - 1]![1]} to={time} />
+              {" (after "}
+              <Duration from={steps[index - 1]![1]} to={time} />)
             </span>
           )}
         </li>

@@ -14,7 +14,8 @@ export interface Loaded<T> {
 /**
  * Reads data when the page opens, when `key` changes, and every `seconds` while the tab is visible.
  *
- * After an error the last data stays, marked as stale.
+ * The data of the last key stays until that of the new one is there. After an error the last data stays, marked as
+ * stale, unless the key has changed.
  */
 export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T>, seconds = 5): Loaded<T> {
   const [state, setState] = useState({ key, data: null as T | null, error: null as ApiError | null, at: 0 });
@@ -51,10 +52,8 @@ export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T
   }, [key, seconds, round]);
 
   const reload = useCallback(() => setRound((last) => last + 1), []);
-  const isCurrent = state.key === key;
-  const data = isCurrent ? state.data : null;
-  const error = isCurrent ? state.error : null;
-  return { data, error, isStale: error !== null && data !== null, at: state.at, reload };
+  const error = state.key === key ? state.error : null;
+  return { data: state.data, error, isStale: error !== null && state.data !== null, at: state.at, reload };
 }
 
 /** Reads all pages of a list. `load` returns a page after a marker. */

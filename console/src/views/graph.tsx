@@ -54,10 +54,10 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
               onKeyDown={(event) => move(event, resource.resource_name)}
             >
               <rect width={WIDTH} height={HEIGHT} rx="6" />
-              <text x="12" y="18" class="node-name">
+              <text x="12" y="18" class="node-name" aria-hidden="true">
                 {SYMBOLS[tone]} {shorten(resource.resource_name, 22)}
               </text>
-              <text x="12" y="34" class="node-type">
+              <text x="12" y="34" class="node-type" aria-hidden="true">
                 {shorten(shortType(resource.resource_type), 27)}
               </text>
             </g>

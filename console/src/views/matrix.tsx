@@ -21,8 +21,9 @@ export function Matrix({ targets, onOpen }: { targets: readonly Target[]; onOpen
   }, []);
 
   useEffect(() => {
-    if (width === 0) return;
-    const frame = requestAnimationFrame(() => draw(canvas.current!, targets, columns, size));
+    const element = canvas.current;
+    if (width === 0 || !element) return;
+    const frame = requestAnimationFrame(() => draw(element, targets, columns, size));
     return () => cancelAnimationFrame(frame);
   });
 

@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from starlette.types import Scope
+
 from stoker.http import contracts
 from stoker.http.request import RequestContext, Response
 from stoker.http.threads import HANDLERS, Limit
@@ -154,3 +156,5 @@ class Api:
     #: The header Content-Security-Policy. Objects are documents of users: ``sandbox`` gives each its own origin without
     #: scripts.
     content_policy: str = "default-src 'none'; frame-ancestors 'none'; sandbox"
+    #: Changes a request before its route is looked for, so that it may become the request of another API.
+    translate: Callable[[Scope, App], Awaitable[None]] | None = None

@@ -175,6 +175,8 @@ class _Application:
     async def _dispatch(self, api: Api, request: Request) -> StarletteResponse:
         """Raises StokerError."""
         scope, app = request.scope, self._app
+        if api.translate is not None:
+            await api.translate(scope, app)
         verb, path = scope["method"], scope["path"]
         if b"%00" in scope["query_string"]:
             raise Invalid("the query holds a NUL character, and so does nothing that could be asked for")

@@ -21,7 +21,6 @@ from stoker.http.agent.batches import AgentBatches
 from stoker.http.apis import list_apis
 from stoker.http.app import App
 from stoker.http.application import create_asgi_app
-from stoker.http.console.gateway import Gateway
 from stoker.http.console.session import Sessions
 from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, Check, DiskSpace, HealthReport
@@ -75,7 +74,7 @@ def create_app(
 
 def create_asgi(app: App) -> ASGIApp:
     """Return the ASGI application that answers the requests of the site."""
-    return Gateway(create_asgi_app(app, list_apis(app.settings)), app.sessions)
+    return create_asgi_app(app, list_apis(app.settings))
 
 
 class _Site:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from stoker.http.access import PUBLIC
 from stoker.http.api import Api, Route
 from stoker.http.console import assets, pages
+from stoker.http.console.gateway import translate
 from stoker.http.threads import LOGINS
 
 _PROJECT = "/console/p/{project}"
@@ -25,4 +26,4 @@ _CONTENT_POLICY = (
     "require-trusted-types-for 'script'; trusted-types 'none'; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'"
 )
-API = Api("console", ROUTES, content_policy=_CONTENT_POLICY)
+API = Api("console", ROUTES, content_policy=_CONTENT_POLICY, translate=translate)

@@ -1,0 +1,172 @@
+"""A real browser, and a Stoker with real agents that it looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+
+from support import waiting
+from support.accounts import PASSWORD, Account, create_account
+from support.console import built_console  # noqa: F401  # a fixture
+from support.server import LOCAL_SERVERS, Served, served
+from support.templates import config, deployment, template
+from support.tools import find_tool
+
+#: Names and output that try to be something else than text.
+HOSTILE = "<img src=x onerror=alert(1)>"
+#: A script that writes a line, and another one when its file appears.
+WAITING = """#!/bin/sh
+echo "begun with {hostile}"
+while [ ! -e {folder}/go ]; do sleep 0.05; done
+printf '\\033[31mred\\033[0m end\\n'
+echo oops >&2
+"""
+
+
+@dataclass
+class Site:
+    """A served Stoker with five servers of a stack, one of which has run a script that failed."""
+
+    stoker: Served
+    folder: Path
+    stack: str
+    member: Account
+    reader: Account
+    servers: list[dict[str, Any]]
+
+    @property
+    def home(self) -> str:
+        return f"{self.stoker.url}/console/p/{self.stoker.project}/"
+
+    def trigger(self, script: str, name: str = "task") -> dict[str, Any]:
+        """Run a script on all servers of the group."""
+        body = {"name": name, "group": "script", "config": script}
+        config_id = self.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+        names = [server["id"] for server in self.servers if server["name"].startswith("web")]
+        answer = self.stoker.heat("POST", "/software_triggers", {"config_id": config_id, "servers": names})
+        assert answer.status == 201, answer.raw
+        return answer.body["software_trigger"]
+
+    def ended(self, trigger: dict[str, Any]) -> dict[str, Any]:
+        """Wait for the end of a trigger, and return it."""
+
+        def show() -> dict[str, Any]:
+            return self.stoker.heat("GET", f"/software_triggers/{trigger['id']}").body["software_trigger"]
+
+        waiting.until(lambda: show()["status"] != "IN_PROGRESS", 90)
+        return show()
+
+    def run_of(self, trigger: dict[str, Any]) -> str:
+        """Return the id of the deployment of the trigger's first target, after that run has begun."""
+
+        def first() -> dict[str, Any]:
+            targets = self.stoker.heat("GET", f"/software_triggers/{trigger['id']}/targets").body["targets"]
+            return targets[0]
+
+        waiting.until(lambda: first()["deployment_id"] and first()["run"], 60)
+        return str(first()["deployment_id"])
+
+
+def _template() -> dict[str, Any]:
+    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local"}}
+    group = {"resource_def": {**machine, "properties": {**machine["properties"], "name": "web%index%"}}, "count": 4}
+    return template(
+        {
+            "server": machine,
+            "fleet": {"type": "OS::Heat::ResourceGroup", "properties": group},
+            "first": config("#!/bin/sh\necho one\necho '<b>two</b>'"),
+            "second": config("#!/bin/sh\necho 'no space left' >&2\nexit 3"),
+            "prepare": deployment("first"),
+            "migrate": deployment("second", after=("prepare",)),
+        },
+        outputs={"name": {"value": HOSTILE}},
+    )
+
+
+@pytest.fixture(scope="module")
+def site(built_console, tmp_path_factory) -> Iterator[Site]:  # noqa: F811
+    folder = tmp_path_factory.mktemp("console")
+    with served(folder, LOCAL_SERVERS) as stoker:
+        body = {"stack_name": "shop", "template": _template(), "disable_rollback": True}
+        answer = stoker.heat("POST", "/stacks", body)
+        assert answer.status == 201, answer.raw
+        stack = str(answer.body["stack"]["id"])
+
+        def has_failed() -> bool:
+            status = stoker.heat("GET", f"/stacks/shop/{stack}").body["stack"]["stack_status"]
+            assert status in ("CREATE_IN_PROGRESS", "CREATE_FAILED")
+            return bool(status == "CREATE_FAILED")
+
+        stoker.until(has_failed)
+        stoker.until(lambda: all(server["status"] == "ONLINE" for server in _list_servers(stoker)))
+        member, reader = create_account(stoker, "member"), create_account(stoker, "reader")
+        yield Site(stoker, folder, stack, member, reader, _list_servers(stoker))
+
+
+def _list_servers(stoker: Served) -> list[dict[str, Any]]:
+    servers: list[dict[str, Any]] = stoker.heat("GET", "/servers").body["servers"]
+    return servers
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    """Ends with the module: its event loop must not run in tests of other modules."""
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def chromium(playwright: Playwright) -> Iterator[Browser]:
+    browser = playwright.chromium.launch(executable_path=find_tool("chromium"), args=["--no-sandbox"])
+    yield browser
+    browser.close()
+
+
+@dataclass
+class Window:
+    """A page of a browser, and what it has complained of."""
+
+    page: Page
+    complaints: list[str] = field(default_factory=list)
+
+
+Open = Callable[..., Window]
+
+
+@pytest.fixture
+def open_window(site: Site, chromium: Browser) -> Iterator[Open]:
+    """Return a function that opens a window and signs in. Each window must end without an error of its own."""
+    contexts: list[BrowserContext] = []
+    windows: list[Window] = []
+
+    def open(path: str = "", account: Account | None = None, **options: Any) -> Window:
+        context = chromium.new_context(reduced_motion="reduce", **options)
+        contexts.append(context)
+        window = Window(context.new_page())
+        windows.append(window)
+        window.page.on("pageerror", lambda error: window.complaints.append(str(error)))
+        window.page.on(
+            "console", lambda message: window.complaints.append(message.text) if is_violation(message) else None
+        )
+        name, password = (account.name, PASSWORD) if account else ("admin", site.stoker.environment["OS_PASSWORD"])
+        window.page.goto(site.home + path)
+        window.page.get_by_label("User name").fill(name)
+        window.page.get_by_label("Password").fill(password)
+        window.page.get_by_role("button", name="Sign in").click()
+        window.page.get_by_role("navigation").wait_for()
+        return window
+
+    yield open
+    for context in contexts:
+        context.close()
+    assert [complaint for window in windows for complaint in window.complaints] == []
+
+
+def is_violation(message: Any) -> bool:
+    """Return whether a message of the browser's console is about its content policy, or an error of a script."""
+    return message.type == "error" and "Failed to load resource" not in message.text

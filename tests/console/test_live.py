@@ -1,0 +1,155 @@
+"""Pages that change while they are open: through the end of the server, of the session, and of the run."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from support.accounts import PASSWORD, create_project
+
+from .conftest import HOSTILE, WAITING, Site
+
+
+@pytest.fixture
+def script(site: Site, tmp_path) -> str:
+    return WAITING.format(folder=tmp_path, hostile=HOSTILE)
+
+
+def texts_of(page) -> list[str]:
+    return [line.inner_text() for line in page.locator(".line-text").all()]
+
+
+def test_output_appears_while_the_run_writes_it(open_window, site, script, tmp_path):
+    trigger = site.trigger(script)
+    page = open_window(f"runs/{site.run_of(trigger)}").page
+    expect(page.locator(".line-text")).to_have_text([f"begun with {HOSTILE}"])
+    expect(page.locator(".facts")).to_contain_text("running")
+    (tmp_path / "go").touch()
+    expect(page.locator(".line-text")).to_have_count(3)
+    expect(page.locator(".line .fg-red")).to_have_text("red")
+    expect(page.locator(".facts .state").first).to_contain_text("complete")
+
+
+def test_a_page_survives_the_end_of_the_server(open_window, site, script, tmp_path):
+    trigger = site.trigger(script)
+    page = open_window(f"runs/{site.run_of(trigger)}").page
+    expect(page.locator(".line-text")).to_have_count(1)
+    site.stoker.kill9()
+    expect(page.locator(".banner").first).to_be_visible(timeout=20_000)
+    expect(page.locator(".stale").first).to_be_visible()
+    expect(page.locator(".line-text")).to_have_count(1)
+    (tmp_path / "go").touch()
+    site.stoker.restart()
+    expect(page.locator(".line-text")).to_have_count(3, timeout=60_000)
+    assert sorted(texts_of(page)) == sorted([f"begun with {HOSTILE}", "red end", "oops"])
+    expect(page.locator(".banner")).to_have_count(0, timeout=60_000)
+
+
+def test_a_trigger_changes_while_it_runs(open_window, site, script, tmp_path):
+    trigger = site.trigger(script)
+    page = open_window(f"triggers/{trigger['id']}").page
+    progress = page.get_by_role("progressbar")
+    expect(progress).to_have_attribute("aria-valuenow", "0")
+    expect(page.locator("tbody tr")).to_have_count(4)
+    (tmp_path / "go").touch()
+    expect(progress).to_have_attribute("aria-valuenow", "4", timeout=60_000)
+    expect(page.locator("tbody .state.good")).to_have_count(4)
+    expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
+
+
+def test_a_trigger_is_cancelled_from_its_page(open_window, site, script):
+    trigger = site.trigger(script)
+    page = open_window(f"triggers/{trigger['id']}").page
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    assert site.ended(trigger)["status"] == "CANCELLED"
+    expect(page.locator(".facts .state").first).to_contain_text("cancelled", timeout=60_000)
+
+
+def test_the_end_of_the_session_keeps_the_page(open_window, site):
+    window = open_window("servers?sort=Name", account=site.member)
+    page = window.page
+    expect(page.locator("tbody tr").first).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("typed, not sent")
+    page.evaluate(
+        "fetch('../../sign-out', {method: 'POST', redirect: 'manual', body: new URLSearchParams("
+        "{csrf: document.querySelector('[name=csrf]').value})})"
+    )
+    # The cookie is gone with the session, as when it ends in another tab: the dialog cannot renew what is not there.
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("Your session has ended", timeout=30_000)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("typed, not sent")
+    expect(page.locator("tbody tr").first).to_be_visible()
+    window.complaints.clear()
+
+
+def test_a_user_signs_in_again_over_the_page(open_window, site):
+    window = open_window("servers?sort=Name", account=site.member)
+    page = window.page
+    expect(page.locator("tbody tr").first).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("typed, not sent")
+    path = f"/identity/v3/users/{site.member.user_id}"
+    headers = {"X-Auth-Token": site.stoker.token}
+    for enabled in (False, True):  # which revokes the user's tokens
+        body = {"user": {"enabled": enabled}}
+        assert site.stoker.request("PATCH", path, body, headers).status == 200
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text(f"Sign in again as {site.member.name}", timeout=30_000)
+    dialog.get_by_label("Password").fill("wrong")
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog.get_by_role("alert")).to_have_text("The password is wrong.")
+    dialog.get_by_label("Password").fill(PASSWORD)
+    dialog.get_by_role("button", name="Sign in").click()
+    expect(dialog).to_have_count(0)
+    expect(page.get_by_label("Name", exact=True)).to_have_value("typed, not sent")
+    page.get_by_label("Name", exact=True).fill("web")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(4)
+
+
+def test_a_reader_sees_no_button_that_would_be_refused(open_window, site):
+    page = open_window(f"stacks/shop/{site.stack}", account=site.reader).page
+    expect(page.locator("tbody tr").first).to_be_visible()
+    expect(page.locator(".actions button")).to_have_count(0)
+    expect(page.locator(".account")).to_contain_text("(reader)")
+
+
+def test_two_projects_in_two_tabs_do_not_mix(open_window, site):
+    other = create_project(site.stoker)
+    roles = site.stoker.request("GET", "/identity/v3/roles", headers={"X-Auth-Token": site.stoker.token}).body["roles"]
+    role = next(role["id"] for role in roles if role["name"] == "reader")
+    path = f"/identity/v3/projects/{other}/users/{site.member.user_id}/roles/{role}"
+    assert site.stoker.request("PUT", path, headers={"X-Auth-Token": site.stoker.token}).status == 204
+    first = open_window("servers", account=site.member).page
+    second = first.context.new_page()
+    second.goto(first.url.replace(site.stoker.project, other))
+    expect(second.locator(".empty")).to_contain_text("There are no servers yet")
+    expect(second.locator(".account")).to_contain_text("(reader)")
+    first.reload()
+    expect(first.locator("tbody tr")).to_have_count(5)
+    first.locator(".account a").click()
+    expect(first.get_by_role("listitem")).to_have_count(2)
+    first.get_by_role("link", name="default").click()
+    expect(first).to_have_url(re.compile(site.stoker.project))
+
+
+def test_a_large_output_stays_usable(open_window, site):
+    lines = 40_000
+    trigger = site.trigger(
+        f"#!/bin/sh\nseq 1 {lines}\nhead -c 1000000 /dev/zero | tr '\\0' x\necho\necho the end\n", "large"
+    )
+    run = site.run_of(trigger)
+    site.ended(trigger)
+    page = open_window(f"runs/{run}").page
+    expect(page.locator(".line-text").last).to_have_text("the end")
+    assert page.locator(".line").count() < 200
+    # The agent keeps the beginning and the end of such an output; the page says what is missing between them.
+    expect(page.get_by_text("bytes were cut here")).to_be_visible()
+    page.get_by_label("Search").fill("12345")
+    expect(page.locator(".line.hit")).to_have_count(1)

@@ -1,0 +1,204 @@
+"""Every page in a real browser: no violation of its content policy, and nothing that keeps people out."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from support.databases import missing
+from support.source_code import ROOT
+
+from .conftest import HOSTILE
+
+AXE = ROOT / "console/node_modules/axe-core/axe.min.js"
+PAGES = [
+    "",
+    "stacks",
+    "STACK",
+    "STACK?tab=graph",
+    "STACK?tab=events",
+    "STACK?tab=outputs",
+    "servers",
+    "SERVER",
+    "triggers",
+    "TRIGGER",
+    "RUN",
+    "absent",
+]
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    if not Path(AXE).exists():
+        missing("axe-core is not installed: make console")
+    return AXE.read_text()
+
+
+@pytest.fixture(scope="module")
+def places(site) -> dict[str, str]:
+    """The paths of the pages that show one object."""
+    trigger = site.trigger(f"#!/bin/sh\necho '{HOSTILE}'\nprintf '\\033[32mgreen\\033[0m\\n'\nexit 1", HOSTILE)
+    ended = site.ended(trigger)
+    assert (ended["total"], ended["failed"]) == (4, 4)
+    return {
+        "STACK": f"stacks/shop/{site.stack}",
+        "SERVER": f"servers/{site.servers[0]['id']}",
+        "TRIGGER": f"triggers/{trigger['id']}",
+        "RUN": f"runs/{site.run_of(trigger)}",
+    }
+
+
+def path_of(page: str, places: dict[str, str]) -> str:
+    name, mark, query = page.partition("?")
+    return places.get(name, name) + mark + query
+
+
+def problems_of(page: Page, axe: str) -> list[str]:
+    """Return what axe-core finds on the page."""
+    page.evaluate(axe)
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{each['id']}: {[node['html'][:200] for node in each['nodes']]}" for each in found["violations"]]
+
+
+def is_loaded(page: Page) -> None:
+    expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_is_accessible_and_fits(open_window, places, axe, scheme, width):
+    window = open_window(color_scheme=scheme, viewport={"width": width, "height": 900})
+    page = window.page
+    home = page.url
+    for name in PAGES:
+        page.goto(home + path_of(name, places))
+        is_loaded(page)
+        assert problems_of(page, axe) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} scrolls sideways"
+
+
+def test_the_sign_in_page_is_accessible(site, chromium, axe):
+    for scheme in ("light", "dark"):
+        context = chromium.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto(site.home)
+        assert problems_of(page, axe) == []
+        page.get_by_label("User name").fill(HOSTILE)
+        page.get_by_label("Password").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("wrong")
+        assert problems_of(page, axe) == []
+        assert page.get_by_label("User name").input_value() == HOSTILE
+        context.close()
+
+
+def test_texts_of_users_are_texts(open_window, places):
+    window = open_window(path_of("RUN", places))
+    page = window.page
+    expect(page.locator(".line-text").first).to_have_text(HOSTILE)
+    expect(page.locator(".line .fg-green")).to_have_text("green")
+    page.goto(page.url.partition("runs/")[0] + path_of("TRIGGER", places))
+    expect(page.get_by_role("heading", level=1)).to_contain_text(HOSTILE)
+    assert page.locator("img").count() == 0
+
+
+def test_a_failed_run_says_why_at_once(open_window, site):
+    window = open_window(f"stacks/shop/{site.stack}", viewport={"width": 1280, "height": 800})
+    page = window.page
+    page.get_by_role("link", name="migrate").click()
+    expect(page.locator(".last-error")).to_have_text("no space left")
+    assert page.locator(".last-error").bounding_box()["y"] < 600
+    expect(page.locator(".facts").first).to_contain_text("Exit code3")
+
+
+def test_each_number_of_the_overview_is_that_of_its_list(open_window):
+    page = open_window().page
+    expect(page.locator(".tile").first).to_be_visible()
+    tiles = [
+        (tile.get_attribute("href"), tile.locator(".tile-count").inner_text()) for tile in page.locator(".tile").all()
+    ]
+    assert len(tiles) == 8
+    for href, text in tiles:
+        page.goto(page.url.partition("/console/")[0] + str(href))
+        is_loaded(page)
+        expect(page.locator("tbody tr")).to_have_count(int(re.sub(r"\D", "", text)))
+
+
+def test_filters_are_in_the_url(open_window, site):
+    page = open_window("servers").page
+    page.get_by_label("Name").fill("web")
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody tr")).to_have_count(4)
+    page.get_by_role("button", name="Name").click()
+    expect(page.locator("tbody tr").first).to_contain_text("web0")
+    page.get_by_role("button", name="Name").click()
+    expect(page.locator("tbody tr").first).to_contain_text("web3")
+    page.reload()
+    expect(page.locator("tbody tr").first).to_contain_text("web3")
+    page.get_by_label("Selector").fill("hostname=absent")
+    page.keyboard.press("Enter")
+    expect(page.locator(".empty")).to_have_text("No server matches these filters.")
+    page.get_by_label("Selector").fill("hostname !!")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("selector")
+
+
+def test_lines_of_the_output_are_chosen_in_the_url(open_window, places):
+    page = open_window(path_of("RUN", places)).page
+    page.get_by_role("button", name="Line 1", exact=True).click()
+    page.get_by_role("button", name="Line 2", exact=True).click(modifiers=["Shift"])
+    assert page.url.endswith("?lines=1-2")
+    page.reload()
+    expect(page.locator(".line.chosen")).to_have_count(2)
+    page.get_by_label("Search").fill("GREEN")
+    expect(page.locator(".line.hit")).to_have_count(1)
+    expect(page.get_by_text("1 of 1 lines")).to_be_visible()
+
+
+def test_the_pages_need_no_mouse(open_window, site):
+    page = open_window().page
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Stacks")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop")
+    expect(page.locator("tbody tr").first).to_be_visible()
+    page.keyboard.press("n")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop/migrate")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("to the next and the previous failure")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("/")
+    page.keyboard.type("space")
+    expect(page.locator(".line.hit")).to_have_count(1)
+
+
+def test_arrows_follow_the_edges_of_the_graph(open_window, site):
+    page = open_window(f"stacks/shop/{site.stack}?tab=graph").page
+    node = page.locator("[data-name=prepare]")
+    node.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.name") == "migrate"
+    assert "failed, after" in str(page.locator("[data-name=migrate]").get_attribute("aria-label"))
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("shop/migrate")
+
+
+def test_the_first_load_is_small(open_window):
+    window = open_window()
+    entries = window.page.evaluate(
+        "performance.getEntriesByType('resource').map(entry => [entry.name, entry.encodedBodySize])"
+    )
+    sizes = [entry for entry in entries if "/assets/" in entry[0]]
+    assert len(sizes) == 2
+    assert 10_000 < sum(size for _, size in sizes) < 70_000, json.dumps(sizes)
