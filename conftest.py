@@ -24,7 +24,7 @@ from support.machines import Machines
 from support.service_processes import Peer
 from support.tools import IMAGE_BUILDER
 
-pytest_plugins = ["support.cpu_times", "support.skipped_tests"]
+pytest_plugins = ["support.console", "support.cpu_times", "support.skipped_tests"]
 
 #: Until all tests are collected: a quarter of the collection's time was spent in searching new modules for garbage.
 gc.disable()

@@ -165,7 +165,7 @@ function useKeys(onHelp: () => void): void {
 /** Moves to the next link of a row that has failed. */
 function focusFailure(step: number): void {
   const rows = [...document.querySelectorAll("tr, .rows li, .node.bad")].filter((row) => row.matches(".node") || row.querySelector(".state.bad"));
-  const links = rows.map((row) => (row.matches(".node") ? (row as SVGGElement) : row.querySelector("a"))).filter((link) => link !== null);
+  const links = rows.map((row) => (row.querySelector<HTMLElement | SVGElement>(row.matches(".node") ? "rect" : "a"))).filter((link) => link !== null);
   const index = links.findIndex((link) => link === document.activeElement);
   links[(index + step + links.length) % Math.max(1, links.length)]?.focus();
 }

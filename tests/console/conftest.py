@@ -12,7 +12,6 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_
 
 from support import waiting
 from support.accounts import PASSWORD, Account, create_account
-from support.console import built_console  # noqa: F401  # a fixture
 from support.server import LOCAL_SERVERS, Served, served
 from support.templates import config, deployment, template
 from support.tools import find_tool
@@ -89,7 +88,7 @@ def _template() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def site(built_console, tmp_path_factory) -> Iterator[Site]:  # noqa: F811
+def site(built_console, tmp_path_factory) -> Iterator[Site]:
     folder = tmp_path_factory.mktemp("console")
     with served(folder, LOCAL_SERVERS) as stoker:
         body = {"stack_name": "shop", "template": _template(), "disable_rollback": True}

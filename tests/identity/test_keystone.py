@@ -21,7 +21,7 @@ import yaml
 from keystoneauth1.session import Session
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
-from support.console import Browser, built_console  # noqa: F401  # a fixture
+from support.console import Browser
 from support.faulty_line import faulty_line
 from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port

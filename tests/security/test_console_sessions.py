@@ -7,7 +7,7 @@ import re
 import pytest
 
 from support.accounts import PASSWORD, Account, create_account, create_project
-from support.console import Browser, built_console  # noqa: F401  # a fixture
+from support.console import Browser
 from support.server import Answer, Served, served
 
 pytestmark = pytest.mark.usefixtures("built_console")

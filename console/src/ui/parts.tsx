@@ -141,5 +141,5 @@ export function Dialog({ title, onClose, children }: { title: string; onClose?: 
 export function Value({ of: value }: { of: unknown }) {
   if (value === null || value === undefined) return <span class="quiet">none</span>;
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
-  return text.includes("\n") || text.length > 80 ? <pre class="value">{text}</pre> : <span class="mono">{text}</span>;
+  return text.includes("\n") || text.length > 80 ? <pre class="value" tabIndex={0}>{text}</pre> : <span class="mono">{text}</span>;
 }

@@ -35,7 +35,7 @@ export function Table<T>({
   if (rows.length === 0) return <>{empty}</>;
   const visible = isWindowed ? sorted.slice(first, last) : sorted;
   return (
-    <div class={`table-box${isWindowed ? " windowed" : ""}`} ref={box} tabIndex={0} role="region" aria-label={label}>
+    <div class={`table-box${isWindowed ? " windowed" : ""}`} ref={box} tabIndex={0} role="group" aria-label={label}>
       <table aria-rowcount={sorted.length + 1}>
         <thead>
           <tr>

@@ -25,14 +25,14 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
     if (event.key === "Enter" || event.key === " ") onOpen(name);
     else if (next) {
       setCurrent(next);
-      svg.current?.querySelector<SVGGElement>(`[data-name="${CSS.escape(next)}"]`)?.focus();
+      svg.current?.querySelector<SVGRectElement>(`[data-name="${CSS.escape(next)}"]`)?.focus();
     } else return;
     event.preventDefault();
   };
   const width = 16 + layout.ranks * (WIDTH + GAP_X) - GAP_X;
   const height = 16 + layout.rows * (HEIGHT + GAP_Y) - GAP_Y;
   return (
-    <div class="graph" role="group" aria-label="Dependencies of the resources; the table has the same resources">
+    <div class="graph" role="group" tabIndex={0} aria-label="Dependencies of the resources; the table has the same resources">
       <svg ref={svg} width={width} height={height} viewBox={`0 0 ${width} ${height}`}>
         {layout.edges.map((edge) => (
           <path key={`${edge.from} ${edge.to}`} class="edge" d={curve(edge, layout)} aria-hidden="true" />
@@ -41,19 +41,19 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
           const { x, y } = pointOf(layout.nodes.get(resource.resource_name)!);
           const tone = toneOf(resource.resource_status);
           return (
-            <g
-              key={resource.resource_name}
-              class={`node ${tone}`}
-              role="button"
-              tabIndex={resource.resource_name === current ? 0 : -1}
-              data-name={resource.resource_name}
-              transform={`translate(${x} ${y})`}
-              aria-label={describe(resource, requires)}
-              onClick={() => onOpen(resource.resource_name)}
-              onFocus={() => setCurrent(resource.resource_name)}
-              onKeyDown={(event) => move(event, resource.resource_name)}
-            >
-              <rect width={WIDTH} height={HEIGHT} rx="6" />
+            <g key={resource.resource_name} class={`node ${tone}`} transform={`translate(${x} ${y})`}>
+              <rect
+                width={WIDTH}
+                height={HEIGHT}
+                rx="6"
+                role="button"
+                tabIndex={resource.resource_name === current ? 0 : -1}
+                data-name={resource.resource_name}
+                aria-label={describe(resource, requires)}
+                onClick={() => onOpen(resource.resource_name)}
+                onFocus={() => setCurrent(resource.resource_name)}
+                onKeyDown={(event) => move(event, resource.resource_name)}
+              />
               <text x="12" y="18" class="node-name" aria-hidden="true">
                 {SYMBOLS[tone]} {shorten(resource.resource_name, 22)}
               </text>

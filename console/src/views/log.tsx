@@ -60,7 +60,7 @@ export function Log({ store, version, isLive }: { store: LineStore; version: num
   return (
     <div class="log">
       <LogBar store={store} hits={hits} stream={stream} search={search} onGo={scrollTo} />
-      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="region" aria-label="Output">
+      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label="Lines of the output">
         <div class="log-space" style={{ height: `${height}px` }}>
           <div class="log-lines" style={{ transform: `translateY(${(first * HEIGHT) / scale}px)` }}>
             {rows}
