@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from stoker.model.errors import StokerError, TooManyRequests, Unavailable
 
 if TYPE_CHECKING:
     from stoker.http.access import Access
+    from stoker.http.app import App
 
 #: Maximum bytes of a request's body, unless the route sets another limit; the same limit as Heat's.
 BODY_LIMIT = 1024 * 1024

@@ -37,7 +37,7 @@ def add(tx: Tx, new: Schedule) -> None:
 
 def list_all(tx: Tx, project_id: str, next_before: datetime | None = None) -> list[Schedule]:
     """Return the project's schedules, oldest first; with ``next_before``, those whose next time is earlier."""
-    values = {"any_time": next_before is None, "next_before": rows.to_micros_optional(next_before)}
+    values = {"any_time": next_before is None, "next_before": next_before and rows.to_micros(next_before)}
     return _SCHEDULES.all(tx, _LIST, {"project_id": project_id, **values})
 
 

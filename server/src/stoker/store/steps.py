@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from msgspec.structs import replace
 
 from stoker.model.stack import Step, StepState
+from stoker.store import rows
 from stoker.store import sql as sqls
 from stoker.store.query import execute, exists
 from stoker.store.repository import Repository

@@ -154,7 +154,7 @@ def count(tx: Tx, project_id: str, status: str, ended_since: datetime | None = N
 
 
 def _ended(since: datetime | None) -> dict[str, object]:
-    return {"any_end": since is None, "ended_since": rows.to_micros_optional(since)}
+    return {"any_end": since is None, "ended_since": since and rows.to_micros(since)}
 
 
 def oldest_beyond(tx: Tx, project_id: str, schedule_id: str, kept: int) -> list[str]:

@@ -70,7 +70,7 @@ class _Targets:
             request = read_request(schedule)
             resolved = resolve(tx, engine, schedule.project_id, request)
         except StokerError as error:
-            self._problem = tx.secrets.redact_text(error.message)
+            self._problem = tx.secrets.redact(error.message)
             return
         for server in {server.id: server for server, _ in resolved.targets}.values():
             policy = holds.load_policy(None if server.policy is None else rows.dump(server.policy))
