@@ -260,7 +260,7 @@ def test_servers_are_read_in_pages(site, stoker, client, monkeypatch):
         return names, sum(path.startswith("/servers") for _, path in site.calls[before:])
 
     assert listed() == (["a", "b", "c", "d", "e"], 3)
-    assert listed("--status", "enrolling") == (["a", "c", "e"], 3)
+    assert listed("--status", "enrolling") == (["a", "c", "e"], 2)
     by_service = [server["name"] for server in site.api("GET", "/servers")["servers"]]
     assert listed("--limit", "2") == (by_service[:2], 1)
     assert listed("--limit", "1", "--status", "ENROLLING")[0] == [name for name in by_service if name in "cae"][:1]

@@ -100,7 +100,6 @@ def test_agents_queues_refuse_other_writers(stoker, member, queue):
         ("PUT", queue, {}, {}),
         ("PATCH", queue, patch, {"Content-Type": "application/openstack-messaging-v2.0-json-patch"}),
         ("DELETE", queue, None, {}),
-        ("POST", f"{queue}/purge", {"resource_types": ["messages"]}, {}),
         ("POST", f"{queue}/share", {"methods": ["POST"]}, {}),
         ("POST", f"{queue}/messages", forged, {}),
         ("DELETE", f"{queue}/messages?pop=1", None, {}),

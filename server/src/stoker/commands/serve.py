@@ -16,6 +16,7 @@ import click
 from stoker import settings as all_settings
 from stoker.commands import clouds_yaml, login
 from stoker.commands.errors import reported_as_click_errors
+from stoker.commands.internals import check_internals
 from stoker.model.errors import Invalid
 from stoker.public_url import is_loopback_url
 from stoker.settings import Settings
@@ -88,6 +89,7 @@ def serve(config: Path | None, reset_admin_password: bool, accept_new_secret: bo
 def _serve(settings: Settings, reset_admin_password: bool, accept_new_secret: bool) -> None:
     # Imported late, because `stoker serve --help` does not need it.
     gc.disable()  # it would search the new modules again and again, in a fifth of the time of the imports
+    check_internals()
     from stoker import log
     from stoker import serve as server
     from stoker.http.metrics import open_folder

@@ -74,7 +74,8 @@ def of_object(stored: Stored, *, is_signed: bool) -> dict[str, str]:
     disposition = own.get("content-disposition", "").lower()
     is_active = _ACTIVE.search(stored.content_type) and not disposition.startswith("attachment")
     if is_active or (is_signed and not disposition):
-        own["content-disposition"] = "attachment"
+        _, separator, parameters = own.get("content-disposition", "").partition(";")
+        own["content-disposition"] = f"attachment{separator}{parameters}"
     return {
         "Content-Type": stored.content_type,
         "ETag": stored.etag,
