@@ -79,8 +79,8 @@ function Overview({ site }: { site: Site }) {
         />
         <Tile to="servers" count={outdated} tone="warn" label="outdated agents" filter={{ outdated: "1" }} />
         <Tile to="stacks" count={stacks("_FAILED")} tone="bad" label="failed stacks" filter={{ status: "FAILED" }} />
-        <Tile to="stacks" count={stacks("_IN_PROGRESS")} tone="busy" label="stacks change" filter={{ status: "IN_PROGRESS" }} />
-        <Tile to="triggers" count={triggers("IN_PROGRESS")} tone="busy" label="triggers run" filter={{ status: "IN_PROGRESS" }} />
+        <Tile to="stacks" count={stacks("_IN_PROGRESS")} tone="busy" label="stacks in progress" filter={{ status: "IN_PROGRESS" }} />
+        <Tile to="triggers" count={triggers("IN_PROGRESS")} tone="busy" label="triggers in progress" filter={{ status: "IN_PROGRESS" }} />
         <Tile to="triggers" count={triggers("FAILED")} tone="bad" label="failed triggers" filter={{ status: "FAILED" }} />
       </div>
       <div class="columns">

@@ -58,7 +58,7 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
                 {SYMBOLS[tone]} {shorten(resource.resource_name, 22)}
               </text>
               <text x="12" y="34" class="node-type" aria-hidden="true">
-                {shorten(shortType(resource.resource_type), 27)}
+                {shorten(shortType(resource.resource_type), 24)}
               </text>
             </g>
           );
