@@ -135,7 +135,7 @@ def run(command: Sequence[str], seconds: int = STEP_SECONDS, hint: str = "") -> 
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            env={**os.environ, "NO_COLOR": "1"},
+            env={**os.environ, "NO_COLOR": "1", "NODE_USE_SYSTEM_CA": "1"},  # trusts what the system trusts
         )
     except OSError as error:
         raise BuildFailed(f"{name}: {error}") from None
