@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
 
 from support import waiting
 from support.accounts import PASSWORD, Account, create_account
@@ -115,6 +115,7 @@ def _list_servers(stoker: Served) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
     """Ends with the module: its event loop must not run in tests of other modules."""
+    expect.set_options(timeout=60_000)  # the machine may be busy
     with sync_playwright() as started:
         yield started
 
@@ -145,6 +146,7 @@ def open_window(site: Site, chromium: Browser) -> Iterator[Open]:
 
     def open(path: str = "", account: Account | None = None, **options: Any) -> Window:
         context = chromium.new_context(reduced_motion="reduce", **options)
+        context.set_default_timeout(60_000)
         contexts.append(context)
         window = Window(context.new_page())
         windows.append(window)

@@ -37,14 +37,14 @@ def test_a_page_survives_the_end_of_the_server(open_window, site, script, tmp_pa
     page = open_window(f"runs/{site.run_of(trigger)}").page
     expect(page.locator(".line-text")).to_have_count(1)
     site.stoker.kill9()
-    expect(page.locator(".banner").first).to_be_visible(timeout=20_000)
+    expect(page.locator(".banner").first).to_be_visible()
     expect(page.locator(".stale").first).to_be_visible()
     expect(page.locator(".line-text")).to_have_count(1)
     (tmp_path / "go").touch()
     site.stoker.restart()
-    expect(page.locator(".line-text")).to_have_count(3, timeout=60_000)
+    expect(page.locator(".line-text")).to_have_count(3)
     assert sorted(texts_of(page)) == sorted([f"begun with {HOSTILE}", "red end", "oops"])
-    expect(page.locator(".banner")).to_have_count(0, timeout=60_000)
+    expect(page.locator(".banner")).to_have_count(0)
 
 
 def test_a_trigger_changes_while_it_runs(open_window, site, script, tmp_path):
@@ -54,7 +54,7 @@ def test_a_trigger_changes_while_it_runs(open_window, site, script, tmp_path):
     expect(progress).to_have_attribute("aria-valuenow", "0")
     expect(page.locator("tbody tr")).to_have_count(4)
     (tmp_path / "go").touch()
-    expect(progress).to_have_attribute("aria-valuenow", "4", timeout=60_000)
+    expect(progress).to_have_attribute("aria-valuenow", "4")
     expect(page.locator("tbody .state.good")).to_have_count(4)
     expect(page.get_by_role("button", name="Cancel")).to_have_count(0)
 
@@ -69,7 +69,7 @@ def test_a_trigger_is_cancelled_from_its_page(open_window, site, script):
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     assert site.ended(trigger)["status"] == "CANCELLED"
-    expect(page.locator(".facts .state").first).to_contain_text("cancelled", timeout=60_000)
+    expect(page.locator(".facts .state").first).to_contain_text("cancelled")
 
 
 def test_the_end_of_the_session_keeps_the_page(open_window, site):
@@ -83,7 +83,7 @@ def test_the_end_of_the_session_keeps_the_page(open_window, site):
     )
     # The cookie is gone with the session, as when it ends in another tab: the dialog cannot renew what is not there.
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text("Your session has ended", timeout=30_000)
+    expect(dialog).to_contain_text("Your session has ended")
     expect(page.get_by_label("Name", exact=True)).to_have_value("typed, not sent")
     expect(page.locator("tbody tr").first).to_be_visible()
     window.complaints.clear()
@@ -100,7 +100,7 @@ def test_a_user_signs_in_again_over_the_page(open_window, site):
         body = {"user": {"enabled": enabled}}
         assert site.stoker.request("PATCH", path, body, headers).status == 200
     dialog = page.get_by_role("dialog")
-    expect(dialog).to_contain_text(f"Sign in again as {site.member.name}", timeout=30_000)
+    expect(dialog).to_contain_text(f"Sign in again as {site.member.name}")
     dialog.get_by_label("Password").fill("wrong")
     dialog.get_by_role("button", name="Sign in").click()
     expect(dialog.get_by_role("alert")).to_have_text("The password is wrong.")
