@@ -109,7 +109,7 @@ class Agent:
         self._paths = paths
         self._checks = Checks(self._outbox, paths, self._active)
         self._facts: Optional[FactsReporter] = None
-        #: Whether a run requests that the agent executes its program anew, and the pipe that wakes the main thread.
+        #: Whether a run requests that the agent executes its program again, and the pipe that wakes the main thread.
         self._restarts = False
         self._wake_reader, self._wake_writer = os.pipe()
         if config is not None:
@@ -321,7 +321,7 @@ class Agent:
             self._forget(run)
 
     def _request_restart(self) -> None:
-        """Let the main thread execute the program anew. The run counts as interrupted, and begins again."""
+        """Let the main thread execute the program again. The run counts as interrupted, and begins again."""
         with self._changed:
             self._stopping = self._restarts = True
         os.write(self._wake_writer, b"\0")

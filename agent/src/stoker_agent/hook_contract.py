@@ -53,7 +53,7 @@ DRY_MODES = ("check", "preview")
 UNSUPPORTED = 95
 #: The value of a result that says whether the run changed the machine.
 CHANGED = "deploy_changed"
-#: The value with which a hook that ``RESUMES`` requests that the agent executes its program anew, and then this run.
+#: The value with which a hook that ``RESUMES`` requests that the agent executes its program again, and then this run.
 RESTART = "deploy_restart"
 
 #: Inputs that Heat and Stoker add; no tool receives these as settings of the user.

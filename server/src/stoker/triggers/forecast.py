@@ -44,7 +44,8 @@ def forecast(
     listed = [schedule for schedule in schedules.list_all(tx, project_id, end) if schedule.enabled]
     merged = heapq.merge(*(_list_times(schedule, begin, end) for schedule in listed), key=lambda pair: pair[0])
     pairs = list(islice(merged, limit + 1))
-    targets = {schedule.id: _Targets(tx, engine, schedule) for _, schedule in pairs[:limit]}
+    due = {schedule.id: schedule for _, schedule in pairs[:limit]}
+    targets = {id: _Targets(tx, engine, schedule) for id, schedule in due.items()}
     return [targets[schedule.id].at(time) for time, schedule in pairs[:limit]], len(pairs) > limit
 
 
