@@ -22,20 +22,14 @@ def site(tmp_path, store) -> Iterator[Inside]:
     inside.close()
 
 
-def call(site: Inside, verb: str, path: str, body: Any = None) -> Any:
-    answer = site.client.request(verb, f"/v1/{site.project}{path}", json=body, headers=site.headers)
-    assert answer.status_code < 300, answer.text
-    return answer.json() if answer.content else None
-
-
 def create(site: Inside, resources: dict[str, Any], **more: Any) -> str:
     body = {"stack_name": "app", "template": template(resources), **more}
-    return "/stacks/app/" + call(site, "POST", "/stacks", body)["stack"]["id"]
+    return "stacks/app/" + site.call("POST", "stacks", body)["stack"]["id"]
 
 
 def graph(site: Inside, path: str, depth: int = 0) -> tuple[dict[str, Any], set[tuple[str, str]]]:
     """The nodes, and the edges, by the names of the resources."""
-    shown = call(site, "GET", f"{path}/graph?nested_depth={depth}")["graph"]
+    shown = site.call("GET", f"{path}/graph?nested_depth={depth}")["graph"]
     names = {node["id"]: node["resource_name"] for node in shown["nodes"]}
     for node in shown["nodes"]:
         node["waits_for"] = {names[id] for id in node["waits_for"]}
@@ -77,11 +71,11 @@ def test_nodes_have_servers_times_and_what_they_wait_for(site, path):
 
 
 def test_an_ended_resource_has_both_times_and_nothing_waits_for_it(site, path):
-    call(site, "POST", f"{path}/resources/first/signal", {"deploy_status_code": 0})
+    site.call("POST", f"{path}/resources/first/signal", {"deploy_status_code": 0})
     nodes, _ = graph(site, path)
     assert None not in (nodes["first"]["start_time"], nodes["first"]["end_time"])
     assert (nodes["second"]["resource_status"], nodes["second"]["waits_for"]) == ("CREATE_IN_PROGRESS", set())
-    call(site, "POST", f"{path}/resources/second/signal", {"deploy_status_code": 1})
+    site.call("POST", f"{path}/resources/second/signal", {"deploy_status_code": 1})
     nodes, _ = graph(site, path)
     assert (nodes["second"]["resource_status"], nodes["second"]["end_time"] is None) == ("CREATE_FAILED", False)
 
@@ -104,6 +98,6 @@ def test_a_paused_resource_has_its_breakpoint(site):
 def test_the_number_of_statements_does_not_depend_on_the_stack(site):
     few = create(site, {"a": {"type": "child.yaml"}}, files={"child.yaml": CHILD})
     before = site.counted(lambda: graph(site, few, 1))
-    call(site, "DELETE", few)
+    site.call("DELETE", few)
     many = create(site, {name: {"type": "child.yaml"} for name in "abcdef"}, files={"child.yaml": CHILD})
     assert site.counted(lambda: graph(site, many, 1)) == before <= 12

@@ -53,6 +53,12 @@ class Inside:
         do()
         return self.statements - before
 
+    def call(self, verb: str, path: str, body: Any = None) -> Any:
+        """Return the answer to a request below the project's path, which must succeed; None if it has no content."""
+        answer = self.client.request(verb, f"/v1/{self.project}/{path}", json=body, headers=self.headers)
+        assert answer.status_code < 300, answer.text
+        return answer.json() if answer.content else None
+
     def close(self) -> None:
         self.client.close()
         self._recording.close()
