@@ -73,7 +73,8 @@ def test_suspend_resume_and_check_run(stoker, stack):
 
 def test_a_dry_run_lists_changes_and_servers(stoker, stack, template):
     before = stoker.json("stack", "show", stack)
-    shown = stoker.run("stack", "update", stack, "-t", template, "-P", "word=two", "--dry-run").stdout.splitlines()
+    change = ("stack", "update", stack, "-t", template, "-P", "word=two")
+    *shown, plan = stoker.run(*change, "--dry-run").stdout.splitlines()
     assert shown == [
         "~ run (OS::Heat::SoftwareDeployment) is updated in place: config differs",
         "± config (OS::Heat::SoftwareConfig) is replaced: config differs",
@@ -82,6 +83,12 @@ def test_a_dry_run_lists_changes_and_servers(stoker, stack, template):
         "runs: UPDATE of run on m",
     ]
     assert stoker.json("stack", "show", stack) == before
+    word, digest = plan.split()
+    assert word == "plan"
+    refused = stoker.run(*change[:-1], "word=three", "--plan", digest, check=False)
+    assert refused.returncode == 5  # the service refused the request
+    assert f"The plan {digest} is out of date" in refused.stderr
+    stoker.run(*change, "--plan", digest, "--wait")
 
 
 def test_snapshots_are_created_and_restored(stoker, stack, template):

@@ -311,4 +311,4 @@ def test_a_preview_reports_a_certain_failure(heat):
     resolved = prepare(heat.engine, StackRequest(template=template({**value, "r": told_length})), identity)
     sentence = r"resources\.r: .*properties\.length: .*long"
     with heat.store.read() as tx, pytest.raises(StackValidationFailed, match=sentence):
-        Planner(tx, heat.engine, stack, resolved, exists=True).list_runs()
+        assert Planner(tx, heat.engine, stack, resolved, exists=True).runs

@@ -114,7 +114,7 @@ class Story:
         request = StackRequest(template=changed)
         resolved = prepare(self.heat.engine, request, Identity(self.stack.id, self.stack.name, self.heat.project))
         with self.heat.store.read() as tx:
-            runs = Planner(tx, self.heat.engine, self.stack, resolved, exists=True).list_runs()
+            runs = Planner(tx, self.heat.engine, self.stack, resolved, exists=True).runs
         self.plan = [run.action for run in runs]
         self.before = [name for _, name in self.pending()]
 

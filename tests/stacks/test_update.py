@@ -148,7 +148,7 @@ def foresee(heat, stack, changed):
     """Return the runs that an update of the stack would start."""
     resolved = prepare(heat.engine, StackRequest(template=changed), Identity(stack.id, stack.name, heat.project))
     with heat.store.read() as tx:
-        return Planner(tx, heat.engine, stack, resolved, exists=True).list_runs()
+        return Planner(tx, heat.engine, stack, resolved, exists=True).runs
 
 
 def test_a_new_update_supersedes_a_running_one(heat):

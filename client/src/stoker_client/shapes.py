@@ -479,4 +479,5 @@ class UpdatePreview(TypedDict, total=False):
 
     resource_changes: dict[str, Any]
     planned_runs: list[PlannedRun]
+    plan: str
     server_previews: list[ServerPreview]

@@ -133,6 +133,7 @@ def create(
     help="Whether this and later updates are rolled back when they fail; default: as before.",
 )  # fmt: skip
 @_dry_run_options
+@click.option("--plan", metavar="PLAN", help="Update only if this is the plan that --dry-run prints.")
 @output_option
 @click.pass_obj
 def update(
@@ -145,6 +146,7 @@ def update(
     on_servers: bool,
     clear: Sequence[str],
     rollback: bool | None,
+    plan: str | None,
     wait: bool,
     output: Output,
     **options: Any,
@@ -165,11 +167,13 @@ def update(
         body["clear_parameters"] = list(clear)
     if rollback is not None:
         body["disable_rollback"] = not rollback
+    if plan is not None:
+        body["plan"] = plan
     ref = session.client.stacks.canonical(stack)
     if dry_run:
         answer = session.client.stacks.preview_update(ref, body, existing=existing, on_servers=on_servers)
         changes, runs = answer["resource_changes"], answer.get("planned_runs") or []
-        _emit_plan(session.client, output, changes, runs, answer.get("server_previews"))
+        _emit_plan(session.client, output, changes, runs, answer.get("server_previews"), answer.get("plan"))
         return
     operation = session.client.stacks.update(ref, body, existing=existing)
     if wait:
@@ -218,16 +222,20 @@ def _emit_plan(
     changes: Mapping[str, Sequence[Change]],
     runs: Sequence[PlannedRun],
     previews: Sequence[ServerPreview] | None,
+    plan: str | None = None,
 ) -> None:
     """Print the plan, and what the previews show on servers. Deletes the triggers of the previews."""
+    planned = {"planned_runs": runs, **given_options({"plan": plan})}
     if not output.is_data:
         _show_plan(changes, runs)
+        if plan is not None:
+            echo(f"plan {plan}")
         show_previews(client, previews or ())
     elif previews is None:
-        emit_data(output.form, {**changes, "planned_runs": runs})
+        emit_data(output.form, {**changes, **planned})
     else:
         listed = list_previews(client, previews)
-        emit_data(output.form, {"resource_changes": changes, "planned_runs": runs, "server_previews": listed})
+        emit_data(output.form, {"resource_changes": changes, **planned, "server_previews": listed})
 
 
 def _show_plan(changes: Mapping[str, Sequence[Change]], runs: Sequence[PlannedRun]) -> None:

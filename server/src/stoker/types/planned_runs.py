@@ -6,9 +6,12 @@ They use objects that the operation would create: contents of configs, and serve
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -65,11 +68,28 @@ class Planner(Preview):
             facts={},
         )
 
-    def list_runs(self) -> list[PlannedRun]:
-        """Return the runs of the stacks of the tree, with the names of servers."""
+    @cached_property
+    def runs(self) -> Sequence[PlannedRun]:
+        """The runs of the stacks of the tree, with the names of servers."""
         runs = [run for level in self.levels for run in self.plan(level)]
         names = servers.find_several(self.tx, {run.server_id for run in runs if run.server_id is not None})
         return [replace(run, server_name=names[run.server_id].name) if run.server_id in names else run for run in runs]
+
+    @cached_property
+    def digest(self) -> str:
+        """
+        A digest of what the operation would do: two plans with the same digest make the same changes.
+
+        It changes with each operation of the stack. Secrets are not part of it.
+        """
+        changes = [
+            (level.path, change.name, change.type, change.kind.value, self.show(change.properties), change.differing)
+            for level in self.levels
+            for change in level.changes
+        ]
+        runs = [(run.resource_name, run.action, run.mode, run.server_id) for run in self.runs]
+        plan = self.tx.secrets.redact([self._stack.traversal, self._stack.status, changes, runs])
+        return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()[:16]
 
     def plan(self, level: StackChanges) -> Iterator[PlannedRun]:
         """Yield the runs: each removal before the run that takes its place, all other removals at the end."""

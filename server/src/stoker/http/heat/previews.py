@@ -58,6 +58,7 @@ class PlannedRun(Answer):
 class ChangesAnswer(Answer):
     resource_changes: ResourceChanges
     planned_runs: Annotated[list[PlannedRun], Meta(description="The runs that the update would start, in their order")]
+    plan: Annotated[Id, Meta(description="A digest of the plan, with which an update applies only this plan")]
     server_previews: list[ServerPreview] | Absent = UNSET
 
 
@@ -85,7 +86,6 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         stack, prechecks = _plan_new(tx, request, body, resolved)
         missing = prechecks.list_missing_programs()
         planner = Planner(tx, request.app.engine, stack, resolved, exists=False)
-        runs = planner.list_runs()
     values = {name: tx.secrets.redact(planner.show(value)) for name, value in resolved.outline.outputs.items()}
     shown = fill(
         PreviewedStack,
@@ -94,7 +94,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
         resources=_serialize_outline(planner, resolved.outline, stack.name),
     )
-    answer = {"stack": shown, "planned_runs": [fill(PlannedRun, run) for run in runs]}
+    answer = {"stack": shown, "planned_runs": [fill(PlannedRun, run) for run in planner.runs]}
     return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
 
 
@@ -187,7 +187,6 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
         present = resources.of_stack(tx, stack.id)
         missing = operations.refuse_deployments(tx, engine, current, resolved, present).list_missing_programs()
         planner = Planner(tx, engine, current, resolved, exists=True)
-        runs = planner.list_runs()
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
         for level in planner.levels if query.show_nested else planner.levels[:1]:
             if not level.exists or level.is_of_group:
@@ -195,9 +194,11 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
             for change in level.changes:
                 if not change.is_outdated:
                     listed[change.kind.value].append(_serialize_change(planner, change, level.stack))
-    answer = ChangesAnswer(
-        resource_changes=ResourceChanges(**listed), planned_runs=[fill(PlannedRun, run) for run in runs]
-    )
+        answer = ChangesAnswer(
+            resource_changes=ResourceChanges(**listed),
+            planned_runs=[fill(PlannedRun, run) for run in planner.runs],
+            plan=planner.digest,
+        )
     if query.on_servers:
         answer.server_previews = request.write(
             lambda tx: _start_previews(tx, request, stacks.get(tx, stack.id), resolved)

@@ -87,12 +87,17 @@ class StackBody(TemplateBody):
         return Options(timeout_mins=self.timeout_mins or None, disable_rollback=self.disable_rollback, tags=tags)
 
 
+_Plan = Annotated[str, Meta(description="The digest of a preview: an update that would do anything else is refused")]
+
+
 class StackReplacement(StackBody, kw_only=True):
     template: Template
+    plan: _Plan | None = None
 
 
 class StackPatch(StackBody):
     clear_parameters: list[str] | None = None
+    plan: _Plan | None = None
 
 
 _StackName = Annotated[Any, described(Annotated[str, Meta(pattern=f"^{_NAME}$")])]

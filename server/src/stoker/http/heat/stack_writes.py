@@ -8,14 +8,16 @@ from typing import Any
 from stoker.http import audit_trail
 from stoker.http.app import App
 from stoker.http.request import RequestContext
+from stoker.model.errors import Conflict
 from stoker.model.stack import Stack
 from stoker.stacks import operations
 from stoker.stacks.adoption import ImportedObjects
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.outline import Outline
 from stoker.stacks.templates.prepare import ResolvedStack
-from stoker.store import resources
+from stoker.store import resources, stacks
 from stoker.store.tx import Tx
+from stoker.types.planned_runs import Planner
 
 
 def create(
@@ -42,11 +44,29 @@ def create(
     return _write_resolved(request, resolved, do, "create stack" if adopt is None else "adopt stack")
 
 
-def update(request: RequestContext, resolved: ResolvedStack, options: Options) -> Stack:
-    """Update a stack; see ``operations.update``. Raises Forbidden and Unavailable."""
-    return _write_resolved(
-        request, resolved, lambda tx: operations.update(tx, request.app.engine, resolved, options), "update stack"
-    )
+def update(request: RequestContext, resolved: ResolvedStack, options: Options, plan: str | None) -> Stack:
+    """
+    Update a stack; see ``operations.update``.
+
+    ``plan``: the digest of a preview, or None. Raises Conflict if the update would not do what the preview shows,
+    Forbidden and Unavailable.
+    """
+
+    def do(tx: Tx) -> Stack:
+        if plan is not None:
+            _refuse_other_plan(tx, request.app, resolved, plan)
+        return operations.update(tx, request.app.engine, resolved, options)
+
+    return _write_resolved(request, resolved, do, "update stack")
+
+
+def _refuse_other_plan(tx: Tx, app: App, resolved: ResolvedStack, plan: str) -> None:
+    stack = stacks.get(tx, resolved.identity.stack_id, for_update=True)
+    if Planner(tx, app.engine, stack, resolved, exists=True).digest != plan:
+        raise Conflict(
+            f"The plan {plan:.64} is out of date: the stack or its servers have changed, or the request differs from "
+            "that of the preview. Preview the update again."
+        )
 
 
 def delete(request: RequestContext, stack: Stack) -> Stack:

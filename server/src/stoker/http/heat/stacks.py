@@ -147,13 +147,13 @@ def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def replace(request: RequestContext, body: StackReplacement) -> Any:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
-    return _update(request, *stack_requests.for_replacement(request, body)[1:])
+    return _update(request, *stack_requests.for_replacement(request, body)[1:], body.plan)
 
 
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch) -> Any:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
-    return _update(request, *stack_requests.for_patch(request, body)[1:])
+    return _update(request, *stack_requests.for_patch(request, body)[1:], body.plan)
 
 
 @operation(204, errors=(409,), headers=(OPERATION,))
@@ -217,8 +217,8 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return {"output": tx.secrets.redact(value)}
 
 
-def _update(request: RequestContext, resolved: ResolvedStack, options: Options) -> Response:
-    updated = stack_writes.update(request, resolved, options)
+def _update(request: RequestContext, resolved: ResolvedStack, options: Options, plan: str | None) -> Response:
+    updated = stack_writes.update(request, resolved, options, plan)
     return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 

@@ -1,0 +1,61 @@
+"""The plan of an update: the digest of its preview, with which an update does exactly what the preview shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.in_process import Inside
+from support.templates import template
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+SECRET = "OS::Heat::RandomString"
+
+
+@pytest.fixture
+def site(tmp_path, store) -> Iterator[Inside]:
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()
+
+
+@pytest.fixture
+def path(site) -> str:
+    body = {"stack_name": "app", "template": _template(8)}
+    return "stacks/app/" + site.call("POST", "stacks", body)["stack"]["id"]
+
+
+def _template(length: int) -> dict[str, Any]:
+    key = {"type": SECRET, "properties": {"length": length}}
+    return template({"key": key, "same": {"type": "OS::Heat::Value", "properties": {"value": 1}}})
+
+
+def plan(site: Inside, path: str, length: int) -> str:
+    answer = site.call("PATCH", f"{path}/preview", {"template": _template(length)})
+    assert [change["resource_name"] for change in answer["resource_changes"]["replaced"]] == ["key"]
+    return str(answer["plan"])
+
+
+def update(site: Inside, path: str, length: int, plan: str) -> Any:
+    return site.call("PATCH", path, {"template": _template(length), "plan": plan})
+
+
+def test_an_update_with_the_plan_of_its_preview_is_applied(site, path):
+    assert plan(site, path, 9) == plan(site, path, 9)
+    update(site, path, 9, plan(site, path, 9))
+    assert site.call("GET", path)["stack"]["stack_status"] == "UPDATE_COMPLETE"
+
+
+@pytest.mark.parametrize("change", ["request", "operation", "resource"])
+def test_a_plan_is_refused_after_a_change(site, path, change):
+    digest = plan(site, path, 9)
+    if change == "operation":
+        site.call("POST", f"{path}/actions", {"check": None})
+    elif change == "resource":
+        body = {"mark_unhealthy": True, "resource_status_reason": "broken"}
+        site.call("PATCH", f"{path}/resources/same", body)
+    with pytest.raises(AssertionError, match=r"409.*is out of date.*Preview the update again"):
+        update(site, path, 10 if change == "request" else 9, digest)
+    assert site.call("GET", path)["stack"]["stack_status"] in ("CREATE_COMPLETE", "CHECK_COMPLETE")
