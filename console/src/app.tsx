@@ -2,6 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { hasEnded, renew, root, session } from "./api/session";
 import { ROUTES, SECTIONS } from "./pages/routes";
 import { Dialog, Empty, Head } from "./ui/parts";
+import { More } from "./ui/more";
 import { hrefOf, Link, navigate, segments } from "./ui/router";
 
 /** The console: navigation, the page of the URL, and the dialogs over it. */
@@ -48,11 +49,12 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
         Stoker
       </Link>
       <nav aria-label="Pages">
-        {SECTIONS.map(({ segment, title }) => (
+        {SECTIONS.filter((section) => !section.isMore).map(({ segment, title }) => (
           <Link key={segment} to={segment ? [segment] : []} aria-current={current === segment ? "page" : undefined}>
             {title}
           </Link>
         ))}
+        <More sections={SECTIONS.filter((section) => section.isMore)} current={current} />
       </nav>
       <div class="account">
         {session.has_projects ? (

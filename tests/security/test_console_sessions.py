@@ -122,6 +122,25 @@ def test_two_projects_in_one_session_do_not_mix(stoker, member):
         assert (name in [config["name"] for config in listed.body["software_configs"]]) == is_there
 
 
+def test_paths_without_a_project_use_that_of_a_header(stoker, member):
+    administrator, project = Browser(stoker), {"X-Stoker-Project": stoker.project}
+    administrator.sign_in("admin", stoker.environment["OS_PASSWORD"])
+    assert administrator.open(stoker.project)["is_admin"] is True
+    browser = signed_in(member)
+    assert browser.open(member.project)["is_admin"] is False
+    for path in ("/identity/v3/users", "/metrics"):
+        assert administrator.api("GET", path, **project).status == 200
+        assert administrator.api("GET", path, **project, **{"X-Stoker-CSRF": ""}).status == 401
+        assert browser.api("GET", path, **project).status == 403
+    own = f"/identity/v3/users/{member.user_id}/application_credentials"
+    body = {"application_credential": {"name": "a program"}}
+    created = browser.api("POST", own, body, **{"X-Stoker-Project": member.project})
+    assert created.body["application_credential"]["project_id"] == member.project
+    # nothing that a script of the page sends is answered with a token
+    assert administrator.api("POST", "/identity/v3/auth/tokens", {}, **project).status == 404
+    assert administrator.api("GET", "/identity/v3/auth/tokens", **project).status == 404
+
+
 def test_a_reader_reads_and_changes_nothing(reader):
     browser = signed_in(reader)
     assert browser.open(reader.project)["can_write"] is False

@@ -78,7 +78,14 @@ export async function send(
       method,
       signal: signal ?? null,
       body: body === undefined ? null : JSON.stringify(body),
-      headers: { Accept: "application/json", ...json, ...headers, "X-Stoker-CSRF": session.csrf },
+      headers: {
+        Accept: "application/json",
+        ...json,
+        ...headers,
+        "X-Stoker-CSRF": session.csrf,
+        // for the paths that name no project
+        "X-Stoker-Project": session.project.id,
+      },
     });
   try {
     let response = await attempt();

@@ -3,9 +3,13 @@ import { signal } from "@preact/signals";
 /** What the server writes into the page about the signed-in user and the page's project. */
 export interface Session {
   user: string;
+  user_id: string;
   project: { id: string; name: string };
   has_projects: boolean;
   can_write: boolean;
+  /** Whether the user administers the site. */
+  is_admin: boolean;
+  /** The user's domain in the site's Keystone; empty if the identity API is Stoker's own. */
   domain: string;
   expires_at: string;
   csrf: string;

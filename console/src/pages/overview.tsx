@@ -185,7 +185,13 @@ function Drift({ checks }: { checks: readonly Check[] }) {
           ))}
         </ul>
       )}
-      {checks.length > MOST && <p class="quiet">{checks.length - MOST} more deployments differ.</p>}
+      {checks.length > MOST && (
+        <p>
+          <Link to={["drift"]} with={{ state: "DRIFTED" }}>
+            All {checks.length} deployments that differ
+          </Link>
+        </p>
+      )}
     </Card>
   );
 }

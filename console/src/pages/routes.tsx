@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { lazy } from "../ui/lazy";
 import { OverviewPage } from "./overview";
 import { RunPage } from "./run";
 import { ServerPage } from "./server";
@@ -25,12 +26,23 @@ export const ROUTES: readonly Route[] = [
   { segment: "triggers", count: 0, page: TriggersPage },
   { segment: "triggers", count: 1, page: TriggerPage },
   { segment: "runs", count: 1, page: RunPage },
+  { segment: "drift", count: 0, page: lazy(() => import("./drift"), "DriftPage") },
 ];
 
-/** The pages of the navigation, with the key after `g` that opens each. */
-export const SECTIONS: readonly { segment: string; title: string; key: string }[] = [
+export interface Section {
+  segment: string;
+  title: string;
+  /** The key after `g` that opens the page. */
+  key: string;
+  /** Whether a narrow window shows the page in the menu "More". */
+  isMore?: boolean;
+}
+
+/** The pages of the navigation. */
+export const SECTIONS: readonly Section[] = [
   { segment: "", title: "Overview", key: "o" },
   { segment: "stacks", title: "Stacks", key: "s" },
   { segment: "servers", title: "Servers", key: "v" },
   { segment: "triggers", title: "Triggers", key: "t" },
+  { segment: "drift", title: "Drift", key: "d", isMore: true },
 ];

@@ -8,6 +8,7 @@ import { type Action, Actions } from "../ui/actions";
 import { type Loaded, useData } from "../ui/data";
 import { LiveState } from "../ui/live";
 import { Card, Data, Duration, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Diff } from "../ui/diff";
 import { Link, query, setQuery } from "../ui/router";
 import { Log } from "../views/log";
 import { nameOf } from "./server";
@@ -185,20 +186,10 @@ function Changes({ run }: { run: Run }) {
           <summary>
             {item.item} <span class="quiet">{item.outcome}</span>
           </summary>
-          {item.diff && <pre class="diff">{item.diff.split("\n").map(diffLine)}</pre>}
+          {item.diff && <Diff of={item.diff} />}
         </details>
       ))}
     </Card>
-  );
-}
-
-function diffLine(text: string, index: number) {
-  const kind = text.startsWith("+") ? "added" : text.startsWith("-") ? "removed" : "";
-  return (
-    <span key={index} class={kind}>
-      {text}
-      {"\n"}
-    </span>
   );
 }
 

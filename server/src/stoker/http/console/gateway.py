@@ -1,6 +1,8 @@
 """
 The console's way to the REST API: a request to ``/console/api/v1/...`` becomes the request to ``/v1/...`` with a token.
 
+The same holds for the identity API and for the metrics, whose paths name no project: a header of the request does.
+
 The session counts only together with its CSRF token in a header, whatever the method: no other site can send this
 header, and no link or form can. Without both, the request has no credential, and the API answers as to any such
 request.
@@ -8,6 +10,7 @@ request.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from starlette.requests import Request
@@ -21,8 +24,12 @@ if TYPE_CHECKING:
     from stoker.http.app import App
 
 _PREFIX = "/console/api"
+_PROJECT_PATHS = f"{_PREFIX}/v1/"
+#: Log-ins and tokens are left out: tokens never leave the server.
+_OTHER_PATHS = re.compile(rf"{_PREFIX}/(identity/v3/(?!auth/).*|metrics)")
+_PROJECT_HEADER = "x-stoker-project"
 #: Headers of credentials, which the session replaces.
-_CREDENTIALS = (b"x-auth-token", b"authorization", b"cookie", CSRF_HEADER.encode())
+_CREDENTIALS = (b"x-auth-token", b"authorization", b"cookie", CSRF_HEADER.encode(), _PROJECT_HEADER.encode())
 
 
 async def translate(scope: Scope, app: App) -> None:
@@ -32,9 +39,14 @@ async def translate(scope: Scope, app: App) -> None:
     Leaves other requests as they are. Raises Unavailable.
     """
     path: str = scope["path"]
-    if not path.startswith(f"{_PREFIX}/v1/"):
+    request = Request(scope)
+    if path.startswith(_PROJECT_PATHS):
+        project_id = path.removeprefix(_PROJECT_PATHS).partition("/")[0]
+    elif _OTHER_PATHS.fullmatch(path):
+        project_id = request.headers.get(_PROJECT_HEADER, "")
+    else:
         return
-    token = await _find_token(Request(scope), app.sessions)
+    token = await _find_token(request, project_id, app.sessions)
     path, raw_path = path.removeprefix(_PREFIX), scope["raw_path"].removeprefix(_PREFIX.encode())
     headers = [(name, value) for name, value in scope["headers"] if name not in _CREDENTIALS]
     if token is not None:
@@ -42,12 +54,11 @@ async def translate(scope: Scope, app: App) -> None:
     scope.update(path=path, raw_path=raw_path, headers=headers)
 
 
-async def _find_token(request: Request, sessions: Sessions) -> str | None:
-    """Return the session's token for the project in the request's path; None without a session. Raises Unavailable."""
+async def _find_token(request: Request, project_id: str, sessions: Sessions) -> str | None:
+    """Return the session's token for a project; None without a session. Raises Unavailable."""
     session = sessions.find(request)
     if session is None or not is_equal(request.headers.get(CSRF_HEADER, ""), session.csrf):
         return None
-    project_id = request.scope["path"].removeprefix(f"{_PREFIX}/v1/").partition("/")[0]
     token = sessions.get_entered(session, project_id)
     if token is not None:
         return token

@@ -77,11 +77,14 @@ def show(request: RequestContext) -> Response:
     if project_id not in names:
         content = f'<p>You have no role in this project. <a href="{base}">Choose another one.</a></p>'
         return _plain("No such project", content, base, status=403)
+    entered = sessions.enter(session, project_id)[1]
     facts = {
         "user": principal.user_name,
+        "user_id": principal.user_id,
         "project": {"id": project_id, "name": names[project_id]},
         "has_projects": len(names) > 1,
-        "can_write": not Caller.of(sessions.enter(session, project_id)[1]).only_reads,
+        "can_write": not Caller.of(entered).only_reads,
+        "is_admin": entered.site_admin,
         "domain": DOMAIN_NAME if request.app.settings.at_keystone else "",
         "expires_at": principal.expires_at.isoformat(),
         "csrf": session.csrf,
