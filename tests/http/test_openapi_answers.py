@@ -91,6 +91,9 @@ def software(asked):
     asked.heat("PATCH", "/servers/s", {"labels": {"tier": "web"}, "policy": {"allow": [{"stack": "walked"}]}})
     asked.heat("PATCH", "/servers/s", {"policy": {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 1440}]}})
     asked.heat("GET", "/servers?labels=tier=web")
+    assert asked.heat("GET", "/servers?sort=-name&group=script").body["servers"][0]["denial"] is None
+    assert asked.heat("GET", "/server_counts?labels=tier=web").body["server_counts"]["total"] == 1
+    assert "tier" in {each["name"] for each in asked.heat("GET", "/server_facts").body["server_facts"]}
     asked.heat("GET", "/audit?server=s")
     asked.heat("GET", "/audit/site")
     asked.heat("PATCH", "/servers/s", {"policy": None})

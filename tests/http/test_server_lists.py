@@ -9,6 +9,7 @@ import pytest
 
 from stoker.http import pages
 from stoker.model.server import Kind, Server
+from stoker.servers.facts import store_facts
 from stoker.store import server_lists, servers
 from support.in_process import Inside
 
@@ -36,6 +37,13 @@ def get(site: Inside, path: str, key: str) -> list[Any]:
     return found
 
 
+def count(site: Inside, query: str) -> dict[str, Any]:
+    answer = site.client.get(f"/v1/{site.project}/server_counts?{query}", headers=site.headers)
+    assert answer.status_code == 200, answer.text
+    counts: dict[str, Any] = answer.json()["server_counts"]
+    return counts
+
+
 def names(site: Inside, path: str) -> str:
     return "".join(server["name"].removeprefix("server-") for server in get(site, path, "servers"))
 
@@ -57,6 +65,62 @@ def test_servers_are_listed_whole_and_in_pages(site, query, whole):
     assert names(site, f"/servers?marker=id-3{query}") == whole[whole.index("3") + 1 :]
     assert names(site, f"/servers?marker=unknown{query}") == whole
     assert names(site, f"/servers?limit=9&marker=id-6{query}") == ""
+
+
+@pytest.mark.parametrize(
+    ("query", "whole"),
+    [
+        ("sort=-name", "6543210"),
+        ("sort=name&selector=tier=web", "01356"),
+        ("sort=-created_at&name=server-[0-35]&labels=tier=web", "5310"),
+        ("sort=status&status=NEVER_SEEN", "0123456"),
+        ("sort=last_seen&status=ONLINE", ""),
+    ],
+)
+def test_servers_are_sorted_in_pages(site, query, whole):
+    assert names(site, f"/servers?{query}") == whole
+    pages = [names(site, f"/servers?limit=2&{query}")]
+    while pages[-1]:
+        pages.append(names(site, f"/servers?limit=2&{query}&marker=id-{pages[-1][-1]}"))
+    assert "".join(pages) == whole
+    assert count(site, query.partition("&")[2])["total"] == len(whole)
+
+
+def test_numbers_in_names_count_by_their_values(site):
+    site.store.write(lambda tx: [servers.change(tx, f"id-{n}", name=f"web{n * 5}") for n in range(7)])
+    listed = get(site, "/servers?sort=name", "servers")
+    assert [server["name"] for server in listed] == [f"web{n * 5}" for n in range(7)]
+
+
+def test_servers_are_counted_as_they_are_listed(site):
+    assert count(site, "") == {"total": 7, "outdated": 0, "by_status": {"NEVER_SEEN": 7}}
+    assert count(site, "selector=tier=db") == {"total": 2, "outdated": 0, "by_status": {"NEVER_SEEN": 2}}
+    assert count(site, "status=ONLINE") == {"total": 0, "outdated": 0, "by_status": {}}
+
+
+def test_facts_are_listed_as_selectors_name_them(site):
+    def describe(tx: Any) -> None:
+        for number, family in enumerate(("debian", "debian", "redhat")):
+            facts = {"os": {"family": family}, "hooks": ["script", "ansible"], "custom": {"gpu": True}}
+            store_facts(tx, f"id-{number}", facts)
+
+    site.store.write(describe)
+    listed = {fact["name"]: fact for fact in get(site, "/server_facts", "server_facts")}
+    assert listed["tier"]["values"] == [{"value": "web", "count": 5}, {"value": "db", "count": 2}]
+    assert listed["os.family"]["values"] == [{"value": "debian", "count": 2}, {"value": "redhat", "count": 1}]
+    assert listed["hooks"]["count"] == 3
+    for name, fact in listed.items():
+        for value in fact["values"]:
+            assert count(site, f"selector={name}={value['value']}")["total"] == value["count"]
+
+
+def test_a_list_for_a_group_says_whose_policy_refuses_it(site):
+    policy = {"allow": "PROJECT", "groups": ["ansible"]}
+    site.store.write(lambda tx: servers.change(tx, "id-1", policy=policy))
+    denials = {server["id"]: server["denial"] for server in get(site, "/servers?group=script", "servers")}
+    assert [id for id, denial in denials.items() if denial is not None] == ["id-1"]
+    assert "ansible" in denials["id-1"]
+    assert "denial" not in get(site, "/servers", "servers")[0]
 
 
 @pytest.mark.parametrize("query", ["", "?selector=not%20tier=db"])

@@ -51,13 +51,15 @@ class Deployments(Collection[Deployment]):
     def __init__(self, wire: Wire) -> None:
         super().__init__(wire, "/software_deployments", "deployment", key="software_deployment")
 
-    def all(self, *, server_id: str | None = None, **_: object) -> list[Deployment]:
+    def all(self, *, server_id: str | None = None, contains: str | None = None, **_: object) -> list[Deployment]:
         """
         Return the deployments of the project, or of one server, oldest first.
 
+        ``contains`` is a part of the config's name.
+
         Stoker names what a deployment belongs to, as in ``show``; Heat does not.
         """
-        return super().all(server_id=server_id, names="true")
+        return super().all(server_id=server_id, contains=contains, names="true")
 
     def find_id(self, ref: str) -> str:
         """Return the id of a deployment. Raises NotFound or Ambiguous."""

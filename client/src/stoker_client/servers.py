@@ -93,6 +93,14 @@ class Servers(Collection[Server]):
         names = [ref for ref in refs if "/" not in ref]
         return list(iterate_pages(self._wire, "/servers", "servers", {"name": names}, _PAGE)) if names else []
 
+    def counts(self, **query: Any) -> dict[str, Any]:
+        """Return the number of servers that a query selects: ``total``, ``outdated``, and those ``by_status``."""
+        return part(self._wire.get("/server_counts", query), "server_counts")
+
+    def facts(self) -> list[dict[str, Any]]:
+        """Return the names that selectors can use, each with the number of servers, and its frequent ``values``."""
+        return part(self._wire.get("/server_facts"), "server_facts")
+
     def enroll(self, name: str, **options: Any) -> Enrolled:
         """
         Create an enrollment. The answer contains the command to run on the server.

@@ -390,6 +390,7 @@ class Server(TypedDict, total=False):
     policy: dict[str, Any]
     policy_source: str
     window: dict[str, Any]
+    denial: str | None
     facts: dict[str, Any] | None
 
 

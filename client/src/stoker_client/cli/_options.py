@@ -45,6 +45,7 @@ def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None
     raise click.UsageError(f"--canary is a number of servers, or a percentage such as 10%, not {text!r}")
 
 
+contains_option = click.option("--contains", metavar="TEXT", help="Only those with this text in their names.")
 wait_option = click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
 
 

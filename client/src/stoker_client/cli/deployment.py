@@ -11,7 +11,7 @@ from stoker_client.checks import state_of
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import logs
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import given_options, pair, server_id
+from stoker_client.cli._options import contains_option, given_options, pair, server_id
 from stoker_client.cli._output import (
     Output,
     Row,
@@ -157,14 +157,17 @@ STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 @deployment.command("list")
 @click.option("--server", metavar="SERVER", help="Only this server: name or id.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
+@contains_option
 @list_options()
 @click.pass_obj
-def list_(session: Session, server: str | None, status: str | None, output: Output) -> None:
+def list_(session: Session, server: str | None, status: str | None, contains: str | None, output: Output) -> None:
     """List the deployments of the project, or of one server."""
     client = session.client
     id_ = server_id(client, server) if server is not None else None
     deployments = [
-        deployment for deployment in client.deployments.all(server_id=id_) if status in (None, deployment["status"])
+        deployment
+        for deployment in client.deployments.all(server_id=id_, contains=contains)
+        if status in (None, deployment["status"])
     ]
     emit_list(output, deployments, _COLUMNS, wide=WIDE, cells=_cells)
 

@@ -160,7 +160,7 @@ def status(session: Session, output: Output) -> int:
         "url": client.root_url,
         **health,
         "response_ms": round(seconds * 1000),
-        "servers": _count(server["status"] for server in _unless_heat(client.servers.all) or ()),
+        "servers": (_unless_heat(client.servers.counts) or {}).get("by_status", {}),
         "stacks": _count(stack["stack_status"] for stack in client.stacks.all()),
         "triggers_in_progress": None if triggers is None else len(triggers),
     })  # fmt: skip

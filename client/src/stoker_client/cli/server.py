@@ -174,6 +174,18 @@ def _cells(server: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
+@server.command("facts")
+@list_options()
+@click.pass_obj
+def facts(session: Session, output: Output) -> None:
+    """List the names that selectors can use, labels and facts, with their most frequent values."""
+    rows = [
+        {**fact, "values": [f"{value['value']} ({value['count']})" for value in fact["values"]]}
+        for fact in session.client.servers.facts()
+    ]
+    emit_list(output, rows, ("name", "count", "values"), cells=lambda row: {"values": ", ".join(row["values"][:5])})
+
+
 @server.command("reject")
 @click.argument("servers", nargs=-1, metavar="[SERVER]...")
 @_all_option

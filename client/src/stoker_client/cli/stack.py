@@ -12,7 +12,7 @@ import click
 from stoker_client import graph_renderer
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import confirm_deletion, yes_option
-from stoker_client.cli._options import wait_option
+from stoker_client.cli._options import contains_option, wait_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -228,11 +228,14 @@ def graph(session: Session, stack: str, form: str, nested_depth: int, output_fil
 
 @stack.command("list")
 @_status_option
+@contains_option
 @list_options()
 @click.pass_obj
-def list_stacks(session: Session, status: str | None, output: Output) -> None:
+def list_stacks(session: Session, status: str | None, contains: str | None, output: Output) -> None:
     """List the stacks of the project."""
-    stacks = [stack for stack in session.client.stacks.all() if _is_status(stack["stack_status"], status)]
+    stacks = [
+        stack for stack in session.client.stacks.all(contains=contains) if _is_status(stack["stack_status"], status)
+    ]
     columns = ("id", "stack_name", "stack_status", "creation_time")
     emit_list(output, stacks, columns, wide=("updated_time", "stack_owner", "tags", "parent"))
 

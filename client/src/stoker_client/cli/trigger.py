@@ -12,7 +12,7 @@ from stoker_client.cli._fold import print_groups
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import given_options, service_name
+from stoker_client.cli._options import contains_option, given_options, service_name
 from stoker_client.cli._output import (
     Output,
     data_option,
@@ -139,15 +139,15 @@ WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by",
 @trigger.command("list")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
 @click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
+@contains_option
 @list_options()
 @click.pass_obj
-def list_(session: Session, status: str | None, stack: str | None, output: Output) -> None:
+def list_(session: Session, status: str | None, stack: str | None, contains: str | None, output: Output) -> None:
     """List the triggers of the project, newest first."""
     if stack is not None and is_prefix(stack):
         stack = session.client.stacks.canonical(stack).rpartition("/")[2]
-    emit_list(
-        output, session.client.triggers.all(status=status, stack=stack, limit=output.first), LIST_COLUMNS, wide=WIDE
-    )
+    triggers = session.client.triggers.all(status=status, stack=stack, contains=contains, limit=output.first)
+    emit_list(output, triggers, LIST_COLUMNS, wide=WIDE)
 
 
 @trigger.command("logs")

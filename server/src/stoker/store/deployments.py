@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from stoker.model.deployment import Deployment
 from stoker.store import rows
@@ -91,11 +93,33 @@ position: Callable[[Tx, str, str], int | None] = scalar(
 )
 
 
-def _paged(columns: str) -> tuple[Statement, Statement]:
-    """Return the query for a page of a project's deployments, and that for one server's."""
-    start = f"SELECT {columns} FROM deployments WHERE project_id = :project_id AND seq > :after"
-    end = "ORDER BY seq LIMIT :limit"
-    return sql(f"{start} {end}"), sql(f"{start} AND server_id = :server_id {end}")
+class Listed(Struct, frozen=True, kw_only=True):
+    """Which deployments a list contains, and in which order."""
+
+    project_id: str
+    server_id: str | None = None
+    #: Part of the name of the config, whatever the case.
+    contains: str | None = None
+    newest_first: bool = False
+
+
+_Pages = Mapping[tuple[bool, bool], Statement]
+
+
+def _paged(columns: str) -> _Pages:
+    """Return the queries for a page of deployments, by whether they are of one server, and newest first."""
+    named = (
+        "(:any_name OR EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"
+        " AND @position(lower(configs.name), :contains) > 0))"
+    )
+    start = f"SELECT {columns} FROM deployments WHERE project_id = :project_id AND {named}"
+    servers = {False: "", True: " AND server_id = :server_id"}
+    orders = {False: "seq > :after ORDER BY seq LIMIT :limit", True: "seq < :after ORDER BY seq DESC LIMIT :limit"}
+    return {
+        (of_server, is_newest): sql(f"{start}{servers[of_server]} AND {orders[is_newest]}")
+        for of_server in servers
+        for is_newest in orders
+    }
 
 
 _LISTS = _paged(f"{_DEPLOYMENTS.columns}, deployments.seq")
@@ -243,48 +267,38 @@ def disown(tx: Tx, id: str, resource_id: str) -> None:
     _disown(tx, id, resource_id)
 
 
-def page(
-    tx: Tx, project_id: str, server_id: str | None = None, *, after: int | None = None, limit: int = 2**31 - 1
-) -> list[tuple[int, Deployment]]:
+def page(tx: Tx, listed: Listed, *, after: int | None = None, limit: int = 2**31 - 1) -> list[tuple[int, Deployment]]:
     """
-    Return deployments, oldest first, each with its position in the list.
+    Return deployments in the order of the list, each with its position in it.
 
-    ``server_id`` restricts them to one server. ``after`` is a position: only the deployments after it are returned.
+    ``after`` is a position: only the deployments after it are returned.
     """
-    result = _read_page(tx, _LISTS, project_id, server_id, after, limit)
-    return [(row[-1], _DEPLOYMENTS.decode(row, tx.secrets)) for row in result]
+    return [(row[-1], _DEPLOYMENTS.decode(row, tx.secrets)) for row in _read_page(tx, _LISTS, listed, after, limit)]
 
 
-def _read_page(
-    tx: Tx,
-    queries: tuple[Statement, Statement],
-    project_id: str,
-    server_id: str | None,
-    after: int | None,
-    limit: int,
-) -> Sequence[Any]:
-    values = {"project_id": project_id, "after": after or 0, "limit": limit}
-    return (
-        tx.fetch_all(queries[1], {**values, "server_id": server_id}) if server_id else tx.fetch_all(queries[0], values)
-    )
+def _read_page(tx: Tx, queries: _Pages, listed: Listed, after: int | None, limit: int) -> Sequence[Any]:
+    start = after if after is not None else 2**62 if listed.newest_first else 0
+    values: dict[str, Any] = {"project_id": listed.project_id, "after": start, "limit": limit}
+    values |= {"any_name": listed.contains is None, "contains": (listed.contains or "").lower()}
+    if listed.server_id is not None:
+        values["server_id"] = listed.server_id
+    return tx.fetch_all(queries[listed.server_id is not None, listed.newest_first], values)
 
 
-def count_fitting(
-    tx: Tx, project_id: str, server_id: str | None = None, *, after: int | None, limit: int, size: int
-) -> int:
+def count_fitting(tx: Tx, listed: Listed, *, after: int | None, limit: int, size: int) -> int:
     """
     Return how many of the next ``limit`` deployments of ``page`` have values of at most ``size`` characters in total.
 
     The result is at least 1.
     """
-    sizes = [row[0] for row in _read_page(tx, _SIZES, project_id, server_id, after, limit)]
+    sizes = [row[0] for row in _read_page(tx, _SIZES, listed, after, limit)]
     count = rows.count_fitting(sizes, size)
     return count if count < len(sizes) else limit
 
 
 def list_all(tx: Tx, project_id: str, server_id: str | None = None) -> list[Deployment]:
     """Return all deployments of a project, oldest first. Only for projects that are known to have few."""
-    return [deployment for _, deployment in page(tx, project_id, server_id)]
+    return [deployment for _, deployment in page(tx, Listed(project_id=project_id, server_id=server_id))]
 
 
 def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, Literal
 
 from stoker.model.selectors import Selectable, Selector
 from stoker.model.server import AgentAccess, Kind, Server
@@ -16,6 +17,13 @@ from stoker.store.tx import Tx
 
 #: The place of a server in lists, which are sorted by age: its ``created_at`` in microseconds, and its id.
 Position = tuple[int, str]
+
+#: The orders of a list, descending with a minus.
+Order = Literal[
+    "name", "-name", "status", "-status", "last_seen", "-last_seen", "agent_version", "-agent_version", "created_at",
+    "-created_at",
+]  # fmt: skip
+_DIGITS = re.compile(r"(\d+)")
 
 _BEGINNING: Position = (-1, "")
 #: Servers that a selection reads at a time: at first, and at most. If labels are required, each part searches their
@@ -64,6 +72,17 @@ _STATUS = (
 _STATES = sql(
     f"SELECT id, {_STATUS}, coalesce(agent_version, :version) != :version FROM servers WHERE project_id = :project_id"
 )
+_SORTED = {
+    name: sql(f"SELECT id, {value} FROM servers WHERE project_id = :project_id ORDER BY created_at, id")
+    for name, value in (
+        ("name", "name"),
+        ("status", _STATUS),
+        ("last_seen", "coalesce(last_seen, 0)"),
+        ("agent_version", "coalesce(agent_version, '')"),
+        ("created_at", "created_at"),
+    )
+}
+_ALL_FACTS = sql(f"SELECT labels, server_facts.facts FROM servers {_FACTS} WHERE project_id = :project_id")
 _SEVERAL = SERVERS.select("id @in(ids) ORDER BY created_at, id")
 _SEVERAL_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE id @in(ids) ORDER BY created_at, id")
 
@@ -110,6 +129,30 @@ def list_states(tx: Tx, project_id: str, online_since: datetime, version: str) -
     """
     values = {"project_id": project_id, "online_since": rows.to_micros(online_since), "version": version}
     return [(id, status, bool(outdated)) for id, status, outdated in tx.fetch_all(_STATES, values)]
+
+
+def sort_ids(tx: Tx, project_id: str, order: Order, online_since: datetime) -> list[str]:
+    """
+    Return the ids of the project's servers in an order.
+
+    Numbers in texts count by their values: ``web2`` comes before ``web10``. Servers that were seen after
+    ``online_since`` are online.
+    """
+    values = {"project_id": project_id, "online_since": rows.to_micros(online_since)}
+    stored = tx.fetch_all(_SORTED[order.removeprefix("-")], values)
+    return [id for id, _ in sorted(stored, key=lambda row: _natural_key(row[1]), reverse=order.startswith("-"))]
+
+
+def _natural_key(value: str | int) -> Any:
+    if isinstance(value, int):
+        return value
+    return [(part.isdecimal(), int(part) if part.isdecimal() else part) for part in _DIGITS.split(value)]
+
+
+def iterate_facts(tx: Tx, project_id: str) -> Iterator[tuple[Mapping[str, str], Mapping[str, Any]]]:
+    """Yield the labels and the facts of each server of the project."""
+    for labels, facts in tx.fetch_all(_ALL_FACTS, {"project_id": project_id}):
+        yield rows.load(labels), rows.load(facts) if facts else {}
 
 
 def iterate_selected(

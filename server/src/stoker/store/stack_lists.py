@@ -18,6 +18,8 @@ class Filter:
     """Filters and sorting of Heat's stack list. Several values of one key are alternatives."""
 
     equal: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    #: Part of the name, whatever the case.
+    contains: str = ""
     show_deleted: bool = False
     show_nested: bool = False
     #: Tags: all of ``tags`` and one of ``tags_any``; not all of ``not_tags`` and none of ``not_tags_any``.
@@ -92,8 +94,10 @@ def _matching(project_id: str, wanted: Filter) -> tuple[str, dict[str, Any]]:
         "project_id = :project",
         *(() if wanted.show_deleted else ("deleted_at IS NULL",)),
         *(() if wanted.show_nested else ("parent_id IS NULL",)),
+        *(("@position(lower(name), :contains) > 0",) if wanted.contains else ()),
         *(condition for name, condition in _TAGS.items() if tags[name]),
         *(f"{name} @in({name})" for name in wanted.equal),
     ]
     lists = {**tags, **wanted.equal}
-    return " AND ".join(conditions), {"project": project_id, **{name: rows.dump(lists[name]) for name in lists}}
+    values = {"project": project_id, "contains": wanted.contains.lower()}
+    return " AND ".join(conditions), {**values, **{name: rows.dump(lists[name]) for name in lists}}

@@ -32,6 +32,7 @@ _find_seq: Callable[[Tx, str, str], int | None] = scalar(
 _PAGE = _TRIGGERS.select(
     "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
     " AND (:any_stack OR stack_id = :of_stack) AND (:any_end OR ended_at >= :ended_since)"
+    " AND (:any_name OR @position(lower(name), :contains) > 0)"
     " ORDER BY seq DESC LIMIT :limit"
 )
 _COUNT = sql(
@@ -129,12 +130,13 @@ def page(
     status: str | None = None,
     stack_id: str | None = None,
     ended_since: datetime | None = None,
+    contains: str | None = None,
 ) -> list[Trigger]:
     """
     Return at most ``limit`` triggers, newest first, that follow the trigger with the id ``marker``.
 
-    ``status``, ``stack_id`` and ``ended_since`` restrict the triggers. Raises EntityNotFound if the project has no
-    trigger ``marker``.
+    ``status``, ``stack_id``, ``ended_since`` and ``contains``, a part of the name, restrict the triggers. Raises
+    EntityNotFound if the project has no trigger ``marker``.
     """
     before = 2**62
     if marker is not None:
@@ -142,7 +144,13 @@ def page(
         if seq is None:
             raise EntityNotFound.of("Software trigger", marker)
         before = seq
-    filters = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
+    filters: dict[str, object] = {
+        "any_status": status is None,
+        "of_status": status,
+        "any_stack": stack_id is None,
+        "of_stack": stack_id,
+    }
+    filters |= {"any_name": contains is None, "contains": (contains or "").lower()}
     most = 2**62 if limit is None else limit
     values = {"project_id": project_id, "before": before, "limit": most, **filters, **_ended(ended_since)}
     return _TRIGGERS.all(tx, _PAGE, values)

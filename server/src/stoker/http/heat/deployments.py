@@ -119,6 +119,8 @@ class NamesQuery(Query):
 
 class DeploymentQuery(NamesQuery):
     server_id: ServerId | None = None
+    contains: Annotated[str | None, Meta(description="Part of the name of the config")] = None
+    newest_first: bool = False
     limit: Whole | None = None
     marker: str | None = None
 
@@ -129,13 +131,19 @@ class DeletionQuery(Query):
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
 def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
-    """List the project's deployments, oldest first, optionally of one server."""
+    """List the project's deployments, oldest first, optionally of one server, or with a text in their names."""
     start = None
     if query.marker:  # an unknown marker is ignored, as in the list of configs
         start = deployments.position(tx, query.marker, request.project)
+    listed = deployments.Listed(
+        project_id=request.project,
+        server_id=query.server_id or None,
+        contains=query.contains,
+        newest_first=query.newest_first,
+    )
 
     def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
-        page = deployments.page(tx, request.project, query.server_id, after=after, limit=most)
+        page = deployments.page(tx, listed, after=after, limit=most)
         names = audit.names_of_all(tx, [deployment.id for _, deployment in page]) if query.names else {}
         return [
             (position, representation.deployment(tx, deployment, names.get(deployment.id)))
@@ -143,7 +151,7 @@ def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
         ]
 
     def fit(tx: Tx, after: int | None, most: int) -> int:
-        return deployments.count_fitting(tx, request.project, query.server_id, after=after, limit=most, size=LARGE)
+        return deployments.count_fitting(tx, listed, after=after, limit=most, size=LARGE)
 
     return pages.reply(request, tx, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
 

@@ -56,6 +56,7 @@ class StackQuery(Query):
     show_nested: bool = False
     show_hidden: bool = False
     with_count: bool = False
+    contains: Annotated[str, Meta(description="Part of the name (Stoker's own)")] = ""
     tags: _Tags = ()
     tags_any: _Tags = ()
     not_tags: _Tags = ()
@@ -240,6 +241,7 @@ def _filter(query: StackQuery) -> Filter:
                 equal.setdefault(column, []).append(value)
     return Filter(
         equal=equal,
+        contains=query.contains,
         show_deleted=query.show_deleted,
         show_nested=query.show_nested,
         tags=_split(query.tags),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from datetime import datetime
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, Literal
@@ -32,6 +33,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.model.facts import FactsSummary, ServerFacts, with_labels
 from stoker.model.server import Kind, Server
 from stoker.policy import holds, rules, windows
+from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
 from stoker.store import rows, server_lists, servers
 from stoker.store.tx import Tx
@@ -97,6 +99,10 @@ class ShownServer(Answer):
     policy: Annotated[DeploymentPolicy, Meta(description="The server's own policy, or the site's")]
     policy_source: Literal["server", "site"]
     window: WindowState
+    denial: Annotated[
+        str | Absent | None,
+        Meta(description="Why the policy refuses a config of the query's group, or null. Only in lists with a group"),
+    ] = UNSET
     facts: (
         Annotated[dict[str, Any], Meta(description="What the agent reports, and the server's labels")] | Absent | None
     ) = UNSET
@@ -106,7 +112,7 @@ class ShownServer(Answer):
 _MOST_NAMES = 1000
 
 
-class ServerQuery(Query):
+class ServerFilter(Query):
     selector: Annotated[
         str | None, Meta(description="A condition over labels and facts, such as tier=web and os.family=debian")
     ] = None
@@ -117,6 +123,15 @@ class ServerQuery(Query):
     ] = ()
     status: Annotated[tuple[Status, ...], Meta(description="One of these statuses; can be repeated")] = ()
     agent_outdated: Annotated[bool | None, Meta(description="As in a server")] = None
+
+
+class ServerQuery(ServerFilter):
+    group: Annotated[
+        str | None, Meta(description="Adds to each server why its policy refuses a config of this group, if it does")
+    ] = None
+    sort: Annotated[
+        server_lists.Order | None, Meta(description="The order, descending with a minus. Default: by age")
+    ] = None
     limit: Annotated[Positive | None, Meta(description="The maximum number of servers; without it, all")] = None
     marker: Annotated[str | None, Meta(description="The id of a server: the list begins after it")] = None
 
@@ -128,24 +143,47 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
 
     Read a long list in pages, with ``limit`` and the last server of the page as ``marker`` of the next one.
     """
-    parts = [selectors.parse(text) for text in (query.selector, query.labels) if text is not None]
-    selector = selectors.join(parts) if parts else None
-    start = None
-    if query.marker:  # an unknown marker is ignored, as in the list of configs
+    selector = _read_selector(query)
+    start: Any = None
+    # an unknown marker is ignored, as in the list of configs
+    if query.sort is not None:
+        ids = _sort(request, tx, query)
+        start = ids.index(query.marker) + 1 if query.marker in ids else 0
+    elif query.marker:
         start = server_lists.position(tx, request.project, query.marker)
 
-    def read(tx: Tx, after: server_lists.Position | None, most: int) -> list[tuple[server_lists.Position, ShownServer]]:
-        named = _find_ids(request, tx, query)
-        if selector is not None:
-            selected = server_lists.iterate_selected(tx, request.project, selector, after)
-            page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
+    def read(tx: Tx, after: Any, most: int) -> list[tuple[Any, ShownServer]]:
+        page: Sequence[tuple[Any, Server]]
+        if query.sort is not None:
+            page = _read_sorted(tx, request.project, ids[after : after + most], after)
         else:
-            page = server_lists.page(tx, request.project, most, after, named)
-        ids = [server.id for _, server in page]
-        facts = servers.summarize_facts(tx, ids)
-        return [(position, serialize(request, server, facts.get(server.id), in_list=True)) for position, server in page]
+            named = _find_ids(request, tx, query)
+            if selector is not None:
+                selected = server_lists.iterate_selected(tx, request.project, selector, after)
+                page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
+            else:
+                page = server_lists.page(tx, request.project, most, after, named)
+        facts = servers.summarize_facts(tx, [server.id for _, server in page])
+        return [
+            (position, _serialize_in_list(request, tx, server, facts.get(server.id), query.group))
+            for position, server in page
+        ]
 
     return pages.reply(request, tx, "servers", read, first=1000, start=start, limit=query.limit)
+
+
+def _sort(request: RequestContext, tx: Tx, query: ServerQuery) -> list[str]:
+    """Return the ids of all servers that the query selects, in its order."""
+    assert query.sort is not None
+    chosen = select_ids(request, tx, query)
+    ids = server_lists.sort_ids(tx, request.project, query.sort, _online_since(request, tx))
+    return ids if chosen is None else [id for id in ids if id in chosen]
+
+
+def _read_sorted(tx: Tx, project_id: str, ids: Sequence[str], start: int) -> list[tuple[int, Server]]:
+    """Return the servers with these ids in their order, each with the number of servers up to it."""
+    present = {server.id: server for _, server in server_lists.page(tx, project_id, len(ids), None, ids)}
+    return [(start + number, present[id]) for number, id in enumerate(ids, 1) if id in present]
 
 
 @operation(200, {"server": ShownServer}, errors=(409,))
@@ -201,11 +239,21 @@ def delete(request: RequestContext, tx: Tx) -> None:
 
 def list_states(request: RequestContext, tx: Tx) -> list[tuple[str, str, bool]]:
     """Return the id and the status of each server of the project, and whether its agent is outdated."""
-    online_since = tx.now - request.app.settings.offline_after
-    return server_lists.list_states(tx, request.project, online_since, request.app.servers.agent_bundle.version)
+    version = request.app.servers.agent_bundle.version
+    return server_lists.list_states(tx, request.project, _online_since(request, tx), version)
 
 
-def _find_ids(request: RequestContext, tx: Tx, query: ServerQuery) -> Collection[str] | None:
+def _online_since(request: RequestContext, tx: Tx) -> datetime:
+    return tx.now - request.app.settings.offline_after
+
+
+def _read_selector(query: ServerFilter) -> selectors.Selector | None:
+    """Return the selector of the query, or None. Raises Invalid."""
+    parts = [selectors.parse(text) for text in (query.selector, query.labels) if text is not None]
+    return selectors.join(parts) if parts else None
+
+
+def _find_ids(request: RequestContext, tx: Tx, query: ServerFilter) -> Collection[str] | None:
     """Return the ids of the servers that the names and the states of the query select; None: it has none of these."""
     named = set(server_lists.find_named(tx, request.project, query.name)) if query.name else None
     if not query.status and query.agent_outdated is None:
@@ -217,6 +265,15 @@ def _find_ids(request: RequestContext, tx: Tx, query: ServerQuery) -> Collection
         and query.agent_outdated in (None, is_outdated)
         and (named is None or id in named)
     }
+
+
+def select_ids(request: RequestContext, tx: Tx, query: ServerFilter) -> Collection[str] | None:
+    """Return the ids of the servers that the query selects; None: all. Raises Invalid."""
+    chosen, selector = _find_ids(request, tx, query), _read_selector(query)
+    if selector is None:
+        return chosen
+    selected = {server.id for _, server in server_lists.iterate_selected(tx, request.project, selector)}
+    return selected if chosen is None else selected.intersection(chosen)
 
 
 def find_locked(tx: Tx, request: RequestContext) -> Server:
@@ -240,6 +297,24 @@ def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:
     return serialize(request, server, servers.find_facts(tx, server.id))
 
 
+def _serialize_in_list(
+    request: RequestContext, tx: Tx, server: Server, facts: FactsSummary | None, group: str | None
+) -> ShownServer:
+    shown = serialize(request, server, facts, in_list=True)
+    if group is not None:
+        run = AuthorizationRequest(
+            project_id=request.project,
+            server_id=server.id,
+            deployment_id="",
+            action=None,
+            group=group,
+            actor=request.user.user_name,
+        )
+        refused = request.app.engine.env.authorizer.check(tx, run)
+        shown.denial = None if refused is None else refused.message
+    return shown
+
+
 def serialize(
     request: RequestContext,
     server: Server,
@@ -256,6 +331,7 @@ def serialize(
         ShownServer,
         server,
         self_named=server.is_self_named,
+        denial=UNSET,
         os=facts.os if facts else None,
         address=facts.address if facts else None,
         problem=facts.problem if facts else None,

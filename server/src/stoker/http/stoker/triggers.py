@@ -131,6 +131,7 @@ class TriggerQuery(Query):
     status: TriggerStatus | None = None
     stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
     ended_since: Annotated[Moment | None, Meta(description="Only triggers that ended at this time or later")] = None
+    contains: Annotated[str | None, Meta(description="Part of the name")] = None
 
 
 class TargetQuery(Query):
@@ -197,6 +198,7 @@ def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any
         status=query.status,
         stack_id=stack_id,
         ended_since=query.ended_since,
+        contains=query.contains,
     )
     return {"software_triggers": [serialize(tx, trigger) for trigger in page]}
 
