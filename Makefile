@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 # Keep compiled modules for the many short processes of the tests.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo peers console console-types test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
+.PHONY: demo peers console console-types pictures test nightly soak faults vm tempest test-fast lint types imports check shapes bench bench-vs-heat clean
 
 # Each folder is a distribution of its own; the last one, which has no code, adds what tests need.
 DISTRIBUTIONS := agent client server relay $(wildcard plugins/*)
@@ -23,6 +23,11 @@ $(STAMP): pyproject.toml constraints.txt $(DISTRIBUTIONS:=/pyproject.toml)
 # The console is built at the installation, and again by `make console` when its sources have changed.
 console: $(STAMP)
 	$(BIN)/python console/build.py --strict
+
+# Pictures of each page of the console in build/pictures, of a fleet of real agents, by Debian's chromium.
+pictures: $(STAMP)
+	$(BIN)/python console/build.py --strict
+	PYTHONPATH=tests $(BIN)/python -m support.pictures $(ARGS)
 
 demo: $(STAMP)
 	$(BIN)/python console/build.py

@@ -2,6 +2,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/views.css";
 import "./styles/fleet.css";
+import "./styles/run.css";
 import { render } from "preact";
 import { App } from "./app";
 

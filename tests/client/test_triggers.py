@@ -63,6 +63,13 @@ def test_list_reads_all_pages(site, stoker, short_pages):
     assert [each["id"] for each in made(stoker("trigger", "list", "--limit", "3", "-o", "json"))] == ids[:3]
     assert made(stoker("trigger", "list", "--status", "failed", "-o", "json")) == []
     assert "database BACKUP" in stoker("trigger", "list").out
+    other = add_triggers(site, 1, name="100% of_DISKS")
+    assert [each["id"] for each in made(stoker("trigger", "list", "--contains", "0% OF_", "-o", "json"))] == other
+    assert [each["id"] for each in made(stoker("trigger", "list", "--contains", "backup", "-o", "json"))] == ids
+    assert made(stoker("trigger", "list", "--contains", "database_", "-o", "json")) == []
+    user = site.api("GET", f"/software_triggers/{ids[0]}")["software_trigger"]["requested_by"]
+    assert len(made(stoker("trigger", "list", "--by", user, "-o", "json"))) == 6
+    assert made(stoker("trigger", "list", "--by", "nobody", "-o", "json")) == []
 
 
 def test_show_prints_every_server(site, stoker):

@@ -30,3 +30,9 @@ function rangesOf(numbers: readonly string[]): string {
   }
   return parts.join(",");
 }
+
+/** Returns the selector of the servers with these names, as agents report them. */
+export function selectorOf(names: readonly string[]): string {
+  const quoted = names.map((name) => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)));
+  return `hostname in (${quoted.join(", ")})`;
+}

@@ -1,15 +1,18 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, change, get, type Schemas, url } from "../api/client";
 import { type Connection, follow } from "../api/stream";
-import { foldNames } from "../model/ranges";
+import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
+import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
 import { countBy, StateFilter, TextFilter } from "../ui/filters";
-import { Card, Data, Duration, Empty, Facts, Head, State } from "../ui/parts";
+import { Data, Duration, Empty, Facts, Head, State } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { loadAll, type Loaded } from "../ui/data";
 import { LiveState } from "../ui/live";
 import { Matrix } from "../views/matrix";
+import { endedOf, Progress } from "../views/progress";
+import { OutputGroups } from "./trigger_output";
 
 type Trigger = Schemas["SoftwareTrigger"];
 type Target = Schemas["TriggerTarget"];
@@ -124,9 +127,9 @@ export function TriggerPage({ names: [id = ""] }: { names: string[] }) {
         <Data of={loaded}>
           {(live) => (
             <>
-              <Progress trigger={live.trigger} />
+              <Rollout trigger={live.trigger} />
               <Facts of={factsOf(live.trigger)} />
-              <Targets targets={[...live.targets.values()]} />
+              <Targets trigger={live.trigger} targets={[...live.targets.values()]} />
             </>
           )}
         </Data>
@@ -141,45 +144,48 @@ function factsOf(trigger: Trigger) {
     ["Reason", trigger.status_reason || undefined],
     ["By", trigger.requested_by],
     ["Duration", <Duration from={trigger.creation_time} to={trigger.end_time} />],
-    ["Changed", `${trigger.changed} changed, ${trigger.unchanged} unchanged`],
+    ["Changed", trigger.changed + trigger.unchanged === 0 ? undefined : `${trigger.changed} changed, ${trigger.unchanged} unchanged`],
     ["At a time", trigger.max_concurrent === null ? "all" : `${trigger.max_concurrent}`],
     ["Canary", trigger.canary === null ? undefined : `${trigger.canary}`],
     ["Id", <span class="mono">{trigger.id}</span>],
   ] as const;
 }
 
-function Progress({ trigger }: { trigger: Trigger }) {
-  const ended = trigger.complete + trigger.failed + trigger.cancelled;
-  const parts = [
-    ["good", trigger.complete],
-    ["bad", trigger.failed],
-    ["off", trigger.cancelled],
-    ["busy", trigger.running],
-  ] as const;
+/** How many runs have ended, how fast, and when the rest will have. */
+function Rollout({ trigger }: { trigger: Trigger }) {
+  const ended = endedOf(trigger);
+  const samples = useRef<Sample[]>([]);
+  useEffect(() => {
+    samples.current = addSample(samples.current, { time: Date.now(), ended });
+  }, [ended]);
   return (
-    <div
-      class="progress"
-      role="progressbar"
-      aria-label="Ended runs"
-      aria-valuemin={0}
-      aria-valuemax={trigger.total}
-      aria-valuenow={ended}
-      aria-valuetext={`${ended} of ${trigger.total} have ended, ${trigger.failed} failed`}
-    >
-      {parts.map(([tone, count]) => (
-        <span key={tone} class={`part ${tone}`} style={{ width: `${(100 * count) / Math.max(1, trigger.total)}%` }} />
-      ))}
+    <div>
+      <p class="progress-text">
+        <b>
+          {ended.toLocaleString("en")} of {trigger.total.toLocaleString("en")}
+        </b>{" "}
+        {trigger.total === 1 ? "run has" : "runs have"} ended
+        {trigger.status === "IN_PROGRESS" && describeRate(samples.current, trigger.total - ended)}
+      </p>
+      <Progress of={trigger} />
     </div>
   );
 }
 
-function Targets({ targets }: { targets: Target[] }) {
+/** Returns the rate of the last minute, and the time that the rest takes at this rate. */
+function describeRate(samples: readonly Sample[], rest: number): string {
+  const rate = rateOf(samples);
+  if (rate === null) return "";
+  return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate).toLocaleString("en")} a minute, about ${durationOf((rest / rate) * 60_000)} left`;
+}
+
+function Targets({ trigger, targets }: { trigger: Trigger; targets: Target[] }) {
   const status = query.value.get("status") ?? "";
   const name = (query.value.get("name") ?? "").toLowerCase();
+  const canaries = useMemo(() => canariesOf(targets, trigger.canary), [targets.length, trigger.canary]);
   const matching = targets.filter((target) => target.server_name.toLowerCase().includes(name));
-  const shown = status ? matching.filter((target) => target.status === status) : matching;
-  shown.sort((one, other) => ORDER.indexOf(one.status) - ORDER.indexOf(other.status) || one.position - other.position);
-  const failed = matching.filter((target) => target.status === "FAILED").map((target) => target.server_name);
+  const chosen = status ? [status] : ORDER;
+  const shown = chosen.flatMap((state) => matching.filter((target) => target.status === state));
   const open = (target: Target) => {
     const page = pageOf(target);
     if (page) navigate(hrefOf(page));
@@ -190,12 +196,8 @@ function Targets({ targets }: { targets: Target[] }) {
         <TextFilter name="name" label="Server" hint="part of a name" />
         <StateFilter counts={countBy(matching, (target) => target.status)} />
       </div>
-      <Matrix targets={shown} onOpen={open} />
-      {failed.length > 0 && (
-        <Card title="Failed servers">
-          <p class="mono">{foldNames(failed)}</p>
-        </Card>
-      )}
+      <Matrix targets={shown} canaries={canaries} onOpen={open} />
+      <OutputGroups trigger={trigger} status={status} name={name} />
       <Table
         label="Servers of the trigger"
         rows={shown}
@@ -224,8 +226,11 @@ function actionsOf(trigger: Trigger): Action[] {
   return [
     {
       label: "Retry failed",
-      question: `The run is repeated on the ${failures} servers where it has failed or was cancelled.`,
-      run: () => change("POST", "/v1/{project}/software_triggers/{trigger_id}/retry", names, { only_failed: true }),
+      question: `A new trigger repeats the run on the ${failures} servers where it has failed or was cancelled.`,
+      run: async () => {
+        const answer = await change("POST", "/v1/{project}/software_triggers/{trigger_id}/retry", names, { only_failed: true });
+        navigate(hrefOf(["triggers", (answer as { software_trigger: Trigger }).software_trigger.id]));
+      },
     },
   ];
 }

@@ -1,52 +1,71 @@
 import { get, type Schemas } from "../api/client";
+import { parseTime } from "../model/time";
 import { useData } from "../ui/data";
-import { countBy, StateFilter } from "../ui/filters";
+import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Empty, Head, State, Time } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { Link, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
+import { Progress } from "../views/progress";
 
 type Trigger = Schemas["SoftwareTrigger"];
+type Status = Trigger["status"];
 
-/** Triggers of the list, the newest ones. */
-const MOST = 200;
+/** Triggers of a page. */
+const PAGE = 100;
+const STATES: readonly Status[] = ["IN_PROGRESS", "FAILED", "CANCELLED", "COMPLETE"];
 
+// The server orders the list: an order of one page would hide what the other pages have.
 const COLUMNS: Column<Trigger>[] = [
-  { title: "Name", cell: (trigger) => <Link to={["triggers", trigger.id]}>{trigger.name}</Link>, sort: (trigger) => trigger.name },
-  { title: "State", cell: (trigger) => <State of={trigger.status} />, sort: (trigger) => trigger.status },
-  { title: "Servers", cell: (trigger) => <span class="number">{trigger.total}</span>, sort: (trigger) => trigger.total },
-  { title: "Failed", cell: (trigger) => <span class="number">{trigger.failed}</span>, sort: (trigger) => trigger.failed },
-  { title: "Changed", cell: (trigger) => <span class="number">{trigger.changed}</span>, sort: (trigger) => trigger.changed, isWide: true },
-  { title: "By", cell: (trigger) => trigger.requested_by ?? "", sort: (trigger) => trigger.requested_by ?? "", isWide: true },
-  {
-    title: "Duration",
-    cell: (trigger) => <Duration from={trigger.creation_time} to={trigger.end_time} />,
-    isWide: true,
-  },
-  { title: "Began", cell: (trigger) => <Time at={trigger.creation_time} />, sort: (trigger) => trigger.creation_time },
+  { title: "Name", cell: (trigger) => <Link to={["triggers", trigger.id]}>{trigger.name}</Link> },
+  { title: "State", cell: (trigger) => <State of={trigger.status} /> },
+  { title: "Progress", cell: (trigger) => <Progress of={trigger} />, isWide: true },
+  { title: "Servers", cell: (trigger) => <span class="number">{trigger.total.toLocaleString("en")}</span> },
+  { title: "Failed", cell: (trigger) => <span class="number">{trigger.failed.toLocaleString("en")}</span>, isWide: true },
+  { title: "Changed", cell: (trigger) => <span class="number">{trigger.changed.toLocaleString("en")}</span>, isWide: true },
+  { title: "By", cell: (trigger) => trigger.requested_by ?? "", isWide: true },
+  { title: "Duration", cell: (trigger) => <Duration from={trigger.creation_time} to={trigger.end_time} />, isWide: true },
+  { title: "Began", cell: (trigger) => <Time at={trigger.creation_time} /> },
 ];
 
-/** The triggers of the project, the newest first. */
+/** The triggers of the project, the newest first, page by page. All filters are the server's. */
 export function TriggersPage() {
-  const status = query.value.get("status") ?? "";
-  const triggers = useData("triggers", async (signal) => {
-    return (await get("/v1/{project}/software_triggers", {}, { limit: MOST }, signal)).software_triggers;
+  const chosen = {
+    status: query.value.get("status") ?? "",
+    contains: query.value.get("contains") ?? "",
+    requested_by: query.value.get("requested_by") ?? "",
+    ended_since: query.value.get("ended_since") ?? "",
+    marker: query.value.get("marker") ?? "",
+  };
+  const triggers = useData(`triggers ${JSON.stringify(chosen)}`, async (signal) => {
+    const filters = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== ""));
+    return (await get("/v1/{project}/software_triggers", {}, { limit: PAGE + 1, ...filters }, signal)).software_triggers;
   });
+  const isFiltered = [chosen.status, chosen.contains, chosen.requested_by, chosen.ended_since].some(Boolean);
   return (
     <>
       <Head title="Triggers" />
+      <div class="filters">
+        <TextFilter name="contains" label="Name" hint="part of a name" />
+        <TextFilter name="requested_by" label="By" hint="name of a user" />
+        <StateFilter counts={new Map(STATES.map((state) => [state, null]))} />
+        {chosen.ended_since && (
+          <button class="pill" aria-pressed="true" onClick={() => setQuery({ ended_since: "", marker: "" })}>
+            ended since {new Date(parseTime(chosen.ended_since)).toLocaleString()} ✕
+          </button>
+        )}
+      </div>
       <Data of={triggers}>
         {(all) => (
           <>
-            <StateFilter counts={countBy(all, (trigger) => trigger.status)} />
             <Table
               label="Triggers"
-              rows={status ? all.filter((trigger) => trigger.status === status) : all}
+              rows={all.slice(0, PAGE)}
               columns={COLUMNS}
               keyOf={(trigger) => trigger.id}
               empty={
                 <Empty>
-                  {all.length > 0 ? (
-                    "No trigger is in this state."
+                  {isFiltered || chosen.marker ? (
+                    "No trigger matches these filters."
                   ) : (
                     <>
                       Nothing was triggered yet. <code>stoker run 'web*' -- uptime</code> runs a command on servers.
@@ -55,10 +74,30 @@ export function TriggersPage() {
                 </Empty>
               }
             />
-            {all.length === MOST && <p class="quiet">The {MOST} newest triggers. `stoker trigger list` shows all.</p>}
+            <Pages isFirst={chosen.marker === ""} next={all.length > PAGE ? all[PAGE - 1]!.id : ""} />
           </>
         )}
       </Data>
     </>
+  );
+}
+
+/** Links to the newest triggers and to older ones, with the same filters. */
+function Pages({ isFirst, next }: { isFirst: boolean; next: string }) {
+  if (isFirst && next === "") return null;
+  const filters = Object.fromEntries(query.value);
+  return (
+    <nav class="pages" aria-label="Pages of the list">
+      {!isFirst && (
+        <Link to={["triggers"]} with={{ ...filters, marker: "" }}>
+          ← Newest
+        </Link>
+      )}
+      {next && (
+        <Link to={["triggers"]} with={{ ...filters, marker: next }}>
+          Older →
+        </Link>
+      )}
+    </nav>
   );
 }

@@ -4,8 +4,15 @@ import { toneOf, wordsOf } from "../model/state";
 
 type Target = Schemas["TriggerTarget"];
 
+interface MatrixProps {
+  targets: readonly Target[];
+  /** The positions of the canaries' targets, which have frames. */
+  canaries: ReadonlySet<number>;
+  onOpen: (target: Target) => void;
+}
+
 /** All targets of a trigger as cells of one canvas. The table beside it has the same targets for screen readers. */
-export function Matrix({ targets, onOpen }: { targets: readonly Target[]; onOpen: (target: Target) => void }) {
+export function Matrix({ targets, canaries, onOpen }: MatrixProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [width, setWidth] = useState(0);
   const [hover, setHover] = useState<Target | null>(null);
@@ -23,7 +30,7 @@ export function Matrix({ targets, onOpen }: { targets: readonly Target[]; onOpen
   useEffect(() => {
     const element = canvas.current;
     if (width === 0 || !element) return;
-    const frame = requestAnimationFrame(() => draw(element, targets, columns, size));
+    const frame = requestAnimationFrame(() => draw(element, targets, canaries, columns, size));
     return () => cancelAnimationFrame(frame);
   });
 
@@ -50,13 +57,18 @@ export function Matrix({ targets, onOpen }: { targets: readonly Target[]; onOpen
         }}
       />
       <p class="quiet" aria-hidden="true">
-        {hover ? `${hover.server_name}: ${wordsOf(hover.status)}` : "Each cell is a server. Point at a cell for its name."}
+        {hover ? describe(hover, canaries) : `Each cell is a server: point at it for its name.${canaries.size > 0 ? " Framed cells are canaries." : ""}`}
       </p>
     </div>
   );
 }
 
-function draw(canvas: HTMLCanvasElement, targets: readonly Target[], columns: number, size: number): void {
+function describe(target: Target, canaries: ReadonlySet<number>): string {
+  const code = target.run?.status_code ? `, exit code ${target.run.status_code}` : "";
+  return `${target.server_name}: ${wordsOf(target.status)}${code}${canaries.has(target.position) ? ", canary" : ""}`;
+}
+
+function draw(canvas: HTMLCanvasElement, targets: readonly Target[], canaries: ReadonlySet<number>, columns: number, size: number): void {
   const context = canvas.getContext("2d")!;
   const style = getComputedStyle(canvas);
   const ratio = window.devicePixelRatio || 1;
@@ -67,7 +79,11 @@ function draw(canvas: HTMLCanvasElement, targets: readonly Target[], columns: nu
     const tone = toneOf(target.status);
     const [x, y] = [(index % columns) * size, Math.floor(index / columns) * size];
     context.fillStyle = context.strokeStyle = colors.get(tone)!;
-    const [inner, gap] = [size - 3, 1];
+    // A canary is smaller, within a frame.
+    const isFramed = canaries.has(target.position);
+    const [inner, gap] = isFramed ? [size - 7, 3] : [size - 3, 1];
+    if (isFramed) frame(context, x, y, size - 1, style.getPropertyValue("color"));
+    context.strokeStyle = context.fillStyle;
     // The shape differs, too: a waiting cell is a frame, a failed one has a cross.
     if (tone === "wait" || tone === "off") context.strokeRect(x + gap + 0.5, y + gap + 0.5, inner - 1, inner - 1);
     else context.fillRect(x + gap, y + gap, inner, inner);
@@ -75,13 +91,19 @@ function draw(canvas: HTMLCanvasElement, targets: readonly Target[], columns: nu
   });
 }
 
+function frame(context: CanvasRenderingContext2D, x: number, y: number, size: number, color: string): void {
+  context.strokeStyle = color;
+  context.strokeRect(x + 0.5, y + 0.5, size - 1, size - 1);
+}
+
 function cross(context: CanvasRenderingContext2D, x: number, y: number, size: number, color: string): void {
   context.strokeStyle = color;
   context.beginPath();
-  context.moveTo(x + 2, y + 2);
-  context.lineTo(x + size - 2, y + size - 2);
-  context.moveTo(x + size - 2, y + 2);
-  context.lineTo(x + 2, y + size - 2);
+  const edge = size > 6 ? 2 : 0;
+  context.moveTo(x + edge, y + edge);
+  context.lineTo(x + size - edge, y + size - edge);
+  context.moveTo(x + size - edge, y + edge);
+  context.lineTo(x + edge, y + size - edge);
   context.stroke();
 }
 

@@ -140,14 +140,19 @@ WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by",
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only triggers in this state.")
 @click.option("--stack", metavar="STACK", help="Only triggers of this stack: name or id.")
 @contains_option
+@click.option("--by", metavar="USER", help="Only triggers of this user.")
 @list_options()
 @click.pass_obj
-def list_(session: Session, status: str | None, stack: str | None, contains: str | None, output: Output) -> None:
+def list_(
+    session: Session, /, *, status: str | None, stack: str | None, contains: str | None, by: str | None, output: Output
+) -> None:
     """List the triggers of the project, newest first."""
     if stack is not None and is_prefix(stack):
         stack = session.client.stacks.canonical(stack).rpartition("/")[2]
-    triggers = session.client.triggers.all(status=status, stack=stack, contains=contains, limit=output.first)
-    emit_list(output, triggers, LIST_COLUMNS, wide=WIDE)
+    rows = session.client.triggers.all(
+        status=status, stack=stack, contains=contains, requested_by=by, limit=output.first
+    )
+    emit_list(output, rows, LIST_COLUMNS, wide=WIDE)
 
 
 @trigger.command("logs")

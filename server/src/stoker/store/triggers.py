@@ -32,7 +32,7 @@ _find_seq: Callable[[Tx, str, str], int | None] = scalar(
 _PAGE = _TRIGGERS.select(
     "project_id = :project_id AND seq < :before AND (:any_status OR status = :of_status)"
     " AND (:any_stack OR stack_id = :of_stack) AND (:any_end OR ended_at >= :ended_since)"
-    " AND (:any_name OR @position(lower(name), :contains) > 0)"
+    " AND (:any_name OR @position(lower(name), :contains) > 0) AND (:any_user OR requested_by = :of_user)"
     " ORDER BY seq DESC LIMIT :limit"
 )
 _COUNT = sql(
@@ -131,12 +131,13 @@ def page(
     stack_id: str | None = None,
     ended_since: datetime | None = None,
     contains: str | None = None,
+    requested_by: str | None = None,
 ) -> list[Trigger]:
     """
     Return at most ``limit`` triggers, newest first, that follow the trigger with the id ``marker``.
 
-    ``status``, ``stack_id``, ``ended_since`` and ``contains``, a part of the name, restrict the triggers. Raises
-    EntityNotFound if the project has no trigger ``marker``.
+    The other arguments restrict the triggers; ``contains`` is a part of the name, in any case. Raises EntityNotFound if
+    the project has no trigger ``marker``.
     """
     before = 2**62
     if marker is not None:
@@ -144,12 +145,8 @@ def page(
         if seq is None:
             raise EntityNotFound.of("Software trigger", marker)
         before = seq
-    filters: dict[str, object] = {
-        "any_status": status is None,
-        "of_status": status,
-        "any_stack": stack_id is None,
-        "of_stack": stack_id,
-    }
+    filters = {"any_status": status is None, "of_status": status, "any_stack": stack_id is None, "of_stack": stack_id}
+    filters |= {"any_user": requested_by is None, "of_user": requested_by}
     filters |= {"any_name": contains is None, "contains": (contains or "").lower()}
     most = 2**62 if limit is None else limit
     values = {"project_id": project_id, "before": before, "limit": most, **filters, **_ended(ended_since)}

@@ -132,6 +132,7 @@ class TriggerQuery(Query):
     stack: Annotated[str | None, Meta(description="The name or id of the stack whose resources were triggered")] = None
     ended_since: Annotated[Moment | None, Meta(description="Only triggers that ended at this time or later")] = None
     contains: Annotated[str | None, Meta(description="Part of the name")] = None
+    requested_by: Annotated[str | None, Meta(description="The name of the user")] = None
 
 
 class TargetQuery(Query):
@@ -185,7 +186,7 @@ def create(request: RequestContext, tx: Tx, body: TriggerBody) -> Response:
 
 @operation(200, {"software_triggers": list[SoftwareTrigger]})
 def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any]:
-    """List the project's triggers, newest first, optionally with one status or of one stack."""
+    """List the project's triggers, newest first, optionally with one status, of one stack, name or user."""
     try:
         stack_id = None if query.stack is None else find_stack(tx, request.project, query.stack).id
     except EntityNotFound:
@@ -199,6 +200,7 @@ def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any
         stack_id=stack_id,
         ended_since=query.ended_since,
         contains=query.contains,
+        requested_by=query.requested_by,
     )
     return {"software_triggers": [serialize(tx, trigger) for trigger in page]}
 

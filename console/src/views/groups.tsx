@@ -1,0 +1,82 @@
+import { useState } from "preact/hooks";
+import type { Schemas } from "../api/client";
+import { stripLine } from "../model/ansi";
+import { compareLines, type DiffLine, skipEqual } from "../model/diff";
+import { visible } from "../model/lines";
+import { foldNames, selectorOf } from "../model/ranges";
+import { Copy } from "../ui/copy";
+import { State } from "../ui/parts";
+import { Link } from "../ui/router";
+
+type Group = Schemas["OutputGroup"];
+
+/** Lines of a group that are shown at first. */
+const FIRST = 12;
+const MARKS = { equal: " ", added: "+", removed: "−", skipped: "…" };
+
+/** Equal output of many servers, once. Of the groups after the first, the lines are marked that differ from the first. */
+export function Groups({ groups, reference }: { groups: readonly Group[]; reference: Group | undefined }) {
+  return (
+    <ol class="groups">
+      {groups.map((group) => (
+        <GroupItem key={`${group.exit_code} ${group.digest} ${group.status_reason}`} group={group} reference={reference} />
+      ))}
+    </ol>
+  );
+}
+
+function GroupItem({ group, reference }: { group: Group; reference: Group | undefined }) {
+  const [isWhole, setWhole] = useState(false);
+  const lines = linesOf(group);
+  const isCompared = reference !== undefined && reference.digest !== group.digest && reference.digest !== null && group.digest !== null;
+  const compared: DiffLine[] = isCompared
+    ? compareLines(linesOf(reference), lines)
+    : lines.map((text) => ({ kind: "equal", text }));
+  const shortened = isCompared ? skipEqual(compared) : compared.slice(0, FIRST);
+  const isShort = shortened.length < compared.length;
+  const count = group.servers.length;
+  return (
+    <li class="group">
+      <div class="group-head">
+        <h3>
+          {count.toLocaleString("en")} {count === 1 ? "server" : "servers"}
+        </h3>
+        <Outcome group={group} />
+        <span class="mono group-names">{foldNames(group.servers)}</span>
+        <span class="group-tools">
+          <Copy label="Copy names" text={() => foldNames(group.servers).replaceAll(", ", ",")} />
+          <Copy label="Copy as selector" text={() => selectorOf(group.servers)} />
+          {group.deployment_id && <Link to={["runs", group.deployment_id]}>Open one run</Link>}
+        </span>
+      </div>
+      {lines.length === 0 ? (
+        <p class="empty">{group.digest === null ? group.status_reason || "The runs have no result." : "The runs wrote nothing."}</p>
+      ) : (
+        <pre class="group-output" tabIndex={0} aria-label={`Output of ${count} servers`}>
+          {(isWhole ? compared : shortened).map((line, index) => (
+            <span key={index} class={`diff-line ${line.kind}`}>
+              {isCompared && <span class="mark">{MARKS[line.kind]} </span>}
+              {line.text}
+              {"\n"}
+            </span>
+          ))}
+        </pre>
+      )}
+      {isShort && (
+        <button class="link" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+          {isWhole ? "Show less" : `Show all ${compared.length} lines`}
+        </button>
+      )}
+      {group.is_cut && <p class="quiet">The rest of the output is shown by the run itself.</p>}
+    </li>
+  );
+}
+
+function Outcome({ group }: { group: Group }) {
+  if (group.exit_code === null) return <State of="no result" tone="off" />;
+  return <State of={`exit code ${group.exit_code}`} tone={group.exit_code === "0" ? "good" : "bad"} />;
+}
+
+function linesOf(group: Group): string[] {
+  return [group.stdout, group.stderr].flatMap((text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n"))).map((line) => visible(stripLine(line)));
+}

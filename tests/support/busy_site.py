@@ -1,0 +1,176 @@
+"""A served Stoker as its users know it: a fleet of real agents, stacks, failures, and a rollout that is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.server import LOCAL_SERVERS, Served, served
+from support.templates import config, deployment, template
+
+#: The numbers of servers of the groups web and db.
+WEB, DATABASES = 8, 3
+#: Fails on web3 from the second version on.
+_SHOP = """#!/bin/sh
+echo "Fetching shop $version for $name"
+seq -f 'GET /artifacts/shop/%g.tar.gz 200' 1 12
+printf '\\033[32m✓\\033[0m unpacked 418 files\\n'
+if [ "$name" = web3 ] && [ "$version" != 2.3.0 ]; then
+    echo "checking the migration of schema 41"
+    printf '\\033[31merror:\\033[0m relation "orders_archive" already exists\\n' >&2
+    exit 4
+fi
+printf '\\033[32m✓\\033[0m restarted in 1.2 s\\n'
+"""
+_PATCH = """#!/bin/sh
+echo "Reading package lists"
+echo "Upgrading openssl 3.0.15-1 to 3.0.17-1"
+case $deploy_server_id in
+{web3}) echo "E: Could not get lock /var/lib/dpkg/lock-frontend" >&2; exit 100;;
+{web6}) echo "Upgrading libssl3 3.0.15-1 to 3.0.17-1"; echo "A restart of nginx is needed";;
+*) echo "Upgrading libssl3 3.0.15-1 to 3.0.17-1"; echo "nginx was restarted";;
+esac
+"""
+
+
+@dataclass
+class BusySite:
+    """The server, its servers by name, and the ids of what the pages show."""
+
+    stoker: Served
+    folder: Path
+    servers: dict[str, str]
+    stack: str
+    #: A trigger on the web servers that has ended, of which web3 failed and web6 differs.
+    ended: dict[str, Any]
+    #: The same on all servers, under way: each run waits until ``go`` of the folder exists.
+    running: dict[str, Any]
+    #: The deployment that failed on web3, after an earlier one succeeded.
+    failed: str
+
+    @property
+    def home(self) -> str:
+        return f"{self.stoker.url}/console/p/{self.stoker.project}/"
+
+
+@contextmanager
+def busy_site(folder: Path) -> Iterator[BusySite]:
+    """Serve it in a folder, and end it with the context."""
+    with served(folder, LOCAL_SERVERS) as stoker:
+        yield _fill(stoker, folder)
+
+
+def _fill(stoker: Served, folder: Path) -> BusySite:
+    stack = _create_stack(stoker, "shop", _shop("2.3.0"))
+    servers = _list_servers(stoker)
+    for name, id in servers.items():
+        tier = "web" if name.startswith("web") else "database"
+        _ok(stoker, "PATCH", f"/servers/{id}", {"labels": {"tier": tier, "site": "berlin" if id < "8" else "lisbon"}})
+    _create_stack(stoker, "monitoring", _monitoring())
+    patch = _create_config(stoker, "Upgrade openssl", _PATCH.format(**servers))
+    web = [servers[f"web{number}"] for number in range(WEB)]
+    ended = _patch(stoker, patch, web)
+    _ok(stoker, "PUT", f"/stacks/shop/{stack}", {"template": _shop("2.4.1"), "disable_rollback": True})
+    _until_ended(stoker, "shop", stack, "UPDATE_FAILED")
+    wait = f"#!/bin/sh\necho 'Dumping catalog'\nwhile [ ! -e {folder}/go ]; do sleep 0.2; done\necho done\n"
+    backup = _create_config(stoker, "Backup of databases", wait)
+    ids = list(servers.values())
+    running = _trigger(stoker, config_id=backup, servers=ids, name="Backup of databases", max_concurrent=4, canary=2)
+    body = {"name": "Backup of databases", "cron": "30 2 * * *", "trigger": {"config_id": backup, "servers": ids[:3]}}
+    _ok(stoker, "POST", "/software_schedules", body)
+    _wait_for_approval(stoker, "web-lisbon-41")
+    name = next(name for name in _resources(stoker, stack) if name == "shop3")
+    failed = _resources(stoker, stack)[name]
+    return BusySite(stoker, folder, servers, stack, ended, running, failed)
+
+
+def _shop(version: str) -> dict[str, Any]:
+    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local"}}
+    resources: dict[str, Any] = {"release": config(_SHOP, inputs=("version", "name"))}
+    resources["schema"] = config("#!/bin/sh\necho 'schema 41 is current'\n")
+    for name in (*(f"db{n}" for n in range(DATABASES)), *(f"web{n}" for n in range(WEB))):
+        resources[name] = {**machine, "properties": {**machine["properties"], "name": name}}
+    migrations = [f"schema{number}" for number in range(DATABASES)]
+    for number, name in enumerate(migrations):
+        resources[name] = deployment("schema", f"db{number}")
+    for number in range(WEB):
+        values = {"version": version, "name": f"web{number}"}
+        resources[f"shop{number}"] = deployment("release", f"web{number}", after=tuple(migrations), input_values=values)
+    return template(resources, outputs={"version": {"value": version}})
+
+
+def _monitoring() -> dict[str, Any]:
+    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local", "name": "metrics0"}}
+    return template(
+        {
+            "metrics0": machine,
+            "prometheus": config("#!/bin/sh\necho 'prometheus 3.5 is running'\n"),
+            "install": deployment("prometheus", "metrics0"),
+        }
+    )
+
+
+def _create_stack(stoker: Served, name: str, body: dict[str, Any]) -> str:
+    """Create a stack, wait until it is complete, and return its id."""
+    answer = _ok(stoker, "POST", "/stacks", {"stack_name": name, "template": body, "disable_rollback": True})
+    id = str(answer["stack"]["id"])
+    _until_ended(stoker, name, id, "CREATE_COMPLETE")
+    return id
+
+
+def _until_ended(stoker: Served, name: str, id: str, wanted: str) -> None:
+    def has_ended() -> bool:
+        status = stoker.heat("GET", f"/stacks/{name}/{id}").body["stack"]["stack_status"]
+        assert status == wanted or not status.endswith(("_FAILED", "UPDATE_COMPLETE")), status
+        return bool(status == wanted)
+
+    stoker.until(has_ended, 180)
+
+
+def _create_config(stoker: Served, name: str, script: str) -> str:
+    body = {"name": name, "group": "script", "config": script}
+    return str(_ok(stoker, "POST", "/software_configs", body)["software_config"]["id"])
+
+
+def _trigger(stoker: Served, **body: Any) -> dict[str, Any]:
+    trigger: dict[str, Any] = _ok(stoker, "POST", "/software_triggers", body)["software_trigger"]
+    return trigger
+
+
+def _patch(stoker: Served, config_id: str, servers: list[str]) -> dict[str, Any]:
+    """Run the config on servers, and return the trigger after its end."""
+    trigger = _trigger(stoker, config_id=config_id, servers=servers, name="Upgrade openssl", max_fail_percentage=50)
+
+    def show() -> dict[str, Any]:
+        shown: dict[str, Any] = stoker.heat("GET", f"/software_triggers/{trigger['id']}").body["software_trigger"]
+        return shown
+
+    stoker.until(lambda: show()["status"] != "IN_PROGRESS", 180)
+    return show()
+
+
+def _wait_for_approval(stoker: Served, name: str) -> None:
+    """Let a machine enroll that waits for its approval."""
+    body = {"limit": 3, "approval": True, "labels": {"site": "lisbon"}}
+    token = _ok(stoker, "POST", "/enrollments", body)["enrollment"]["token"]
+    enrolled = stoker.request("POST", "/agent/v1/enroll", {"token": token, "instance": name, "hostname": name})
+    assert enrolled.status in (201, 202), enrolled.raw
+
+
+def _list_servers(stoker: Served) -> dict[str, str]:
+    stoker.until(lambda: all(each["status"] == "ONLINE" for each in stoker.heat("GET", "/servers").body["servers"]))
+    return {each["name"]: each["id"] for each in stoker.heat("GET", "/servers").body["servers"]}
+
+
+def _resources(stoker: Served, stack: str) -> dict[str, str]:
+    listed = stoker.heat("GET", f"/stacks/shop/{stack}/resources").body["resources"]
+    return {each["resource_name"]: each["physical_resource_id"] for each in listed}
+
+
+def _ok(stoker: Served, verb: str, path: str, body: dict[str, Any]) -> Any:
+    answer = stoker.heat(verb, path, body)
+    assert answer.status < 300, answer.raw
+    return answer.body
