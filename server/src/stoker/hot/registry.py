@@ -31,13 +31,12 @@ _LONGEST_NAME = 255
 
 
 class Registry:
-    """An immutable registry. Its entries take precedence over those of its ``base``: a user's over the site's."""
+    """An immutable registry."""
 
-    __slots__ = ("_base", "_entries", "_general", "_globs", "_named")
+    __slots__ = ("_entries", "_general", "_globs", "_named")
 
-    def __init__(self, entries: Mapping[str, Any] | None = None, base: Registry | None = None) -> None:
+    def __init__(self, entries: Mapping[str, Any] | None = None) -> None:
         self._entries: Mapping[str, Any] = entries or {}
-        self._base = base
         self._named: Mapping[str, Mapping[str, Any]] = self._entries.get(_RESOURCES) or {}
         #: The compiled patterns in ``_named``.
         self._globs = {name: compile_glob(name) for name in self._named if _is_glob(name)}
@@ -53,13 +52,9 @@ class Registry:
                 raise flaw((*path, name), f"a type's name or null is needed, not {kind_of(value)}", Invalid)
         return cls(entries)
 
-    def over(self, base: Registry) -> Registry:
-        """This registry with ``base`` as fallback."""
-        return Registry(self._entries, base if self._base is None else self._base.over(base))
-
     def merge(self, later: Registry) -> Registry:
         """Merge two sections entry by entry; the later one wins."""
-        return Registry({**self._entries, **later._entries}, self._base)
+        return Registry({**self._entries, **later._entries})
 
     def resolve(self, type_name: str, resource_name: str = "") -> str | None:
         """
@@ -83,18 +78,13 @@ class Registry:
         return type_name
 
     def _layers(self, resource_name: str) -> Iterator[Mapping[str, Any]]:
-        """
-        The applicable entries, most specific first: for this name, for patterns, for all resources; then those of the
-        base.
-        """
+        """The applicable entries, most specific first: for this name, for patterns, for all resources."""
         if resource_name in self._named:
             yield self._named[resource_name]
         for pattern, entries in self._named.items():
             if pattern != resource_name and self._covers(pattern, resource_name):
                 yield entries
         yield self._general
-        if self._base is not None:
-            yield from self._base._layers(resource_name)
 
     def hooks(self, resource_name: str) -> tuple[str, ...]:
         """The breakpoints set for a resource."""
@@ -110,8 +100,7 @@ class Registry:
             if self._covers(pattern, resource_name):
                 values = entries.get(key) or ()
                 controls |= dict.fromkeys([values] if isinstance(values, str) else values)
-        base = self._base._controls(resource_name, key) if self._base is not None else ()
-        return tuple(dict.fromkeys((*controls, *base)))
+        return tuple(controls)
 
     def _covers(self, name: str, resource_name: str) -> bool:
         """Whether ``name``, which may be a pattern, matches the resource."""
@@ -127,15 +116,14 @@ class Registry:
         for name, entries in sorted(self._named.items(), key=lambda entry: entry[0] == resource_name):
             if self._covers(name, resource_name):
                 inner |= _inner(entries)
-        base = self._base.below(resource_name) if self._base is not None else None
-        return Registry({**self._general, _RESOURCES: inner}, base)
+        return Registry({**self._general, _RESOURCES: inner})
 
     def to_json(self) -> dict[str, Any]:
-        """The section as supplied, without the site's entries."""
+        """The section as supplied."""
         return {**self._entries, _RESOURCES: dict(self._named)}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Registry) and (self.to_json(), self._base) == (other.to_json(), other._base)
+        return isinstance(other, Registry) and self.to_json() == other.to_json()
 
     __hash__ = None  # type: ignore[assignment]  # object declares a method
 

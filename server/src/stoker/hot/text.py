@@ -84,17 +84,16 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is no JSON number")
 
 
-def check_plain(root: Any, path: Path = ()) -> None:
+def check_plain(root: Any) -> None:
     """Raise a flaw unless ``root`` is JSON data within these limits. Does not recurse."""
-    pending: list[tuple[Any, Path]] = [(root, path)]
-    limit = MAX_DEPTH + len(path)
+    pending: list[tuple[Any, Path]] = [(root, ())]
     while pending:
         value, path = pending.pop()
         kind = type(value)
         if kind is str:
             problem = text_problem(value)
         elif kind is dict or kind is list:
-            problem = "nested too deeply" if len(path) >= limit else None
+            problem = "nested too deeply" if len(path) >= MAX_DEPTH else None
             if not problem:
                 pending.extend(_children(value, path))
         else:

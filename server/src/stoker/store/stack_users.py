@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from stoker.model.status import Action, Status
+from stoker.model.status import is_suspended
 from stoker.store.query import column, execute, exists
 from stoker.store.repository import Repository
 from stoker.store.sql import sql
@@ -88,9 +88,7 @@ def of_user(tx: Tx, user_id: str) -> Standing | None:
     if row is None:
         return None
     resource_id, user_project_id, project_id, action, status = row
-    # While the resource is being suspended, its last run still reports.
-    is_suspended = action == Action.SUSPEND and status != Status.IN_PROGRESS
-    return Standing(resource_id, project_id, user_project_id, is_suspended)
+    return Standing(resource_id, project_id, user_project_id, is_suspended(action, status))
 
 
 def set_project(tx: Tx, root_id: str, user_project_id: str) -> None:
