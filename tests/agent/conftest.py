@@ -7,23 +7,20 @@ import hashlib
 import json
 import os
 import signal
-import socket
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 import stoker_agent
 from stoker_agent import backoff
 from support.agents import AGENT_PYTHON
+from support.http_stub import Answering, Asked, Said
 
 _SOURCES = Path(stoker_agent.__file__).parents[1]
 #: What never comes is a failure; nothing is measured by it.
@@ -67,31 +64,22 @@ class Server:
         self.keys = {_KEY}
         self.tokens: dict[str, str | None] = {}
         self.withdraws_reported = True
-        self.errors: list[BaseException] = []
-        self._open: set[socket.socket] = set()
         self._port = 0
         self.come_back()
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return self._http.url
 
     def come_back(self) -> None:
-        self._http = _Http(("127.0.0.1", self._port), _Handler, self)
-        self._port = self._http.server_address[1]
-        threading.Thread(target=self._http.serve_forever, args=(0.01,), daemon=True).start()
+        self._http = Answering(self.decide, port=self._port)
+        self._port = self._http.port
 
     def vanish(self) -> None:
-        self._http.shutdown()
-        self._http.server_close()
+        self._http.close()
         with self.changed:
-            for each in list(self._open):
-                self.drop(each)
             self.changed.notify_all()
-
-    def drop(self, connection: socket.socket) -> None:
-        with contextlib.suppress(OSError):  # the other side was first
-            connection.shutdown(socket.SHUT_RDWR)
+        assert self._http.errors == []
 
     def give(self, *entries: Any) -> None:
         """A new document."""
@@ -175,141 +163,72 @@ class Server:
         self.tokens[token] = instance
         return True
 
+    # How it answers.
+
+    def decide(self, asked: Asked) -> Said:
+        words = asked.path.strip("/").split("/")
+        kind = words[-1]
+        with self.changed:
+            said = self._choose(kind, words, asked)
+            is_lost = self.lost[kind] > 0
+            self.lost[kind] -= is_lost
+            self.changed.notify_all()
+        if kind in self.released:
+            self.released[kind].wait(_PATIENCE_SECONDS)
+        return Said(lost=True) if is_lost else said
+
+    def _choose(self, kind: str, words: list[str], asked: Asked) -> Said:
+        if kind in self.files:
+            etag = self.etags.get(kind) or f'"{hashlib.sha256(self.files[kind]).hexdigest()}"'
+            return Said(304 if asked.headers.get("if-none-match") == etag else 200, self.files[kind], {"ETag": etag})
+        if kind == "enroll":
+            if not self.trade(asked.json):
+                return _error(401, "the token is unknown, used or too old")
+            return Said(201, {"server_id": "s1", "name": "n", "key": _KEY, "poll_wait": 50})
+        if asked.headers.get("authorization") not in {f"Bearer {key}" for key in self.keys}:
+            self.polls.append("refused")
+            return _error(401, "the key is unknown")
+        if self.answers.get(kind):
+            return _error(self.answers[kind].pop(0), "told to")
+        if kind == "approval":
+            return Said(200, {"status": "APPROVED"})
+        if kind == "document":
+            return self._poll(asked)
+        if kind == "facts":
+            self.facts.append(asked.json)
+            return Said(204)
+        return self._report(words[-2], kind, asked)
+
+    def _poll(self, asked: Asked) -> Said:
+        known, serving = asked.headers.get("if-none-match"), self._http
+        self.polls.append(asked.headers.get("x-stoker-agent", ""))
+        self.changed.wait_for(
+            lambda: known != _etag(self.document()) or serving is not self._http, float(asked.query["wait"])
+        )
+        etag = _etag(self.document())
+        return Said(304 if known == etag else 200, self.document(), {"ETag": etag})
+
+    def _report(self, id: str, kind: str, asked: Asked) -> Said:
+        if kind == "signal":
+            self.take_signal(id, asked.body)
+            return Said(200, {"status": "COMPLETE"})
+        if kind == "progress":
+            self.progress.append((id, asked.json))
+            return Said(204)
+        if kind == "logs":
+            assert len(asked.body) <= 256 * 1024
+            more = {"gap": True} if "gap" in asked.query else {}
+            offset = self.take_log(id, asked.query["stream"], int(asked.query["offset"]), asked.body, **more)
+            return Said(200, {"offset": offset})
+        return _error(404, "no such path")
+
 
 def _is(entry: Any, id: str) -> bool:
     return isinstance(entry, dict) and entry.get("id") == id
 
 
-class _Http(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-    request_queue_size = 64
-
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], world: Server) -> None:
-        self.world = world
-        super().__init__(address, handler)
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        error = sys.exc_info()[1]
-        if error is not None and not isinstance(error, ConnectionError):
-            self.world.errors.append(error)
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # headers and body are two packets, and a client delays its acknowledgment
-    server: _Http
-
-    def setup(self) -> None:
-        super().setup()
-        with self.server.world.changed:
-            self.server.world._open.add(self.connection)
-
-    def finish(self) -> None:
-        with self.server.world.changed:
-            self.server.world._open.discard(self.connection)
-        super().finish()
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def do_GET(self) -> None:
-        self._serve()
-
-    def do_POST(self) -> None:
-        self._serve()
-
-    def do_PUT(self) -> None:
-        self._serve()
-
-    def _serve(self) -> None:
-        world = self.server.world
-        length = int(self.headers.get("Content-Length") or 0)
-        body = self.rfile.read(length)
-        if len(body) < length:  # the agent was killed in the middle of a request
-            self.close_connection = True
-            return
-        parts = urlsplit(self.path)
-        words = parts.path.strip("/").split("/")
-        kind = words[-1]
-        with world.changed:
-            status, answer, etag = self._decide(world, kind, words, parse_qs(parts.query), body)
-            lost = world.lost[kind] > 0
-            world.lost[kind] -= lost
-            world.changed.notify_all()
-        if kind in world.released:
-            world.released[kind].wait(_PATIENCE_SECONDS)
-        if lost:
-            world.drop(self.connection)
-            self.close_connection = True
-            return
-        self.send_response(status)
-        if etag:
-            self.send_header("ETag", etag)
-        if status not in (204, 304):
-            self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        if status not in (204, 304):
-            self.wfile.write(answer)
-
-    def _decide(
-        self, world: Server, kind: str, words: list[str], query: dict[str, list[str]], body: bytes
-    ) -> tuple[int, bytes, str | None]:
-        if kind in world.files:
-            etag = world.etags.get(kind) or f'"{hashlib.sha256(world.files[kind]).hexdigest()}"'
-            return 304 if self.headers.get("If-None-Match") == etag else 200, world.files[kind], etag
-        if kind == "enroll":
-            if not world.trade(json.loads(body)):
-                return 401, _error("the token is unknown, used or too old"), None
-            return 201, _json({"server_id": "s1", "name": "n", "key": _KEY, "poll_wait": 50}), None
-        if self.headers.get("Authorization") not in {f"Bearer {key}" for key in world.keys}:
-            world.polls.append("refused")
-            return 401, _error("the key is unknown"), None
-        if world.answers.get(kind):
-            return world.answers[kind].pop(0), _error("told to"), None
-        if kind == "approval":
-            return 200, _json({"status": "APPROVED"}), None
-        if kind == "document":
-            return self._document(world, float(query["wait"][0]))
-        if kind == "facts":
-            world.facts.append(json.loads(body))
-            return 204, b"", None
-        return self._run(world, words[-2], kind, query, body)
-
-    def _document(self, world: Server, wait: float) -> tuple[int, bytes, str | None]:
-        world.polls.append(self.headers.get("X-Stoker-Agent", ""))
-        serving = world._http
-        world.changed.wait_for(
-            lambda: self.headers.get("If-None-Match") != _etag(world.document()) or serving is not world._http, wait
-        )
-        etag = _etag(world.document())
-        if self.headers.get("If-None-Match") == etag:
-            return 304, b"", etag
-        return 200, world.document(), etag
-
-    def _run(
-        self, world: Server, id: str, kind: str, query: dict[str, list[str]], body: bytes
-    ) -> tuple[int, bytes, str | None]:
-        if kind == "signal":
-            world.take_signal(id, body)
-            return 200, _json({"status": "COMPLETE"}), None
-        if kind == "progress":
-            world.progress.append((id, json.loads(body)))
-            return 204, b"", None
-        if kind == "logs":
-            assert len(body) <= 256 * 1024
-            more = {"gap": True} if "gap" in query else {}
-            known = world.take_log(id, query["stream"][0], int(query["offset"][0]), body, **more)
-            return 200, _json({"offset": known}), None
-        return 404, _error("no such path"), None
-
-
-def _json(said: Any) -> bytes:
-    return json.dumps(said).encode()
-
-
-def _error(message: str) -> bytes:
-    return _json({"error": {"message": message}})
+def _error(status: int, message: str) -> Said:
+    return Said(status, {"error": {"message": message}})
 
 
 def _etag(document: bytes) -> str:
@@ -440,7 +359,6 @@ def server() -> Iterator[Server]:
     for each in made.released.values():
         each.set()
     made.vanish()
-    assert made.errors == []
 
 
 @pytest.fixture
@@ -449,7 +367,6 @@ def other() -> Iterator[Server]:
     made = Server()
     yield made
     made.vanish()
-    assert made.errors == []
 
 
 @pytest.fixture
