@@ -55,7 +55,6 @@ def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
     do = ACTIONS.get(names[0])
     if do is None:
         raise Invalid(f"Invalid action {names[0]}: known are {', '.join(ACTIONS)}")
-    stack = stack_lookup.stack(tx, request, live=True)
-    stack_lookup.refuse_nested(stack)
+    stack = stack_lookup.root_stack(tx, request)
     audit_trail.record(tx, request, f"{names[0]} stack" if names[0] in _PLAIN else "cancel stack")
     return Response(200, b"null", stack_lookup.operation_header(do(tx, request.app.engine, stack.id)))

@@ -44,9 +44,8 @@ def index(request: RequestContext, tx: Tx, query: EventQuery) -> dict[str, Any]:
     page = events.list_all(tx, list(within), equal=equal, limit=query.limit, marker=query.marker, descending=descending)
     if name is not None and not page and resources.find_by_name(tx, stack.id, name) is None:
         raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
-    links = stack_lookup.links(request)
-    root = stack if query.nested_depth else None
-    shown = [serializers.event(StackEvent, event, within[event.stack_id], links, root) for event in page]
+    root, top = request.app.settings.public_url, stack if query.nested_depth else None
+    shown = [serializers.event(StackEvent, event, within[event.stack_id], root, top) for event in page]
     return {"events": shown}
 
 
@@ -57,4 +56,4 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     event = events.find(tx, stack.id, request.path["event_id"])
     if event is None or event.resource_name != request.path["resource_name"]:
         raise EntityNotFound.of("Event", request.path["event_id"])
-    return {"event": serializers.event(EventDetail, event, stack, stack_lookup.links(request))}
+    return {"event": serializers.event(EventDetail, event, stack, request.app.settings.public_url)}

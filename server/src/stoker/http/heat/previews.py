@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Id, Query, fill
-from stoker.http.heat import serializers, stack_lookup, stack_requests, warnings
+from stoker.http.heat import serializers, stack_requests, warnings
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import (
     TEMPLATE_EXAMPLE,
@@ -90,7 +90,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
     shown = fill(
         PreviewedStack,
         stack,
-        **serializers.detail(stack, stack_lookup.links(request)),
+        **serializers.detail(stack, request.app.settings.public_url),
         outputs=[{**output, "output_value": values.get(output["output_key"])} for output in output_names(stack)],
         resources=_serialize_outline(planner, resolved.outline, stack.name),
     )

@@ -89,7 +89,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
         "resource": serializers.resource(
             resource,
             stack,
-            stack_lookup.links(request),
+            request.app.settings.public_url,
             resources.required_by(tx, stack.id, name),
             stacks.of_resource(tx, stack.id, resource.id),
             deployment=live_deployments(tx, request, [resource]).get(resource.physical_id or "", UNSET),
@@ -106,12 +106,11 @@ def _of_stack(
     live = live_deployments(tx, request, matches)
     nested = {inner.parent_resource_id: inner for inner in stacks.children(tx, stack.id)}
     required_by = _required_by(everything)
-    links = stack_lookup.links(request)
     return [
         serializers.resource(
             resource,
             stack,
-            links,
+            request.app.settings.public_url,
             required_by.get(resource.name, ()),
             nested.get(resource.id),
             deployment=live.get(resource.physical_id or "", UNSET),

@@ -100,19 +100,13 @@ class EventDetail(StackEvent):
     properties: dict[str, Any] = field(name="resource_properties")
 
 
-class Links:
-    """Builds the URLs of a project's stacks and resources, with the same root as the catalog."""
+def stack_url(root: str, stack: Stack) -> str:
+    """Return the URL of a stack. ``root``: the public URL of Stoker, as in all functions of this module."""
+    return f"{root}/v1/{stack.project_id}/stacks/{stack.name}/{stack.id}"
 
-    def __init__(self, public_url: str, project_id: str) -> None:
-        self._root = f"{public_url}/v1/{project_id}"
 
-    def stack(self, stack: Stack) -> str:
-        """Return the URL of a stack."""
-        return f"{self._root}/stacks/{stack.name}/{stack.id}"
-
-    def resource(self, stack: Stack, name: str) -> str:
-        """Return the URL of a resource of a stack."""
-        return f"{self.stack(stack)}/resources/{quote(name, safe='')}"
+def _resource_url(root: str, stack: Stack, name: str) -> str:
+    return f"{stack_url(root, stack)}/resources/{quote(name, safe='')}"
 
 
 def time(moment: datetime | None) -> str | None:
@@ -121,27 +115,27 @@ def time(moment: datetime | None) -> str | None:
     return None if moment is None else heat_time(moment)
 
 
-def stack_summary(stack: Stack, links: Links) -> StackSummary:
+def stack_summary(stack: Stack, root: str) -> StackSummary:
     """Serialize a stack for lists."""
     return fill(
         StackSummary,
         stack,
-        links=[Link(links.stack(stack), "self")],
+        links=[Link(stack_url(root, stack), "self")],
         description="",
         stack_status=f"{stack.action}_{stack.status}",
         tags=list(stack.tags) or None,
     )
 
 
-def stack_detail(stack: Stack, links: Links, **computed: Any) -> StackDetail:
+def stack_detail(stack: Stack, root: str, **computed: Any) -> StackDetail:
     """Serialize a stack for its own page. ``computed``: parameters, if they are redacted, and outputs."""
-    return fill(StackDetail, stack, stack_status=f"{stack.action}_{stack.status}", **detail(stack, links), **computed)
+    return fill(StackDetail, stack, stack_status=f"{stack.action}_{stack.status}", **detail(stack, root), **computed)
 
 
-def detail(stack: Stack, links: Links) -> dict[str, Any]:
+def detail(stack: Stack, root: str) -> dict[str, Any]:
     """Return the members of a stack's own page that are no attributes of the stack."""
     return {
-        "links": [Link(links.stack(stack), "self")],
+        "links": [Link(stack_url(root, stack), "self")],
         "template_description": stack.description,
         "notification_topics": [],
         "capabilities": [],
@@ -153,7 +147,7 @@ def detail(stack: Stack, links: Links) -> dict[str, Any]:
 def resource(
     resource: Resource,
     stack: Stack,
-    links: Links,
+    root: str,
     required_by: Collection[str],
     nested: Stack | None = None,
     **computed: Any,
@@ -163,7 +157,7 @@ def resource(
 
     ``nested`` is the nested stack that the resource represents; ``computed`` are the members of detailed responses.
     """
-    own = [Link(links.resource(stack, resource.name), "self"), Link(links.stack(stack), "stack")]
+    own = [Link(_resource_url(root, stack, resource.name), "self"), Link(stack_url(root, stack), "stack")]
     return StackResource(
         name=resource.name,
         logical_resource_id=resource.name,
@@ -174,15 +168,15 @@ def resource(
         created_at=heat_time(resource.created_at),
         updated_time=heat_time(resource.updated_at or resource.created_at),
         required_by=sorted(required_by),
-        links=own if nested is None else [*own, Link(links.stack(nested), "nested")],
+        links=own if nested is None else [*own, Link(stack_url(root, nested), "nested")],
         parent_resource=UNSET if stack.parent_resource is None else stack.parent_resource,
         **computed,
     )
 
 
-def event(kind: type[StackEvent], event: Event, stack: Stack, links: Links, root: Stack | None = None) -> StackEvent:
-    """Serialize an event. ``root``: the stack of the request, if the response includes events of nested stacks."""
-    resource_url = links.resource(stack, event.resource_name)
+def event(kind: type[StackEvent], event: Event, stack: Stack, root: str, top: Stack | None = None) -> StackEvent:
+    """Serialize an event. ``top``: the stack of the request, if the response includes events of nested stacks."""
+    resource_url = _resource_url(root, stack, event.resource_name)
     return fill(
         kind,
         event,
@@ -192,7 +186,7 @@ def event(kind: type[StackEvent], event: Event, stack: Stack, links: Links, root
         links=[
             Link(f"{resource_url}/events/{event.id}", "self"),
             *([] if event.resource_type == STACK_TYPE else [Link(resource_url, "resource")]),
-            Link(links.stack(stack), "stack"),
-            *([] if root is None else [Link(links.stack(root), "root_stack")]),
+            Link(stack_url(root, stack), "stack"),
+            *([] if top is None else [Link(stack_url(root, top), "root_stack")]),
         ],
     )

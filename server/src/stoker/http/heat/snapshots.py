@@ -34,8 +34,7 @@ class StackSnapshot(Answer):
 @operation(200, StackSnapshot, errors=(409,), body_optional=True)
 def create(request: RequestContext, tx: Tx, body: NewSnapshot) -> StackSnapshot:
     """Take a snapshot of the stack. Raises ActionInProgress, NotSupported or Invalid."""
-    stack = stack_lookup.stack(tx, request, live=True)
-    stack_lookup.refuse_nested(stack)
+    stack = stack_lookup.root_stack(tx, request)
     return _serialize(stack_snapshots.take(tx, request.app.engine, stack.id, body.name))
 
 

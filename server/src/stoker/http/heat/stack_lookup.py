@@ -6,7 +6,7 @@ import re
 
 from stoker.http.contracts import operation
 from stoker.http.fields import Link
-from stoker.http.heat.serializers import Links
+from stoker.http.heat.serializers import stack_url
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, NotSupported
 from stoker.model.stack import Stack
@@ -50,13 +50,15 @@ def within(tx: Tx, top: Stack, depth: int) -> list[Stack]:
     return [stack for stack in stacks.tree(tx, top.id) if stack.depth - top.depth <= depth]
 
 
-def refuse_nested(stack: Stack) -> None:
-    """Raises NotSupported for a nested stack, which is managed through its parent stack."""
-    if stack.parent_id is not None:
+def root_stack(tx: Tx, request: RequestContext) -> Stack:
+    """Return the live stack. Raises NotSupported for a nested stack, which is managed through its parent stack."""
+    root = stack(tx, request, live=True)
+    if root.parent_id is not None:
         raise NotSupported(
-            f"Stack {stack.name} is nested, the resource {stack.parent_resource} of another: "
+            f"Stack {root.name} is nested, the resource {root.parent_resource} of another: "
             "do this to the stack it lives in."
         )
+    return root
 
 
 @operation(302, {"stack": {"links": list[Link]}}, headers=("Location",))
@@ -75,13 +77,8 @@ def redirect(request: RequestContext) -> Response:
         raise EntityNotFound.of("Stack", named)
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
-    location = f"{links(request).stack(target)}{rest}{query}"
+    location = f"{stack_url(request.app.settings.public_url, target)}{rest}{query}"
     return Response(302, {"stack": {"links": [Link(location, "self")]}}, {"Location": location})
-
-
-def links(request: RequestContext) -> Links:
-    """Return the link builder for the request's project."""
-    return Links(request.app.settings.public_url, request.project)
 
 
 def _by_id(tx: Tx, request: RequestContext, id: str) -> Stack | None:

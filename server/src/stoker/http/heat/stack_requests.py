@@ -208,8 +208,7 @@ def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, Resolve
 def find_stack(request: RequestContext) -> tuple[Stack, Source]:
     """Return the stack of the path and its template. Raises EntityNotFound, or NotSupported for a nested stack."""
     with request.read() as tx:
-        stack = stack_lookup.stack(tx, request, live=True)
-        stack_lookup.refuse_nested(stack)
+        stack = stack_lookup.root_stack(tx, request)
         return stack, stacks.source(tx, stack.id)
 
 

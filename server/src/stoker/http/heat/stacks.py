@@ -14,7 +14,8 @@ from stoker.http.heat.stack_lookup import OPERATION
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE, ExportedStack
 from stoker.http.request import RequestContext, Response
-from stoker.stacks import adoption, outputs
+from stoker.model.stack import Stack
+from stoker.stacks import adoption, operations, outputs
 from stoker.stacks import export as stack_export
 from stoker.stacks.adoption import read_adoption_data, read_imported_objects
 from stoker.stacks.operations import Options
@@ -113,8 +114,14 @@ def create(request: RequestContext, body: NewStack) -> Response:
     resolved = stack_requests.new(request, body, name)
     if adopt is not None:
         adoption.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
-    stack = stack_writes.create(request, resolved, body.options(), adopt=adopt, imported=imported)
-    href = stack_lookup.links(request).stack(stack)
+    engine, options, user = request.app.engine, body.options(), request.user.user_name
+    stack = stack_writes.begin(
+        request,
+        resolved,
+        "create stack" if adopt is None else "adopt stack",
+        lambda tx: operations.create(tx, engine, resolved, options, username=user, adopt=adopt, imported=imported),
+    )
+    href = serializers.stack_url(request.app.settings.public_url, stack)
     headers = {"Location": href, **stack_lookup.operation_header(stack), **warnings.headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
 
@@ -125,11 +132,11 @@ def index(request: RequestContext, tx: Tx, query: StackQuery) -> StackPage:
     filter_ = _filter(query)
     page = stack_lists.list_all(tx, request.project, filter_)
     count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
-    links = stack_lookup.links(request)
-    shown = StackPage([serializers.stack_summary(stack, links) for stack in page], count=count)
+    root = request.app.settings.public_url
+    shown = StackPage([serializers.stack_summary(stack, root) for stack in page], count=count)
     if query.limit and len(page) == query.limit:
         following = request.raw.url.include_query_params(marker=page[-1].id)
-        shown.links = [Link(f"{request.app.settings.public_url}{following.path}?{following.query}", "next")]
+        shown.links = [Link(f"{root}{following.path}?{following.query}", "next")]
     return shown
 
 
@@ -140,7 +147,7 @@ def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]
     values: Any = UNSET
     if query.resolve_outputs and stack.deleted_at is None:
         values = tx.secrets.redact(outputs.all_values(tx, request.app.engine, stack))
-    shown = serializers.stack_detail(stack, stack_lookup.links(request), outputs=values)
+    shown = serializers.stack_detail(stack, request.app.settings.public_url, outputs=values)
     shown.parameters = tx.secrets.redact(shown.parameters)
     return {"stack": shown}
 
@@ -160,10 +167,7 @@ def change(request: RequestContext, body: StackPatch) -> Any:
 @operation(204, errors=(409,), headers=(OPERATION,))
 def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
-    with request.read() as tx:
-        stack = stack_lookup.stack(tx, request, live=True)
-    stack_lookup.refuse_nested(stack)
-    return Response(204, headers=stack_lookup.operation_header(stack_writes.delete(request, stack)))
+    return Response(204, headers=stack_lookup.operation_header(stack_writes.delete(request)))
 
 
 @operation(200, ExportedStack)
@@ -179,8 +183,7 @@ def abandon(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
     Returns the data with which a stack can adopt these objects. Raises ActionInProgress.
     """
-    stack = stack_lookup.stack(tx, request, live=True)
-    stack_lookup.refuse_nested(stack)
+    stack = stack_lookup.root_stack(tx, request)
     return stack_export.abandon(tx, request.app.engine, stack.id)
 
 
@@ -219,7 +222,14 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 def _update(request: RequestContext, resolved: ResolvedStack, options: Options, plan: str | None) -> Response:
-    updated = stack_writes.update(request, resolved, options, plan)
+    app = request.app
+
+    def do(tx: Tx) -> Stack:
+        if plan is not None:
+            stack_writes.refuse_other_plan(tx, app, resolved, plan)
+        return operations.update(tx, app.engine, resolved, options)
+
+    updated = stack_writes.begin(request, resolved, "update stack", do)
     return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
 
 
