@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED_SECONDS
-from stoker.http.hold import PendingPolls, Waiters, hold
+from stoker.http.hold import PendingPoll, Waiters, hold
 from stoker.http.relay.changes import MOST_AGENTS
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.errors import Unavailable
@@ -52,7 +52,7 @@ class Polls:
         self._fetch = fetch
         self._notifier = Notifier()
         self._agents: dict[str, Agent] = {}
-        self._pending = PendingPolls()
+        self._pending: dict[str, PendingPoll] = {}
         self.waiters = Waiters(self._notifier)
         #: Set when other agents poll than those in the stream of changes.
         self.changed = asyncio.Event()
@@ -89,7 +89,7 @@ class Polls:
             self._confirm(server_id, key, header, tag, until)
             return Response(304, headers={"ETag": tag}), False
 
-        with self._pending.add(server_id) as pending:
+        with PendingPoll(self._pending, server_id) as pending:
             return await hold(request, server_topic(server_id), seconds, read, pending)
 
     def apply(self, revisions: Mapping[str, int], refused: Iterable[str]) -> list[str]:

@@ -10,9 +10,10 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import structlog
 from cryptography import x509
@@ -145,49 +146,38 @@ class DiskSpace:
                 yield path, figures.f_bavail * figures.f_frsize, figures.f_blocks * figures.f_frsize
 
 
-class _Validity(NamedTuple):
-    start: datetime
-    end: datetime
-
-
 class CertificateExpiry:
-    """Reads the first certificate of the setting ``tls_cert`` again when the file changes."""
+    """Reads the first certificate of the setting ``tls_cert``, which may be replaced at any time."""
 
     def __init__(self, settings: Settings, now: Callable[[], datetime]) -> None:
         self.chain = settings.tls_cert if settings.has_tls else None
         self._now = now
-        self._signature: tuple[int, int] | None = None
-        self._validity: _Validity | None = None
 
     def end(self) -> datetime | None:
         """Return the end of the certificate; None without TLS or while the file cannot be read."""
-        validity = self._read()
-        return None if validity is None else validity.end
+        certificate = self._read()
+        return None if certificate is None else certificate.not_valid_after_utc
 
     def check(self) -> None:
         """Raise Unavailable if the certificate has expired, or will soon."""
-        validity = self._read()
-        if validity is None:
+        certificate = self._read()
+        if certificate is None:
             return
-        left, end = validity.end - self._now(), validity.end.strftime(_FORMAT)
+        start, end = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+        left = end - self._now()
         if left <= timedelta():
-            raise Unavailable(f"the certificate in {self.chain} has expired ({end}): clients refuse it, renew it")
-        if left < min((validity.end - validity.start) / 10, _LONGEST_NOTICE):
-            raise Unavailable(f"the certificate in {self.chain} expires soon ({end}): renew it")
+            raise Unavailable(
+                f"the certificate in {self.chain} has expired ({end:{_FORMAT}}): clients refuse it, renew it"
+            )
+        if left < min((end - start) / 10, _LONGEST_NOTICE):
+            raise Unavailable(f"the certificate in {self.chain} expires soon ({end:{_FORMAT}}): renew it")
 
-    def _read(self) -> _Validity | None:
+    def _read(self) -> x509.Certificate | None:
         if self.chain is None:
             return None
-        try:
-            state = self.chain.stat()
-            signature = (state.st_ino, state.st_mtime_ns)
-            if signature != self._signature:
-                certificate = x509.load_pem_x509_certificates(self.chain.read_bytes())[0]
-                self._validity = _Validity(certificate.not_valid_before_utc, certificate.not_valid_after_utc)
-                self._signature = signature
-        except (OSError, ValueError):
-            return self._validity  # the handshake that needs the file logs the error
-        return self._validity
+        with suppress(OSError, ValueError):  # the handshake that needs the file logs the error
+            return x509.load_pem_x509_certificates(self.chain.read_bytes())[0]
+        return None
 
 
 class Version(Answer):

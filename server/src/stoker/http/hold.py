@@ -127,14 +127,10 @@ class Waiters:
         self._by_topic: dict[str, set[Waiter | Subscription]] = {}
         self._open: Counter[tuple[str, str]] = Counter()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._closed = False
+        #: The server is shutting down, so requests must not wait any more.
+        self.closed = False
         self.deadlines = Deadlines()
         notifier.subscribe(self._on_notification)
-
-    @property
-    def closed(self) -> bool:
-        """Whether the server is shutting down, so that requests must not wait any more."""
-        return self._closed
 
     def count(self) -> int:
         """Return the number of topics that requests wait for. May be called on any thread."""
@@ -168,7 +164,7 @@ class Waiters:
     def add(self, waiter: Waiter | Subscription, *topics: str) -> None:
         """Wake ``waiter`` at each notification of the topics until ``remove``."""
         self._loop = asyncio.get_running_loop()
-        if self._closed:
+        if self.closed:
             waiter.wake(ALL)
         for topic in topics:
             self._by_topic.setdefault(topic, set()).add(waiter)
@@ -183,7 +179,7 @@ class Waiters:
 
     def close(self) -> None:
         """Wake all waiters and end later waits at once. Call it on the event loop."""
-        self._closed = True
+        self.closed = True
         self.wake(ALL)
 
     def wake(self, topic: str) -> None:
@@ -278,6 +274,7 @@ class PendingPoll:
     The one open poll of an agent: a new poll ends the previous one. Its block is the time for which it is pending.
 
     Without this limit, one key could hold thousands of polls, and each notification would have to answer all of them.
+    ``by_key``: the pending polls of this process, used on the event loop only.
     """
 
     # A generator of contextlib would take 250 bytes more for each agent.
@@ -306,18 +303,3 @@ class PendingPoll:
     def __exit__(self, *_: object) -> None:
         if self._by_key.get(self._key) is self:
             del self._by_key[self._key]
-
-
-class PendingPolls:
-    """The pending polls of this process. Use it on the event loop only."""
-
-    def __init__(self) -> None:
-        self._by_key: dict[str, PendingPoll] = {}
-
-    def __len__(self) -> int:
-        """The number of pending polls. May be called on any thread."""
-        return len(self._by_key)
-
-    def add(self, key: str) -> PendingPoll:
-        """Return a poll whose block supersedes the pending poll of ``key`` and registers the new one until its end."""
-        return PendingPoll(self._by_key, key)

@@ -17,7 +17,7 @@ from multiprocessing.connection import Client, Listener
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from prometheus_client import CollectorRegistry, Metric, ProcessCollector
+from prometheus_client import Metric, ProcessCollector
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
@@ -66,58 +66,49 @@ class FiguresReader:
             return self._figures
 
 
-class GaugeCollector(Collector):
-    """Collects the gauges of this process, from memory."""
-
-    def __init__(self, app: App) -> None:
-        self._app = app
-
-    def collect(self) -> Iterator[Metric]:
-        """Yield all gauges."""
-        app = self._app
-        yield InfoMetricFamily(
-            "stoker_process",
-            "The process that answers: its version and the kind of its database.",
-            value={"version": VERSION, "database": app.store.dialect},
-        )
-        yield _gauge("stoker_held_polls", "Polls of agents that wait for a new document.", len(app.pending_polls))
-        yield _gauge(
-            "stoker_awaited_topics", "Documents, runs and triggers that requests wait for.", app.waiters.count()
-        )
-        in_use, maximum = app.store.count_connections()
-        yield _gauge("stoker_database_connections_in_use", "Database connections that transactions use now.", in_use)
-        yield _gauge(
-            "stoker_database_connections_max", "Database connections that transactions may use at a time.", maximum
-        )
-        yield _gauge(
-            "stoker_clock_difference_seconds",
-            "Seconds by which the machine's clock is ahead of Stoker's time; negative: behind.",
-            app.store.clock.difference(),
-        )
-        free, total = app.work.count_threads()
-        yield _gauge("stoker_job_threads", "Threads for jobs.", total)
-        yield _gauge("stoker_job_threads_busy", "Threads that run a job now.", total - free)
-        problems = app.health.problems()
-        yield _gauge("stoker_healthy", "1 if all checks of /healthz pass, else 0.", not problems)
-        yield _gauge("stoker_degraded", "1 while /healthz has warnings, else 0.", bool(app.health.warnings()))
-        certificate = GaugeMetricFamily(
-            "stoker_certificate_expiry_timestamp_seconds", "When the TLS certificate expires.", labels=["path"]
-        )
-        if (end := app.certificate.end()) is not None:
-            certificate.add_metric([str(app.certificate.chain)], end.timestamp())
-        yield certificate
-        disks = GaugeMetricFamily(
-            "stoker_disk_free_bytes", "Free space of the file systems that this process writes to.", labels=["path"]
-        )
-        for path, free in app.disk_space.free():
-            disks.add_metric([str(path)], free)
-        yield disks
-        notifier = GaugeMetricFamily(
-            "stoker_notifier_up", "1 while this part of the notifier works, else 0.", labels=["part"]
-        )
-        for part, problem in app.store.notifier_problems().items():
-            notifier.add_metric([part], problem is None)
-        yield notifier
+def collect_gauges(app: App) -> Iterator[Metric]:
+    """Yield the gauges of this process, from memory."""
+    yield InfoMetricFamily(
+        "stoker_process",
+        "The process that answers: its version and the kind of its database.",
+        value={"version": VERSION, "database": app.store.dialect},
+    )
+    yield _gauge("stoker_held_polls", "Polls of agents that wait for a new document.", len(app.pending_polls))
+    yield _gauge("stoker_awaited_topics", "Documents, runs and triggers that requests wait for.", app.waiters.count())
+    in_use, maximum = app.store.count_connections()
+    yield _gauge("stoker_database_connections_in_use", "Database connections that transactions use now.", in_use)
+    yield _gauge(
+        "stoker_database_connections_max", "Database connections that transactions may use at a time.", maximum
+    )
+    yield _gauge(
+        "stoker_clock_difference_seconds",
+        "Seconds by which the machine's clock is ahead of Stoker's time; negative: behind.",
+        app.store.clock.difference(),
+    )
+    free, total = app.work.count_threads()
+    yield _gauge("stoker_job_threads", "Threads for jobs.", total)
+    yield _gauge("stoker_job_threads_busy", "Threads that run a job now.", total - free)
+    problems = app.health.problems()
+    yield _gauge("stoker_healthy", "1 if all checks of /healthz pass, else 0.", not problems)
+    yield _gauge("stoker_degraded", "1 while /healthz has warnings, else 0.", bool(app.health.warnings()))
+    certificate = GaugeMetricFamily(
+        "stoker_certificate_expiry_timestamp_seconds", "When the TLS certificate expires.", labels=["path"]
+    )
+    if (end := app.certificate.end()) is not None:
+        certificate.add_metric([str(app.certificate.chain)], end.timestamp())
+    yield certificate
+    disks = GaugeMetricFamily(
+        "stoker_disk_free_bytes", "Free space of the file systems that this process writes to.", labels=["path"]
+    )
+    for path, free in app.disk_space.free():
+        disks.add_metric([str(path)], free)
+    yield disks
+    notifier = GaugeMetricFamily(
+        "stoker_notifier_up", "1 while this part of the notifier works, else 0.", labels=["part"]
+    )
+    for part, problem in app.store.notifier_problems().items():
+        notifier.add_metric([part], problem is None)
+    yield notifier
 
 
 def collect_site(app: App) -> Iterator[Metric]:
@@ -197,14 +188,13 @@ def collect_process(app: App) -> Iterator[Metric]:
     Leaves out when each counter was created, which doubles the text and repeats the process's start.
     """
     process = str(app.worker.number if app.worker else os.getpid())
-    for collector in (app.metrics.registry, GaugeCollector(app), ProcessCollector(registry=None)):
-        for metric in collector.collect():
-            metric.samples = [
-                sample._replace(labels={**sample.labels, "process": process})
-                for sample in metric.samples
-                if not sample.name.endswith("_created")
-            ]
-            yield metric
+    for metric in (*app.metrics.registry.collect(), *collect_gauges(app), *ProcessCollector(registry=None).collect()):
+        metric.samples = [
+            sample._replace(labels={**sample.labels, "process": process})
+            for sample in metric.samples
+            if not sample.name.endswith("_created")
+        ]
+        yield metric
 
 
 class _Everything(Collector):
@@ -222,13 +212,8 @@ class _Everything(Collector):
 @operation(200, bytes, media_type="text/plain")
 async def show(request: RequestContext) -> Response:
     """Return the metrics of the process that answers, of its fellow workers, and of the site."""
-    return Response(200, await request.in_thread(_render, request.app), media_type=CONTENT_TYPE_PLAIN_0_0_4)
-
-
-def _render(app: App) -> bytes:
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Everything(app))
-    return generate_latest(registry)
+    text = await request.in_thread(generate_latest, _Everything(request.app))
+    return Response(200, text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 ROUTES = [Route("GET", "/metrics", Access(MONITORING_TOKEN, TOKEN, allow=site_admin), show)]

@@ -75,33 +75,32 @@ class ThreadPool:
     def _work(self) -> None:
         while (request := self._calls.get()) is not None:
             loop, future, context, function, args = request
-            resolve: Callable[..., None]
-            outcome: Any
-            if self._is_closed or future.cancelled():
-                resolve, outcome = self._cancel, None
-            else:
+            outcome: Any = asyncio.CancelledError()
+            if not self._is_closed and not future.cancelled():
                 try:
-                    resolve, outcome = self._set_result, context.run(function, *args)
+                    outcome = context.run(function, *args)
                 except BaseException as error:
-                    resolve, outcome = self._set_exception, error
+                    outcome = error
             with suppress(RuntimeError):  # the loop is closed, so no coroutine waits for the future
-                loop.call_soon_threadsafe(resolve, future, outcome)
+                loop.call_soon_threadsafe(self._finish, future, outcome)
             # they may be large, and the thread may wait long for the next call
-            del request, loop, future, context, function, args, resolve, outcome
+            del request, loop, future, context, function, args, outcome
 
-    def _set_result(self, future: asyncio.Future[Any], result: Any) -> None:
+    def _finish(self, future: asyncio.Future[Any], outcome: Any) -> None:
         self._unfinished -= 1
-        if not future.done():
-            future.set_result(result)
+        resolve(future, outcome)
 
-    def _set_exception(self, future: asyncio.Future[Any], error: BaseException) -> None:
-        self._unfinished -= 1
-        if not future.done():
-            future.set_exception(error)
 
-    def _cancel(self, future: asyncio.Future[Any], _: None) -> None:
-        self._unfinished -= 1
+def resolve(future: asyncio.Future[Any], outcome: Any) -> None:
+    """End a future with a result or with the exception that was raised, unless its request was cancelled."""
+    if future.done():
+        return
+    if isinstance(outcome, asyncio.CancelledError):
         future.cancel()
+    elif isinstance(outcome, BaseException):
+        future.set_exception(outcome)
+    else:
+        future.set_result(outcome)
 
 
 class _Line:
@@ -149,7 +148,7 @@ class Limit:
         line.calls += 1
         try:
             async with line.turns, self._turns:
-                return await _POOL.run(do, *args)
+                return await POOL.run(do, *args)
         finally:
             self._calls -= 1
             line.calls -= 1
@@ -164,19 +163,19 @@ TEMPLATES = Limit("templates", threads=4, share=2, waiting=64, waiting_share=16)
 #: Requests that hash passwords. A hash takes 16 MiB and about 50 ms of a core: few threads keep logins from using all
 #: memory and all cores.
 LOGINS = Limit("logins", threads=2, share=2, waiting=40, waiting_share=10)
-#: Calls without a limit, such as token lookups and reads of documents, find a free thread when all limits are reached.
-_SPARE = 8
-_POOL = ThreadPool("stoker-handlers", HANDLERS.threads + TEMPLATES.threads + LOGINS.threads + _SPARE)
+#: Calls without a limit, such as token lookups and batches, find a free thread when all limits are reached.
+_SPARE = 12
+POOL = ThreadPool("stoker-handlers", HANDLERS.threads + TEMPLATES.threads + LOGINS.threads + _SPARE)
 
 
 async def in_thread(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Run a short blocking call on a thread, without waiting for a turn. Call it on the event loop."""
-    return await _POOL.run(partial(do, **named) if named else do, *args)
+    return await POOL.run(partial(do, **named) if named else do, *args)
 
 
 def shut_down(seconds: float) -> bool:
     """Start no more calls. Return whether all running calls have returned within ``seconds``."""
-    waiting = threading.Thread(target=_POOL.shut_down, daemon=True)  # noqa: TID251 — one call
+    waiting = threading.Thread(target=POOL.shut_down, daemon=True)  # noqa: TID251 — one call
     waiting.start()
     waiting.join(seconds)
     return not waiting.is_alive()

@@ -14,7 +14,7 @@ from stoker.deployments.documents import Document
 from stoker.http.contracts import Success, operation
 from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
 from stoker.http.heat.configs import SoftwareConfig
-from stoker.http.hold import hold
+from stoker.http.hold import PendingPoll, hold
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.deployment import OWN_CHANNEL
 from stoker.servers.last_seen import parse_header
@@ -85,7 +85,7 @@ async def poll(request: RequestContext, query: DocumentQuery) -> Response:
         documents.record_receipt(document)
         return (document, Response(304, headers={"ETag": own_tag})), False
 
-    with request.app.pending_polls.add(server_id) as pending:
+    with PendingPoll(request.app.pending_polls, server_id) as pending:
         if request.app.servers.last_seen.observe(server_id, agent):
             await request.app.agent_batches.heartbeats.submit((server_id, agent))
         document, response = await hold(request, server_topic(server_id), min(query.wait, LONGEST_WAIT), read, pending)
