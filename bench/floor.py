@@ -116,10 +116,14 @@ class _Sqlite:
             for (_, done), error in zip(group, errors, strict=True):
                 done.set_result(None) if error is None else done.set_exception(error)
 
+    def _execute(self, statement: Statement, values: dict[str, Any]) -> Any:
+        text, names = statement.sqlite
+        return self._connection.execute(text, [values[name] for name in names]).fetchone()
+
     def _try(self, do: Callable[[Execute], None]) -> Exception | None:
         self._connection.execute("SAVEPOINT one")
         try:
-            do(lambda statement, values: self._connection.execute(statement.sqlite, values).fetchone())
+            do(self._execute)
         except Exception as error:
             self._connection.execute("ROLLBACK TO one")
             return error

@@ -34,7 +34,7 @@ def test_queries_for_several_ids_scan_no_table(store, name):
     statement = QUERIES[name]
     with store.session() as driver:
         if store.dialect == "sqlite":
-            explained = driver.execute(f"EXPLAIN QUERY PLAN {statement.sqlite}", {"ids": "[]"})
+            explained = driver.execute(f"EXPLAIN QUERY PLAN {statement.sqlite[0]}", ["[]"])
             plan = [row[3] for row in explained.fetchall()]
             assert [line for line in plan if re.match("SCAN (?!json_each)", line)] == []
         else:

@@ -31,7 +31,8 @@ def test_no_query_of_servers_scans_their_table(fleet, name):
 def test_an_enrollment_reads_no_other_machines_on_sqlite(store, name):
     query, values = rows.queries(SERVERS)[name]
     with store.session() as driver:
-        explained = driver.execute(f"EXPLAIN QUERY PLAN {query.sqlite}", values)
+        text, names = query.sqlite
+        explained = driver.execute(f"EXPLAIN QUERY PLAN {text}", [values[name] for name in names])
         searched = [row[3] for row in explained.fetchall() if " servers " in row[3]]
     assert searched
     assert all(re.search(r"\(\w+=\? AND \w+=\?\)", line) for line in searched)

@@ -8,17 +8,17 @@ from stoker.store import rows
 from stoker.store.sql import FRAGMENTS, delete, insert, sql, update
 
 
-def test_parameters_are_numbered_for_postgresql_and_named_for_sqlite():
+def test_parameters_are_numbered_in_the_order_of_the_text():
     text = "SELECT a::int, ':no', \":no\" FROM t WHERE b = :b AND c = :c AND d > :b"
-    numbered = b"SELECT a::int, ':no', \":no\" FROM t WHERE b = $1 AND c = $2 AND d > $1"
-    assert sql(text).postgresql == (numbered, ("b", "c"))
-    assert sql(text).sqlite == text
+    numbered = "SELECT a::int, ':no', \":no\" FROM t WHERE b = $1 AND c = $2 AND d > $1"
+    assert sql(text).postgresql == (numbered.encode(), ("b", "c"))
+    assert sql(text).sqlite == (numbered.replace("$", "?"), ("b", "c"))
 
 
 def test_fragments_are_what_the_databases_write_in_different_ways():
     text = "SELECT @position(substr(name, :start), '@in(ids)') FROM t WHERE id @in(ids) @for_update @skip_locked"
-    assert sql(text).sqlite == (
-        "SELECT instr(substr(name, :start), '@in(ids)') FROM t WHERE id IN (SELECT value FROM json_each(:ids))"
+    assert sql(text).sqlite[0] == (
+        "SELECT instr(substr(name, ?1), '@in(ids)') FROM t WHERE id IN (SELECT value FROM json_each(?2))"
     )
     assert sql(text).postgresql[0] == (
         b"SELECT strpos(substr(name, $1), '@in(ids)') FROM t"

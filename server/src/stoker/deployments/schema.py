@@ -95,7 +95,7 @@ def _type(entry: Mapping[str, Any], where: str) -> str:
 
 
 def _flag(value: Any, where: str) -> bool:
-    return value is not None and bool(coerce("Boolean", value, where))
+    return value if isinstance(value, bool) else value is not None and bool(coerce("Boolean", value, where))
 
 
 def coerce(kind: str, value: Any, where: str) -> Any:

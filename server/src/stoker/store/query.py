@@ -38,12 +38,12 @@ class Query:
     @cached_property
     def _names(self) -> tuple[str, ...]:
         """The names of the arguments."""
-        return tuple(name for name in self.statement.names if name != "now")
+        return tuple(name for name in self.statement.sqlite[1] if name != "now")
 
     def __call__(self, tx: Tx, *arguments: Any) -> Any:
         """Execute the statement with the values of its parameters, except for ``:now``."""
         values = dict(zip(self._names, map(_to_column, arguments), strict=True))
-        if len(self._names) < len(self.statement.names):
+        if len(self._names) < len(self.statement.sqlite[1]):
             values["now"] = rows.to_micros(tx.now)
         return self._run(tx, self.statement, values)
 

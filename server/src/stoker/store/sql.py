@@ -95,28 +95,15 @@ class Statement:
         self._postgresql = text if postgresql is None else postgresql
 
     @cached_property
-    def sqlite(self) -> str:
-        """The text for SQLite, whose driver finds the parameters by their names."""
-        return expand(self.text, "sqlite").rstrip()
+    def sqlite(self) -> tuple[str, tuple[str, ...]]:
+        """The text for SQLite, and the names of its parameters ``?1``, ``?2``… in the order of the text."""
+        return _number(expand(self.text, "sqlite"), "?")
 
     @cached_property
     def postgresql(self) -> tuple[bytes, tuple[str, ...]]:
         """The text for PostgreSQL, and the names of its parameters ``$1``, ``$2``…"""
-        names: dict[str, int] = {}
-
-        def number(match: re.Match[str]) -> str:
-            if match["name"] is None:
-                return match[0]
-            return f"${names.setdefault(match['name'], len(names) + 1)}"
-
-        text = _PARAMETER.sub(number, expand(self._postgresql, "postgresql")).rstrip()
-        return text.encode(), tuple(names)
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        """The names of the parameters, in the order in which the text first has them."""
-        matches = _PARAMETER.finditer(expand(self.text, "sqlite"))
-        return tuple(dict.fromkeys(match["name"] for match in matches if match["name"]))
+        text, names = _number(expand(self._postgresql, "postgresql"), "$")
+        return text.encode(), names
 
     @cached_property
     def for_update(self) -> Statement:
@@ -125,6 +112,18 @@ class Statement:
 
     def __repr__(self) -> str:
         return f"sql({self.text!r})"
+
+
+def _number(text: str, sign: str) -> tuple[str, tuple[str, ...]]:
+    """Replace the names of parameters by numbers, which both drivers bind twice as fast. Return the text and names."""
+    names: dict[str, int] = {}
+
+    def number(match: re.Match[str]) -> str:
+        if match["name"] is None:
+            return match[0]
+        return f"{sign}{names.setdefault(match['name'], len(names) + 1)}"
+
+    return _PARAMETER.sub(number, text).rstrip(), tuple(names)
 
 
 def sql(text: str, *, postgresql: str | None = None) -> Statement:

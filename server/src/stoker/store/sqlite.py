@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from stoker.metrics import Metrics
@@ -55,9 +56,10 @@ class SqliteConnection:
         """Execute a batch; see ``connection.Connection``."""
         cursor: sqlite3.Cursor | None = None
         for statement, rows in batch:
-            text = statement.sqlite
+            text, names = statement.sqlite
+            values = [[row[name] for name in names] for row in rows]
             try:
-                cursor = self.driver.execute(text, rows[0]) if len(rows) == 1 else self.driver.executemany(text, rows)
+                cursor = self.driver.execute(text, *values) if len(rows) == 1 else self.driver.executemany(text, values)
             except sqlite3.Error as error:
                 raise faults.wrap(error, text) from error
         assert cursor is not None, "the batch is empty"
@@ -127,8 +129,8 @@ class _Work:
         self.result: Any = None
         self.error: BaseException | None = None
         self.done = False
-        #: Set when the work is done, or when its thread has to lead the next group.
-        self.wake = threading.Event()
+        #: Filled when the work is done, or when its thread has to lead the next group.
+        self.wake: SimpleQueue[None] = SimpleQueue()
 
 
 class GroupWriter:
@@ -174,7 +176,6 @@ class GroupWriter:
         work = _Work(do, durable)
         (self._background if background else self._waiting).append(work)
         while not work.done:
-            work.wake.clear()
             if self._turn.acquire(blocking=False):  # this thread commits for all that wait
                 try:
                     while not work.done:
@@ -183,7 +184,7 @@ class GroupWriter:
                     self._turn.release()
                     self._wake_next()
             elif not work.done:
-                work.wake.wait()
+                work.wake.get()
         if work.error is not None:
             raise work.error
         assert work.tx is not None, "a transaction without an error was run"
@@ -209,14 +210,14 @@ class GroupWriter:
             self._leader = None
             for work in group:
                 work.done = True
-                work.wake.set()
+                work.wake.put(None)
 
     def _wake_next(self) -> None:
         """Wake a thread to lead the next group, if transactions were added while the turn was taken."""
         for queue in (self._waiting, self._background):
             if queue:
                 with contextlib.suppress(IndexError):  # another thread has just taken it
-                    queue[0].wake.set()
+                    queue[0].wake.put(None)
                     return
 
     def _next_group(self) -> list[_Work]:
