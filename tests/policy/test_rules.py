@@ -139,7 +139,7 @@ def test_the_word_project_refuses_no_request_and_admits_no_other_project() -> No
     assert who("PROJECT", OWNED, stack=OTHER) is None
     assert who("PROJECT", OWNED) is None
     assert who("PROJECT", OWNED, "q") is None
-    assert not admits(read("PROJECT"), OWNED, project_id="q", stack=None)
+    assert not admits(read("PROJECT"), "q", stack=None)
 
 
 def test_the_word_stack_admits_only_the_servers_stack() -> None:
@@ -166,15 +166,15 @@ def test_a_list_admits_further_projects_and_stacks() -> None:
     assert who(said, OWNED) is not None
     assert who([{"project": "p"}], OWNED) is None
     assert who(said, OWNED, "q") is None
-    assert admits(read(said), OWNED, project_id="q", stack=None)
-    assert not admits(read(said), OWNED, project_id="p", stack=OTHER)
+    assert admits(read(said), "q", stack=None)
+    assert not admits(read(said), "p", stack=OTHER)
 
 
 def test_a_stack_of_another_project_is_admitted_by_its_id_only() -> None:
     assert who([{"stack": OTHER.id}], OWNED, "q", OTHER) is None
-    assert admits(read([{"stack": OTHER.id}]), OWNED, project_id="q", stack=OTHER)
+    assert admits(read([{"stack": OTHER.id}]), "q", stack=OTHER)
     assert who([{"stack": "db"}], OWNED, "q", OTHER) is not None
-    assert not admits(read([{"stack": "db"}]), OWNED, project_id="q", stack=OTHER)
+    assert not admits(read([{"stack": "db"}]), "q", stack=OTHER)
 
 
 def test_another_project_learns_only_the_id_that_it_sent() -> None:
@@ -197,7 +197,7 @@ def test_groups_apply_to_everyone() -> None:
 @given(st.sampled_from([STACK, PROJECT, (), ({"stack": "db"},), ({"project": "q"},)]), st.sampled_from("pqr"))
 def test_only_a_listed_stranger_counts_as_admitted(allow: Any, project: str) -> None:
     policy = read(list(allow) if isinstance(allow, tuple) else allow)
-    if admits(policy, OWNED, project_id=project, stack=None):
+    if admits(policy, project, stack=None):
         assert project != OWNED.project_id
         assert decide(policy, OWNED, project_id=project, stack=None, group="g") is None
     elif project != OWNED.project_id and policy.allow != PROJECT:

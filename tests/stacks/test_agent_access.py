@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from stoker.model.status import Action
+from stoker.model.status import Action, Status
 from stoker.model.wake import Owner, Settled
 from stoker.stacks import signals
+from stoker.store import resources, stack_users
 from support.stacks import World, world
 from support.templates import template
 
@@ -116,3 +118,19 @@ def test_the_replacement_of_a_server_waits_for_its_own_user_once(heat, users):
     heat.started(stack)
     assert heat.resources(stack)["a"].id != before
     assert heat.settled(stack.id).status == "COMPLETE"
+
+
+@pytest.mark.parametrize(("status", "rests"), [("IN_PROGRESS", False), ("COMPLETE", True), ("FAILED", False)])
+def test_a_user_rests_only_while_its_resource_is_suspended(heat, users, status, rests):
+    stack = heat.create(ONE)
+    users.settle(heat)
+    handle = heat.resources(stack)["a"]
+
+    def suspend(tx):
+        resources.save_all(tx, [replace(handle, action=Action.SUSPEND, status=Status(status))])
+        stack_users.set_enabled(tx, handle.id, stack.id, "name")
+        stack_users.save(tx, replace(stack_users.find(tx, handle.id), user_id="u"))
+
+    heat.store.write(suspend)
+    with heat.store.read() as tx:
+        assert stack_users.of_user(tx, "u").resting is rests

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 from typing import Any
 
@@ -74,7 +73,7 @@ class Life:
             listed = []
             for server in self.servers:
                 for run in deployments.to_run(tx, server):
-                    inputs = {entry["name"]: entry.get("value") for entry in json.loads(run.body)["inputs"]}
+                    inputs = {entry["name"]: entry.get("value") for entry in tx.secrets.load(run.body)["inputs"]}
                     deployment = deployments.get(tx, run.deployment_id)
                     if not deployment.cancelling:
                         listed.append((deployment, inputs["deploy_action"], inputs["deploy_resource_name"]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from stoker.deployments import service
@@ -53,7 +51,7 @@ def entry(heat, server_id):
     """The only run in the document of a server, with its mode."""
     with heat.store.read() as tx:
         (run,) = deployments.to_run(tx, server_id)
-    return {**json.loads(run.body), "mode": run.mode}
+        return {**tx.secrets.load(run.body), "mode": run.mode}
 
 
 def inputs(run):

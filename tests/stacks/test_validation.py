@@ -282,10 +282,8 @@ def test_a_file_that_cannot_be_read_is_read_once(store, monkeypatch):
 
 
 def test_a_site_without_a_provider_names_the_distribution_of_the_types_of_a_cloud(database_url):
-    unknown = lookup.UnknownTypes(["OS::Heat::None", "OS::Nova::Server"])
-    unknown.add("OS::Neutron::Net", "OS::Neutron::Net", ("net", "net"))
-    [problem] = unknown.flaws()
-    assert "are in plugins/openstack of Stoker's source: install it, or map the type" in str(problem)
+    remedy = lookup.describe_remedy("OS::Neutron::Net", ["OS::Heat::None", "OS::Nova::Server"])
+    assert "are in plugins/openstack of Stoker's source: install it, or map the type" in remedy
 
 
 def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decided_yet(store):

@@ -203,11 +203,21 @@ def test_agents_have_to_change_before_the_source_is_abandoned(other):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"software_configs": "x"}, "software_configs must be a list of maps"),
-        ({"software_configs": [{"id": "x"}]}, "each of software_configs needs an id that is a UUID"),
-        ({"servers": [{"id": str(uuid4())}]}, "needs a name"),
-        ({"software_deployments": [{"id": str(uuid4()), "status": "IN_PROGRESS"}]}, "is IN_PROGRESS: wait until"),
-        ({"software_deployments": [{"id": str(uuid4()), "status": "COMPLETE"}]}, "needs a config_id that is an id"),
+        ({"software_configs": "x"}, "software_configs must be a list, not a string"),
+        ({"software_configs": [{"id": "x"}]}, "software_configs[0] is not valid: its id must be a UUID"),
+        ({"servers": [{"id": str(uuid4())}]}, "servers[0].name is required"),
+        (
+            {
+                "software_deployments": [
+                    {"id": str(uuid4()), "status": "IN_PROGRESS", "config_id": "c", "server_id": "s"}
+                ]
+            },
+            "is none of COMPLETE, FAILED",
+        ),
+        (
+            {"software_deployments": [{"id": str(uuid4()), "status": "COMPLETE"}]},
+            "software_deployments[0].config_id is required",
+        ),
         (
             {
                 "software_deployments": [

@@ -22,11 +22,8 @@ def change(
     tx: Tx, env: DeploymentEnv, deployment: Deployment, changes: Mapping[str, Any], requested_by: str
 ) -> Deployment:
     """
-    Apply the changes that a REST client requests.
-
-    Another config, or IN_PROGRESS for a deployment that has ended, starts another run. A status that ends the
-    deployment has the same consequences as a report. A deployment gets a copy of a config that the server may have run
-    already, because agents run each config once.
+    Apply the changes of a REST client. Another config, or IN_PROGRESS after an end, starts a run; a status that ends
+    the deployment acts as a report. Agents run each config once, so what the server may have run is copied.
 
     Raises Conflict if a stack decides what the deployment runs, DeploymentRefused, EntityNotFound.
     """
@@ -54,9 +51,9 @@ def _is_pending(deployment: Deployment) -> bool:
 def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
     if before.status is None and wanted.has_ended:
         return _start_unstarted(tx, wanted, requested_by)
-    deployments.save(tx, wanted)
     if not wanted.has_ended:
-        return run_end.save(tx, wanted)
+        return run_end.save(tx, wanted, deployments.save)
+    deployments.save(tx, wanted)
     code = before.status_code if wanted.output_values == before.output_values else read_code(wanted.output_values)
     return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False, status_code=code))
 
@@ -78,6 +75,4 @@ def _start(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, r
 def _start_unstarted(tx: Tx, wanted: Deployment, requested_by: str) -> Deployment:
     """Start the first run of a deployment that was stored without a status."""
     runs.forget(tx, wanted.id)
-    queued = service.queue_run(tx, wanted, requested_by, number=1)
-    deployments.save(tx, queued)
-    return run_end.save(tx, queued)
+    return run_end.save(tx, service.queue_run(tx, wanted, requested_by, number=1), deployments.save)

@@ -27,9 +27,7 @@ _RUNS = "Not checked since the last run"
 
 def configure(tx: Tx, work: Work, deployment: Deployment, settings: CheckSettings) -> None:
     """
-    Set how a deployment is checked, and tell the server's agent. Drift that is known already is remediated.
-
-    Deployments of triggers are not checked: a trigger runs an action once.
+    Set how a deployment is checked, and tell the agent; known drift is remediated. Not for triggers, which run once.
     """
     if deployment.trigger_id is not None:
         return
@@ -64,11 +62,7 @@ def reset(tx: Tx, deployment: Deployment) -> None:
 
 
 def request(tx: Tx, ids: Sequence[str]) -> list[Check]:
-    """
-    Request a check of these deployments from their agents, and return the checks.
-
-    A check that no agent can answer gets the state UNKNOWN with the reason.
-    """
+    """Request checks from the agents, and return them; those that no agent can answer are UNKNOWN with the reason."""
     return [_request(tx, deployments.get(tx, id, for_update=True)) for id in ids]
 
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from stoker.catalog import entry
 from stoker.deployments import schema
 from stoker.deployments.derive import DEPLOY_PREFIX
-from stoker.deployments.hook_check import DELIVERED
 from stoker.hot import weigh
 from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.environment import list_sinks
@@ -46,7 +45,6 @@ SCRIPT = "script"
 WITHOUT_UNDO = frozenset(
     ("agent", "ansible", "apply-config", "cfn-init", "chef", "hiera", "puppet", "reboot", "salt", SCRIPT)
 )
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class _Option(NamedTuple):
@@ -67,7 +65,7 @@ def _between(least: int, most: int) -> Callable[[Any], bool]:
 def _are_variables(value: Any) -> bool:
     if not isinstance(value, Mapping):
         return False
-    return all(_VARIABLE.fullmatch(str(name)) and "\0" not in str(text) for name, text in value.items())
+    return all(schema.VARIABLE.fullmatch(str(name)) and "\0" not in str(text) for name, text in value.items())
 
 
 _OPTIONS: Mapping[str, _Option] = {
@@ -84,11 +82,7 @@ _OPTIONS: Mapping[str, _Option] = {
 
 
 def check_options(options: Mapping[str, Any], group: Any = None) -> None:
-    """
-    Raise Invalid, with the name of the option, for a value that no agent accepts. Other options are the hook's.
-
-    ``group`` is the group of the config.
-    """
+    """Raise Invalid, with the option's name, for a value that no agent of a config's ``group`` accepts."""
     for name, option in _OPTIONS.items():
         value = options.get(name)
         if value is not None and not option.is_valid(value):
@@ -97,7 +91,7 @@ def check_options(options: Mapping[str, Any], group: Any = None) -> None:
         list_sinks(options.get(EVENT_SINKS))
     except Flaw as error:
         raise Invalid(f"The option {error.sentence}") from None
-    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(DELIVERED) is None:
+    if group in WITHOUT_UNDO and read_undo(options) is True and options.get(OPTION) is None:
         raise Invalid(
             f"The option {UNDO} must be the text of a script that undoes the config, not true: the hook of the group"
             f" {group} cannot undo"
@@ -129,10 +123,8 @@ def _names(value: Any) -> tuple[str, ...] | None:
 
 def resolve_hook(tx: Tx, project_id: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
     """
-    Return a config's options with the hook as agents fetch it.
-
-    A name becomes the version that is the newest now, because a config never changes. Raises Invalid for a hook that
-    the project cannot read.
+    Return a config's options with the hook as agents fetch it: of a name, the version that is the newest now. Raises
+    Invalid for a hook that the project cannot read.
     """
     if options.get(OPTION) is None:
         return options
@@ -233,11 +225,7 @@ def new_config(
 
 
 def expand_entry(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """
-    Return the fields of a config whose content is a catalog entry, merged with the entry. Other fields are unchanged.
-
-    Raises Invalid.
-    """
+    """Return a config's fields, merged with the catalog entry that is its content, if it is one. Raises Invalid."""
     if not entry.is_entry_text(fields["config"]):
         return fields
     document = read(fields["config"], "Catalog entry", MAX_TEMPLATE)
@@ -245,23 +233,14 @@ def expand_entry(fields: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def expand_known(properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    """
-    Return a config's properties with those of the catalog entry that the text is, if it is one. See ``expand_entry``.
-
-    Properties that are not known yet stay as they are. Raises Invalid.
-    """
+    """Return a config's properties merged with the catalog entry in them, if there is one. Raises Invalid."""
     if weigh([value for name, value in properties.items() if name in _FIELDS])[1]:
         return properties
     return expand_entry(properties) if "config" in properties else properties
 
 
 def delete_config(tx: Tx, id: str, project_id: str) -> None:
-    """
-    Delete a config.
-
-    Raises EntityNotFound, or ResourceInUse while a deployment or schedule uses the config (Heat answers 500 in this
-    case).
-    """
+    """Delete a config. Raises EntityNotFound, and ResourceInUse while a deployment or schedule uses it."""
     configs.lock(tx, id)
     configs.get(tx, id, project_id)
     if configs.in_use(tx, id):

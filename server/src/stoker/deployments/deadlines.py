@@ -7,7 +7,6 @@ so the time of their runs begins with the request.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -33,19 +32,20 @@ _LONGEST = 2**31
 
 def seconds_of(inputs: Iterable[Mapping[str, Any]]) -> float | None:
     """
-    Return the timeout of a run in seconds, or None if the run has no limit.
-
-    ``inputs`` are those of the derived config. An author may declare an input of the same name, so the last entry
-    counts: Stoker appends its own inputs. A value that is not a positive number of seconds is ignored.
+    Return the timeout of a run with these inputs in seconds, or None. Stoker appends its own inputs to the author's, so
+    the last entry counts. A value that is no positive number of seconds is ignored.
     """
     values: list[Any] = [entry.get("value") for entry in inputs if entry["name"] == TIMEOUT]
-    if not values or isinstance(values[-1], bool):
-        return None
+    return read_seconds(values[-1]) if values else None
+
+
+def read_seconds(value: Any) -> float | None:
+    """Return a limit in seconds, a number or its text; None for any other value."""
     try:
-        seconds = float(values[-1])
+        seconds = float("nan" if isinstance(value, bool) else value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return seconds if math.isfinite(seconds) and 0 < seconds < _LONGEST else None
+    return seconds if 0 < seconds < _LONGEST else None
 
 
 def limit_of(tx: Tx, deployment: Deployment) -> float | None:
@@ -57,20 +57,15 @@ def limit_of(tx: Tx, deployment: Deployment) -> float | None:
 def set_deadline(
     tx: Tx, work: Work, deployment_id: str, config_id: str, seconds: float, *, limits_queue: bool = False
 ) -> None:
-    """
-    Set the deadline of the run with the derived config ``config_id`` to ``seconds`` from now.
-
-    ``limits_queue``: the time includes the wait for the agent.
-    """
+    """Set the deadline of a run to ``seconds`` from now. ``limits_queue``: they include the wait for the agent."""
     args = {"deployment_id": deployment_id, "config_id": config_id, LIMITS_QUEUE: limits_queue}
     work.defer(tx, DEADLINE, config_id, args, at=tx.now + timedelta(seconds=seconds) + GRACE)
 
 
 def postpone_deadline(tx: Tx, work: Work, deployment: Deployment, args: Mapping[str, Any]) -> bool:
     """
-    Postpone the deadline of a run in progress that its agent has not started, or has started later than at the request.
-
-    ``args`` are those of the job. Returns False if the time of the run has passed.
+    Postpone the deadline (``args``: the job's) of a run that its agent has not started, or later than at the request.
+    Returns False if the time of the run has passed.
     """
     server = servers.find(tx, deployment.server_id)
     reports_start = server is not None and server.has_channel and deployment.signal_transport == _REPORTS_START

@@ -36,11 +36,7 @@ class DeliveryTracker:
         self._pending: list[deployments.Delivery] = []
 
     def record(self, keys: RunKeys, channel: str, *, received: bool) -> None:
-        """
-        Record runs that the transport ``channel`` sent now. Does no I/O.
-
-        ``received``: the agent acknowledges the runs, or the transport has no receipts.
-        """
+        """Record runs as sent now by ``channel``, or as ``received``. Does no I/O."""
         now = self._store.clock.now()
         with self._lock:
             is_scheduled = bool(self._pending)

@@ -45,10 +45,8 @@ def derived_inputs(
     declared: Iterable[Mapping[str, Any]], values: Mapping[str, Any], facts: Mapping[str, Any]
 ) -> tuple[dict[str, Any], ...]:
     """
-    Return the inputs of a derived config, in Heat's order.
-
-    The declared inputs come first, then values without a declared input, then ``facts``: the ``deploy_*`` inputs. A
-    declared input has its value in ``values``, else its default, else null.
+    Return the inputs of a derived config in Heat's order: declared ones with their value, default or null, other
+    values, then ``facts``, the ``deploy_*`` inputs.
     """
     inputs = [{**entry, "value": values.get(entry["name"], entry.get("default"))} for entry in declared]
     names = {entry["name"] for entry in inputs}
@@ -63,10 +61,8 @@ def mark_secrets(
     inputs: Iterable[Mapping[str, Any]], is_secret: Callable[[Any], bool], names: Collection[str] = ()
 ) -> tuple[Mapping[str, Any], ...]:
     """
-    Return ``inputs`` with ``secret: true`` in every secret entry.
-
-    An entry is secret if its name is one of ``names`` or ``is_secret(value)`` is true. Inputs that Stoker adds itself
-    (``deploy_*``) are never marked.
+    Return ``inputs`` with ``secret: true`` in each, except for Stoker's own, that is one of ``names`` or whose value
+    ``is_secret``.
     """
     marked = [
         {**entry, "secret": True}

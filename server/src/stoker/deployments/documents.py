@@ -62,10 +62,8 @@ def _size(server_id: str, form: str, document: Document) -> int:
 
 class Documents:
     """
-    A cache of documents over the store.
-
-    ``agent``, ``heat`` and ``get_cached`` read the cache only and never block; the ``load_*`` methods read the
-    database. Notifications drop cached documents after the commit of a change.
+    A cache of documents. ``agent``, ``heat`` and ``get_cached`` never block, ``load_*`` read the database.
+    Notifications drop cached documents after the commit of a change.
     """
 
     def __init__(
@@ -124,19 +122,21 @@ class Documents:
     def _render_agent(
         self, tx: Tx, server_id: str, with_modes: bool, head: AgentHead, runs: Sequence[ToRun]
     ) -> Document:
-        entries = [run for run in runs if with_modes or run.mode is None]
+        runs = runs if with_modes else [run for run in runs if run.mode is None]
+        entries = ",".join([_render(run, tx.secrets.decrypt(run.body)) for run in runs])
+        unsent = [run for run in runs if run.is_unsent]
         to_check = checks.to_check(tx, server_id) if head.has_checks and with_modes else ()
         start = f'{{"server_id":"{server_id}","revision":{head.revision},'
         rest = (
             f'"poll_wait":{self._heartbeat},"concurrency":{head.concurrency},"max_log_bytes":{self._log_bytes},'
-            f'"deployments":[{",".join(map(_render, entries))}]{_render_checks(to_check)}}}'
+            f'"deployments":[{entries}]{_render_checks(to_check)}}}'
         )
         return Document(
             head.revision,
             (start + rest).encode(),
-            unsent=[(run.deployment_id, run.config_id) for run in entries if run.is_unsent],
-            requested_at=[run.queued_at for run in entries if run.is_unsent and run.queued_at is not None],
-            unreceived=[(run.deployment_id, run.config_id) for run in entries if run.is_unreceived],
+            unsent=[(run.deployment_id, run.config_id) for run in unsent],
+            requested_at=[rows.from_micros(run.queued_at) for run in unsent if run.queued_at is not None],
+            unreceived=[(run.deployment_id, run.config_id) for run in runs if run.is_unreceived],
             content=hash(rest),
         )
 
@@ -164,19 +164,14 @@ class Documents:
         return None if server_id is None else self._find(server_id, f"{resource_id}/{form}")
 
     def cache(self, resource_id: str, server_id: str, form: str, document: Document, epoch: int) -> Document:
-        """
-        Cache a document under a resource's id.
-
-        The caller reads ``document.revision`` in the transaction that provides the body, and ``epoch`` before it.
-        """
+        """Cache a document under a resource's id. ``epoch`` is from before the transaction that read it."""
         self._servers.put(resource_id, server_id)
         return self._keep(server_id, f"{resource_id}/{form}", document, epoch)
 
     def record_sent(self, document: Document, channel: str) -> None:
         """
-        Record that an answer by the transport ``channel`` carries the document. Does no I/O.
-
-        Only Stoker's own agent acknowledges documents. On other transports, the fetch counts as the receipt.
+        Record that an answer by ``channel`` carries the document, which is the receipt unless Stoker's own agent gets
+        it. Does no I/O.
         """
         if document.unsent:
             keys, document.unsent = document.unsent, ()
@@ -236,12 +231,12 @@ def _agent_form(with_modes: bool) -> str:
     return _AGENT if with_modes else f"{_AGENT}/apply"
 
 
-def _render(run: ToRun) -> str:
+def _render(run: ToRun, body: str) -> str:
     """Return a run's entry in the agent's document."""
     mode = f',"mode":"{run.mode}"' if run.mode else ""
     cancel = _CANCEL if run.is_cancelling else ""
     trigger = f',"trigger_id":"{run.trigger_id}"' if run.trigger_id else ""
-    return f'{run.body[:-1]},"deployment_id":"{run.deployment_id}"{trigger}{mode}{cancel}}}'
+    return f'{body[:-1]},"deployment_id":"{run.deployment_id}"{trigger}{mode}{cancel}}}'
 
 
 def _render_checks(to_check: Sequence[ToCheck]) -> str:

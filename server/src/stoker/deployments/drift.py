@@ -62,11 +62,7 @@ class CheckReport:
 
 
 def apply_report(tx: Tx, env: DeploymentEnv, server_id: str, report: CheckReport) -> None:
-    """
-    Record the result of a check. A late report, about an earlier run of the deployment, changes nothing.
-
-    Raises EntityNotFound if the server has no such deployment.
-    """
+    """Record the result of a check of the current run. Raises EntityNotFound if the server has no such deployment."""
     unlocked = deployments.find(tx, report.deployment_id)
     if unlocked is None or not deployments.is_of(tx, unlocked.id, server_id):
         raise EntityNotFound.of("Software deployment", report.deployment_id)
@@ -87,11 +83,7 @@ def apply_report(tx: Tx, env: DeploymentEnv, server_id: str, report: CheckReport
 
 
 def remediate(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
-    """
-    Job: start the next remediation if the drift continues.
-
-    ``args``: ``deployment_id``.
-    """
+    """Job: start the next remediation of the deployment ``deployment_id`` if the drift continues."""
     deployment = owners.find_locked(tx, args["deployment_id"])
     check = checks.find(tx, deployment.id) if deployment else None
     if deployment is None or check is None or not check.enforce:
@@ -102,11 +94,7 @@ def remediate(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
 
 def repair(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str) -> Deployment:
-    """
-    Start a remediation that a user requests, and return the deployment.
-
-    Raises Conflict if the deployment has not drifted, runs or is suspended, and DeploymentRefused.
-    """
+    """Start a remediation for a user. Raises Conflict if nothing drifted, runs or is suspended, DeploymentRefused."""
     deployment = owners.lock(tx, deployment)
     check = checks.find(tx, deployment.id)
     if deployment.status == Status.IN_PROGRESS:
@@ -158,9 +146,8 @@ def _tell(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> N
 
 def _enforce(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> Check:
     """
-    Start a remediation, or defer it while the pause after the last one continues. Return the changed check.
-
-    While the owner is suspended, no remediation starts: ``checks.resume`` continues.
+    Start a remediation, or defer it during the pause after the last one. Return the changed check. While the owner is
+    suspended, none starts: ``checks.resume`` continues.
     """
     if _is_suspended(tx, deployment):
         return replace(check, reason=_PAUSED)
@@ -211,11 +198,7 @@ _SHOWN_ITEMS = 5
 
 
 def post_drift(tx: Tx, env: DeploymentEnv, deployment: Deployment, check: Check) -> None:
-    """
-    Post the begin or the end of drift to the sinks of the deployment's config.
-
-    A queue that receives the events of the deployment's stack gets no second message.
-    """
+    """Post begin or end of drift to the config's sinks, except for queues that receive the stack's events."""
     config, messaging = configs.find(tx, deployment.config_id), env.platform.messaging
     sinks = list_sinks(config.options.get(EVENT_SINKS)) if config else ()
     if config is None or not sinks or messaging is None:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from stoker.model.config import COMPONENT, UNGROUPED, Config
+from stoker.model.delivered_hook import OPTION
 from stoker.model.errors import Conflict
 from stoker.model.server import Server
 from stoker.model.trigger import Content
@@ -20,8 +21,8 @@ from stoker.store.tx import Tx
 
 #: Every agent has the hooks of these groups.
 EVERYWHERE = frozenset(("script",))
-#: Options of a config: the hook that the agent fetches, and whether the server must have the hook beforehand.
-DELIVERED, REQUIRED = "hook", "hook_required"
+#: The option of a config that says whether the server must have the hook beforehand.
+REQUIRED = "hook_required"
 #: Programs that built-in hooks call: any of them suffices.
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "ansible": ("ansible-playbook",),
@@ -41,15 +42,13 @@ _SHOWN = 40
 
 def needed_groups(group: str | None, config: Any, options: Any, actions: Collection[str]) -> frozenset[str]:
     """
-    Return the groups whose hooks the runs of a config need on the server beforehand.
-
-    ``actions`` are the actions of the runs, which choose the parts of a component. Empty if the config has no group,
-    delivers its hook or does not require it, or if every agent has the hook.
+    Return the groups whose hooks the runs of a config, by these ``actions`` of a component, need on the server
+    beforehand: none if it has no group, delivers or does not require its hook, or every agent has it.
     """
     if options is not None and not isinstance(options, Mapping):
         return frozenset()  # not known yet
     chosen = options or {}
-    if chosen.get(DELIVERED) is not None or chosen.get(REQUIRED) is False:
+    if chosen.get(OPTION) is not None or chosen.get(REQUIRED) is False:
         return frozenset()
     return run_groups(group, config, actions) - EVERYWHERE
 
@@ -60,23 +59,21 @@ def run_groups(group: str | None, config: Any, actions: Collection[str]) -> froz
         return frozenset()
     if group != COMPONENT:
         return frozenset((str(group),))
-    parts = config.get("configs") if isinstance(config, Mapping) else None
-    tools = (
-        part["tool"]
-        for part in (parts if isinstance(parts, list) else ())
-        if isinstance(part, Mapping)
-        and isinstance(part.get("tool"), str)
-        and isinstance(part.get("actions"), list)
-        and any(action in part["actions"] for action in actions)
-    )
-    return frozenset(tools)
+    chosen = (part for part in list_parts(config) if any(action in part["actions"] for action in actions))
+    return frozenset(part["tool"] for part in chosen if isinstance(part.get("tool"), str))
+
+
+def list_parts(component: Any) -> list[Mapping[str, Any]]:
+    """Return the parts of a component: maps with a list of ``actions``. Other content has none."""
+    parts = component.get("configs") if isinstance(component, Mapping) else None
+    listed = parts if isinstance(parts, list) else ()
+    return [part for part in listed if isinstance(part, Mapping) and isinstance(part.get("actions"), list)]
 
 
 def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str) -> str | None:
     """
-    Return why the server's agent cannot run configs of one of these groups, with a remedy, or None.
-
-    ``project_id`` is the requesting project: what another project's server has is not disclosed.
+    Return why the server's agent has no hook for one of these groups, with a remedy, or None. What another project's
+    server has is not disclosed.
     """
     if server.project_id != project_id or not server.has_own_agent or not server.hooks:
         return None
@@ -87,7 +84,7 @@ def describe_missing_hook(server: Server, groups: Iterable[str], project_id: str
     hooks = ", ".join(server.hooks[:_SHOWN])
     return (
         f"server {server.name!r} has no hook for the group {missing[0]!r:.100} (it has {hooks}): install the hook"
-        f" there, let the config deliver it (option {DELIVERED}), or set the config's option {REQUIRED} to false if it"
+        f" there, let the config deliver it (option {OPTION}), or set the config's option {REQUIRED} to false if it"
         " is installed before the run"
     )
 

@@ -87,12 +87,10 @@ def append_log(
     most: int,
 ) -> int:
     """
-    Append output of a run. Return the offset up to which the stream is known.
-
-    ``data`` are the bytes of ``stream`` (``stdout`` or ``stderr``) from ``offset`` on. Bytes before the known offset
-    are dropped, so an agent may repeat itself. If ``offset`` is beyond the known offset, nothing is stored and the
-    agent continues from the returned offset; with ``gap``, the bytes between are lost instead. ``again``: the agent
-    sends the output from ``offset`` on once more, because it had gaps. At most ``most`` bytes of the stream are kept.
+    Append ``data``, bytes of ``stream`` (stdout, stderr) from ``offset`` on. Return the offset up to which the stream
+    is known. Known bytes are dropped. If ``offset`` is beyond, nothing is stored and the agent continues from the
+    returned offset; with ``gap``, the bytes between are lost. ``again``: the agent sends what had gaps once more. At
+    most ``most`` bytes are kept.
 
     Raises Invalid for an unknown stream, and EntityNotFound if the server has no such run.
     """
@@ -116,10 +114,8 @@ def append_log(
 
 def store_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], most: int) -> Deployment:
     """
-    Store output from the report of a run, as far as the agent has not sent it during the run.
-
-    The report has all output of a short run, and the rest of the output if the server was offline at the end of the
-    run. The transaction knows the secrets of the run's config.
+    Store output of a report that the agent has not sent during the run: all of a short run, the rest if the server was
+    offline at its end. The transaction knows the secrets of the run's config.
     """
     for stream in logs.STREAMS:
         text = values.get(f"deploy_{stream}")
@@ -135,8 +131,8 @@ def store_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], m
 def end_output(tx: Tx, deployment: Deployment) -> Deployment:
     """Store the bytes at the end of the streams that no chunk contains yet."""
     for stream in logs.STREAMS:
-        output = _Output.of(tx, deployment, stream, 0)
-        if output.held_bytes:
+        if getattr(deployment, f"{stream}_held"):
+            output = _Output.of(tx, deployment, stream, 0)
             at = output.size - len(output.held_bytes)
             logs.append(tx, output.id, output.run, stream=stream, offset=at, data=release(output.held_bytes), at=tx.now)
             output.held_bytes = b""

@@ -51,11 +51,7 @@ _SIGNAL_INPUTS = tuple(
 
 
 def client_target(deployment_id: str, project_id: str, name: str | None = None, run: int = 0) -> TransportTarget:
-    """
-    Return the remote end for the result of a deployment without a resource.
-
-    ``name`` is that of the config, ``run`` the number of the run; 0 if not known.
-    """
+    """Return the remote end for the result of a run without a resource, by the config's name and the run's number."""
     return TransportTarget(
         resource_id=deployment_id,
         resource_name=deployment_id,
@@ -69,10 +65,8 @@ def client_target(deployment_id: str, project_id: str, name: str | None = None, 
 
 def client_transport(tx: Tx, env: DeploymentEnv, name: str | None, server_id: str) -> SignalTransport:
     """
-    Return the signal transport called ``name`` for a deployment without a resource; None and AUTO: one that suits the
-    server.
-
-    Raises Invalid if there is no such transport, or if the transport requires a resource.
+    Return the signal transport ``name`` for a deployment without a resource; None and AUTO: one that suits the server.
+    Raises Invalid if there is none, or if it requires a resource.
     """
     transports = env.transports
     if name is None or name == AUTO:
@@ -112,11 +106,7 @@ def signal_url(env: DeploymentEnv, project_id: str, deployment_id: str, run: int
 
 
 def lock(tx: Tx, deployment: Deployment) -> Deployment:
-    """
-    Lock stack, trigger and deployment, in this order. Return the deployment.
-
-    Raises EntityNotFound if the deployment was deleted.
-    """
+    """Lock stack, trigger and deployment, in this order. Return the deployment. Raises EntityNotFound."""
     if deployment.stack_id is not None:
         stacks.find(tx, deployment.stack_id, for_update=True)
     if deployment.trigger_id is not None:

@@ -31,9 +31,8 @@ class Report:
 
 def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int) -> list[str | EntityNotFound | None]:
     """
-    Apply reports. Return the status of each one's deployment, or EntityNotFound if its server has no such run.
-
-    At most ``log_bytes`` of each stream are kept. Raises any other error of a report; then roll back.
+    Apply reports. Return each one's status, or EntityNotFound if its server has no such run. At most ``log_bytes`` of
+    each stream are kept. Raises any other error of a report; then roll back.
     """
     tx.is_signal = True
     owners = deployments.find_owners(tx, [(report.server_id, report.config_id) for report in reports])

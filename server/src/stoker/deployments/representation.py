@@ -12,11 +12,7 @@ from stoker.store.tx import Tx
 
 
 def config(tx: Tx, id: str, project_id: str) -> dict[str, Any]:
-    """
-    Return a config without the values of secret inputs.
-
-    Raises EntityNotFound, also if the config belongs to another project.
-    """
+    """Return a project's config without the values of secret inputs. Raises EntityNotFound."""
     return redact_config(tx, rows.load(configs.body(tx, id, project_id)))
 
 

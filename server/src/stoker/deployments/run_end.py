@@ -6,7 +6,7 @@ The functions do not tell the deployment's owner: ``service`` does, unless the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -32,9 +32,8 @@ _LONGEST = 365 * 24 * 3600
 
 def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
     """
-    Store a deployment whose current run has ended, and return it. Every run that does not end at its start ends here.
-
-    A later report replaces the result, but not the recorded time of the end.
+    Store a deployment whose run has ended, and return it. Every run that does not end at its start ends here. A later
+    report does not change the time of the end.
     """
     cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
@@ -43,10 +42,8 @@ def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
 
 def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """
-    Apply the values of a signal, which may report only progress. Return the changed deployment.
-
-    A deployment that has ended is returned unchanged, unless its agent reports that it has stopped the run. At most
-    ``log_bytes`` of each stream are kept.
+    Apply the values of a signal, maybe only progress, and ``log_bytes`` of each stream. Return the deployment,
+    unchanged if it has ended, unless its agent reports that it has stopped the run.
     """
     is_progress = runs.is_progress(values)
     is_over = deployment.status != Status.IN_PROGRESS
@@ -90,10 +87,8 @@ def fail(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deployment:
 
 def cancel(tx: Tx, work: Work, deployment: Deployment, reason: str) -> Deployment:
     """
-    Cancel the current run of a deployment. Return the changed deployment.
-
-    If Stoker's own agent may have started the run, the deployment is IN_PROGRESS until the agent reports the end of the
-    run. Any other run fails immediately. The reason states whether its agent may still execute the run.
+    Cancel the current run; return the deployment. It is IN_PROGRESS until Stoker's own agent, if it may have started
+    the run, reports its end. Any other run fails at once, and the reason says whether it may continue.
     """
     if deployment.status != Status.IN_PROGRESS or deployment.cancelling:
         return deployment
@@ -123,9 +118,11 @@ def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) ->
     return save(tx, replace(deployment, cancelling=False, output_values=outputs, status_code=read_code(values)))
 
 
-def save(tx: Tx, changed: Deployment) -> Deployment:
-    """Store a deployment whose run continues or has ended, with the same config and values. Return the deployment."""
-    deployments.save_progress(tx, changed)
+def save(
+    tx: Tx, changed: Deployment, write: Callable[[Tx, Deployment], None] = deployments.save_progress
+) -> Deployment:
+    """Store a deployment and return it. ``write``: what writes more than progress and end of its run."""
+    write(tx, changed)
     tx.bump_document(changed.server_id)
     tx.notify(deployment_topic(changed.id))
     return changed

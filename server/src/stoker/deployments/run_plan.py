@@ -27,7 +27,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.status import Action
 from stoker.model.trigger import Content
-from stoker.store import configs, deployments, rows
+from stoker.store import configs, deployments
 from stoker.store.tx import Tx
 from stoker.transports.base import SignalTransport, TransportTarget
 
@@ -63,11 +63,8 @@ class _Run:
 
 def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> tuple[str, ...]:
     """
-    Return the names of the pending runs on the server for which a new run of ``config`` waits.
-
-    Runs of the deployment ``deployment_id`` are not among them, because the new run supersedes them.
-
-    Raises Invalid if these runs also wait for the new one.
+    Return the names of the server's pending runs, except for the deployment's own, for which a run of ``config`` waits.
+    Raises Invalid if these also wait for the new one.
     """
     if not depends_on(config.options):
         return ()
@@ -76,7 +73,7 @@ def list_pending(tx: Tx, config: Config, server_id: str, deployment_id: str) -> 
         raise Invalid(f"The option depends_on of {config.name!r} names this deployment itself.")
     # only runs that apply a config are in an order
     runs = [run for run in deployments.to_run(tx, server_id) if run.mode is None and run.deployment_id != deployment_id]
-    bodies = [rows.load(run.body) for run in runs]
+    bodies = [tx.secrets.load(run.body) for run in runs]
     pending = [_Run.of(body["name"], body["options"], body["inputs"]) for body in bodies]
     path = _find_path(new, new, pending, [])
     if path is not None:
@@ -146,11 +143,7 @@ class PlannedRun(Struct, frozen=True, kw_only=True):
 
 
 def plan_run(tx: Tx, env: DeploymentEnv, request: RunRequest, deployment_id: str) -> PlannedRun:
-    """
-    Plan the run of a request: the first one of the deployment, unless the deployment belongs to a resource.
-
-    Raises Invalid, UserParameterMissing.
-    """
+    """Plan the run of a request, the first one unless it is a resource's. Raises Invalid, UserParameterMissing."""
     content, target = request.content, request.resource
     if target is not None:  # the transport of a resource stays, even if new deployments may not use it
         transport = env.transports.signal_transports[request.signal_transport or ""]
@@ -178,10 +171,8 @@ def plan_run(tx: Tx, env: DeploymentEnv, request: RunRequest, deployment_id: str
 
 def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None) -> PlannedRun:
     """
-    Plan another run of the same config.
-
-    The inputs are the same. A deployment without a resource gets new inputs for the signal, so that results of the
-    earlier run cannot end the new one.
+    Plan another run of the same config and inputs, but for those of the signal of a deployment without a resource, so
+    that results of the earlier run cannot end the new one.
     """
     config = configs.get(tx, deployment.config_id, deployment.project_id)
     transport, timeout, inputs, target = None, None, config.inputs, None

@@ -29,31 +29,19 @@ STATUS_AWARE = "deploy_status_aware"
 
 
 def log_rejection(tx: Tx, deployment_id: str | None, run: str | None, reason: str) -> None:
-    """
-    Log a signal that changes nothing.
-
-    ``run`` is the number or the derived config of the run that the signal names; None if the signal names none.
-    """
+    """Log a signal that changes nothing. ``run``: number or derived config of the run that the signal names."""
     tx.after_commit(partial(_log.info, "signal.rejected", deployment_id=deployment_id, run=run, reason=reason))
 
 
 def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, message: str | None) -> None:
-    """
-    Record the progress that an agent reports. Progress of a run that has ended is ignored.
-
-    ``percent`` is 0 to 100. Raises EntityNotFound if the server has no such run.
-    """
+    """Record an agent's progress, ``percent`` from 0 to 100, of a run in progress. Raises EntityNotFound."""
     deployment = of_server(tx, server_id, config_id)
     if deployment.status == Status.IN_PROGRESS:
         _record_progress(tx, deployment, percent, message, OWN_CHANNEL)
 
 
 def record_wait(tx: Tx, *, server_id: str, config_id: str, reason: str) -> None:
-    """
-    Record that an agent cannot start a run now. A report for a run that has ended or is cancelled is ignored.
-
-    Raises EntityNotFound if the server has no such run.
-    """
+    """Record that an agent cannot start a run now, if the run is pending. Raises EntityNotFound."""
     deployment = of_server(tx, server_id, config_id)
     if deployment.status == Status.IN_PROGRESS and not deployment.cancelling:
         text = reason.replace("\0", "")[:_MESSAGE]
@@ -77,11 +65,7 @@ def is_progress(values: Mapping[str, Any]) -> bool:
 
 
 def read_progress(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:
-    """
-    Record the progress in the values of a signal. Return the changed deployment.
-
-    Any hook may write the values, so unreadable ones are ignored.
-    """
+    """Record the readable progress in the values of a signal, which any hook may write. Return the deployment."""
     number = str(values.get("deploy_percent", "")).strip().removesuffix("%")
     percent = int(number) if re.fullmatch("[0-9]{1,3}", number) and int(number) <= 100 else None
     words = values.get("deploy_message") or values.get(REASON)

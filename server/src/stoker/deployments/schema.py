@@ -99,11 +99,7 @@ def _flag(value: Any, where: str) -> bool:
 
 
 def coerce(kind: str, value: Any, where: str) -> Any:
-    """
-    Convert ``value`` to the type ``kind``, one of TYPES, as HOT converts a parameter.
-
-    ``where`` names the value in the message. Raises Invalid.
-    """
+    """Convert ``value``, called ``where``, to the type ``kind`` as HOT converts a parameter. Raises Invalid."""
     try:
         return values.convert(INPUT_TYPES[kind], value)
     except ValueError as error:
@@ -112,7 +108,7 @@ def coerce(kind: str, value: Any, where: str) -> Any:
 
 #: The groups whose hooks pass the inputs as environment variables, which a shell ignores if their names are invalid.
 _IN_ENVIRONMENT = frozenset(("cfn-init", "script"))
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def check_values(
@@ -124,11 +120,9 @@ def check_values(
     allow_undeclared: bool = False,
 ) -> dict[str, Any]:
     """
-    Return the values of a request, converted to the types that the content declares.
-
-    An input of the type String may have any value, because a declaration without a type has this type. Inputs that the
-    content does not declare are refused, except for the names ``in_use`` by existing deployments and those that a
-    structured config refers to. ``action`` selects the hooks of a component. Raises Invalid with all problems.
+    Return the values of a request, converted to the declared types; a String, the default, may be anything. Undeclared
+    names are refused, except for those ``in_use`` or in a structured config. ``action``: selects the hooks of a
+    component. Raises Invalid with all problems.
     """
     declared = {entry["name"]: entry for entry in content.inputs}
     names = {*declared, *in_use, *_references(content.config, content.input_key)}
@@ -155,11 +149,7 @@ def check_values(
 
 
 def refuse_missing(content: Content, names: Iterable[Collection[str]]) -> None:
-    """
-    Raise Invalid if a declared input has neither a default nor a value of its own, and no value in one of the runs.
-
-    ``names`` are the names of the values of each run.
-    """
+    """Raise Invalid if a required input has no value among the ``names`` that one of the runs has values for."""
     required = [
         entry["name"]
         for entry in content.inputs
@@ -178,7 +168,7 @@ def refuse_missing(content: Content, names: Iterable[Collection[str]]) -> None:
 def _describe_invalid(name: str, needs_variables: bool) -> str | None:
     if name.startswith(DEPLOY_PREFIX):
         return f"The input {quote_word(name)} is Stoker's own: names must not begin with {DEPLOY_PREFIX}"
-    if needs_variables and not _VARIABLE.fullmatch(name):
+    if needs_variables and not VARIABLE.fullmatch(name):
         return f"The input {quote_word(name)} cannot be an environment variable: use letters, digits and underscores"
     return None
 

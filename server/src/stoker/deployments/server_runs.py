@@ -7,7 +7,8 @@ server is removed, or when another machine takes its place. The new machine repe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -90,9 +91,8 @@ _log = structlog.get_logger("stoker.deployments")
 
 def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
     """
-    Fail the runs that the server's earlier machine may have begun. The other runs wait for the new machine.
-
-    The runs leave the document at once. A job fails each run that belongs to a stack or trigger.
+    Fail the runs that the server's earlier machine may have begun: by a job those of stacks and triggers. They leave
+    the document at once; the other runs wait for the new machine.
     """
     reason = f"Interrupted: server {server.name} was enrolled again while this config was running"
     for run in server_policies.list_received(tx, server.id):
@@ -110,10 +110,8 @@ def interrupt_runs(tx: Tx, work: Work, server: Server) -> None:
 
 def _fail_later(tx: Tx, work: Work, run: UnderWay, reason: str) -> None:
     """
-    Defer the failure of a run that belongs to a stack or trigger to a job.
-
-    The lock order requires locking stack and trigger before the deployment, and the end of a run may start or withdraw
-    another.
+    Let a job fail a run of a stack or trigger: their locks come before the deployment's, and the end of a run may start
+    or withdraw another.
     """
     args = {"deployment_id": run.id, "config_id": run.config_id, "reason": reason}
     work.defer_once(tx, DEADLINE, run.config_id, args)
@@ -126,22 +124,27 @@ def rerun_later(tx: Tx, work: Work, server: Server, requested_by: str | None) ->
 
 
 def rerun(store: Store, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
-    """
-    Start the runs of clients' and triggers' deployments, in the order of the deployments.
-
-    A repetition of the job starts the missing ones.
-    """
+    """Start the runs of clients' and triggers' deployments in order; the job may be repeated."""
     with store.read() as tx:
         ids = deployments.completed(tx, args["server_id"], args["until"])
     for id in ids:
-        try:
-            store.write(lambda tx, id=id: _rerun(tx, env, id, args))  # type: ignore[misc]  # binds the loop's variable
-        except Unavailable:
-            raise
-        except StokerError as error:  # for example, the server's policy has changed
-            _log.warning("deployment.not_rerun", deployment_id=id, reason=error.message)
-        except Exception:
-            _log.exception("deployment.not_rerun", deployment_id=id)
+        write_part(store, partial(_rerun, env=env, id=id, args=args), "deployment.not_rerun", deployment_id=id)
+
+
+def write_part(store: Store, do: Callable[[Tx], None], event: str, **fields: str) -> None:
+    """
+    Do a part of a job in a transaction of its own. The job goes on after an error, which is logged as ``event``.
+
+    Raises Unavailable, after which the job is repeated.
+    """
+    try:
+        store.write(do)
+    except Unavailable:
+        raise
+    except StokerError as error:  # for example, the server's policy has changed
+        _log.warning(event, **fields, reason=error.message)
+    except Exception:
+        _log.exception(event, **fields)
 
 
 def _rerun(tx: Tx, env: DeploymentEnv, id: str, args: Mapping[str, Any]) -> None:

@@ -18,11 +18,11 @@ from stoker.deployments.derive import without_secrets
 from stoker.deployments.hook_check import refuse_missing_hook
 from stoker.deployments.owners import DeploymentEnv, client_target
 from stoker.deployments.run_plan import WAITING, PlannedRun, RunRequest, list_pending, plan_rerun, plan_run, plan_undo
-from stoker.deployments.signals import read_code
+from stoker.deployments.signals import RUN, read_code
 from stoker.deployments.undo import find_undo
 from stoker.model import wake
 from stoker.model.check import CheckSettings
-from stoker.model.config import Config
+from stoker.model.config import UNGROUPED, Config
 from stoker.model.delivered_hook import delivered
 from stoker.model.deployment import PREVIEW, Deployment, RunState
 from stoker.model.errors import Conflict
@@ -49,11 +49,9 @@ def start_run(
     before: Deployment | None = None,
 ) -> Deployment:
     """
-    Derive a config and start its run, as the first of a new deployment or as a later one of the deployment ``before``.
-
-    ``deployment_id``: the id of a new deployment. Returns the deployment. Raises Invalid, UserParameterMissing,
-    DeploymentRefused, and Conflict if the server's agent has no hook for the run. For the runs of a stack, the stack's
-    operation has found that out before.
+    Derive a config and start its run, as the first of a deployment (``deployment_id``) or as a later one of ``before``.
+    Return the deployment. Raises Invalid, UserParameterMissing, DeploymentRefused, and Conflict for a missing hook,
+    which a stack's operation has found out before.
     """
     if request.resource is None:
         refuse_missing_hook(tx, request.content, request.project_id, request.server_id, request.action)
@@ -67,11 +65,7 @@ def start_run(
 def restart_run(
     tx: Tx, env: DeploymentEnv, before: Deployment, requested_by: str | None, wanted: Deployment | None = None
 ) -> Deployment:
-    """
-    Start another run of the same config, or of what ``wanted`` names: a config, and inputs.
-
-    Raises DeploymentRefused, EntityNotFound.
-    """
+    """Start another run of the same config, or of config and inputs of ``wanted``. Raises DeploymentRefused."""
     run = plan_rerun(tx, env, wanted or before, requested_by)
     return _start(tx, env, run, before, output_values=(wanted or before).output_values)
 
@@ -85,11 +79,9 @@ def run_config(
     before: Deployment | None = None,
 ) -> Deployment:
     """
-    Run a client's config unchanged, as in Heat: as the first run of the new deployment ``wanted``, or as the next one
-    of ``before``, the deployment as it is stored. Return the deployment. Raises DeploymentRefused, and Conflict if the
-    server's agent has no hook for the config.
-
-    If the server may have run the config for any deployment, the run is one of a copy: agents run each config once.
+    Run a client's config unchanged, or a copy if the server may have run it: agents run each once. It is the first run
+    of ``wanted``, or the next one of ``before``, as stored. Return the deployment. Raises DeploymentRefused, Conflict
+    for a missing hook.
     """
     if wanted.status in (None, Status.IN_PROGRESS):
         refuse_missing_hook(tx, config, wanted.project_id, wanted.server_id, wanted.action)
@@ -106,13 +98,8 @@ def run_config(
 
 
 def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config, requested_by: str) -> Deployment:
-    """
-    Apply the server's policy to a deployment of a client's config.
-
-    Returns the deployment as admitted, not stored yet. Raises DeploymentRefused.
-    """
-    request = _authorization(tx, deployment, config, action=deployment.action, actor=requested_by)
-    admission = env.authorizer.authorize(tx, request)
+    """Return the client's deployment as the server's policy admits it, not stored yet. Raises DeploymentRefused."""
+    admission = _admit(tx, env, deployment, config, action=deployment.action, actor=requested_by)
     is_changed = (admission.admitted, admission.held_by) != (deployment.admitted, deployment.held_by)
     has_reason = is_changed and admission.reason is not None and deployment.status == Status.IN_PROGRESS
     reason = admission.reason if has_reason else deployment.status_reason
@@ -121,14 +108,14 @@ def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config
 
 def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
     """Apply a signal to a locked deployment and tell its owner. Late and repeated signals change nothing."""
+    if RUN in values:
+        values = {name: value for name, value in values.items() if name != RUN}
     return tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
 
 
 def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     """
-    Job: fail a run whose deadline has passed, or whose server was removed.
-
-    ``args``: ``deployment_id``, ``config_id`` of the run, and ``reason`` unless the run timed out.
+    Job: fail the run ``config_id`` of ``deployment_id`` for the ``reason``, by default because its deadline has passed.
     """
     deployment = owners.find_locked(tx, args["deployment_id"])
     if deployment is None or deployment.config_id != args["config_id"] or deployment.has_ended:
@@ -140,11 +127,7 @@ def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
 
 
 def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str, *, force: bool = False) -> Deployment:
-    """
-    Cancel the current run of a deployment.
-
-    The run ends when its agent has stopped it; with ``force`` it ends now. Raises Conflict if the deployment has ended.
-    """
+    """Cancel the current run; with ``force`` without waiting for its agent. Raises Conflict if it has ended."""
     before = owners.lock(tx, deployment)
     if before.status != Status.IN_PROGRESS:
         raise Conflict(
@@ -175,14 +158,11 @@ def remove(
     tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None = None, *, force: bool = False
 ) -> None:
     """
-    Remove a deployment at the request of a client.
+    Remove a deployment for a client. If its config says so, a client's own is undone first, unless ``force``, and
+    disappears then.
 
-    If the config of a client's own deployment says so, a run undoes the deployment first, which then disappears when
-    the run is complete; ``force`` removes it at once. Raises Invalid if the server's agent cannot undo, and
-    DeploymentRefused.
-
-    A resource that waits for the deployment fails, unless the resource itself is being deleted. The stack creates a
-    missing deployment again when an update needs it. A trigger counts the deployment as cancelled.
+    A waiting resource fails unless it is being deleted, and is created again when an update needs it; a trigger counts
+    the deployment as cancelled. Raises Invalid if the server's agent cannot undo, DeploymentRefused.
     """
     removed = owners.lock(tx, deployment)
     is_own = removed.resource_id is None and removed.trigger_id is None
@@ -204,11 +184,7 @@ def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str 
 
 
 def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-    """
-    Delete a deployment with its runs, their output, its derived config and the object or queue for its results.
-
-    The object or queue of a resource stays until the resource is deleted.
-    """
+    """Delete a deployment with its runs, output, derived config, and its own object or queue for results."""
     cancel_deadline(tx, env.work, deployment.config_id)
     if deployment.resource_id is None:
         _close_transport(tx, env, deployment)
@@ -246,9 +222,8 @@ def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deploym
 
 def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
     """
-    Return the deployment with a run that begins now, or that its client has ended already. Every run begins here.
-
-    ``changes`` are further fields that change with the run.
+    Return the deployment with a run that begins now, or that its client has ended already, and these ``changes``. Every
+    run begins here.
     """
     queued = replace(deployment, **changes) if changes else deployment
     is_over = queued.status != Status.IN_PROGRESS
@@ -283,9 +258,8 @@ def _store_first(tx: Tx, deployment: Deployment) -> Deployment:
 
 def _supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) -> Deployment:
     """
-    Store a deployment with its next run, and return it. The previous run, as ``before`` is stored, becomes history.
-
-    The agent's report on the previous run is not expected any more, and its derived config is no longer needed.
+    Store a deployment with its next run, and return it. The previous run becomes history, its report is not awaited any
+    more, and its derived config goes.
     """
     cancel_deadline(tx, work, before.config_id)
     previous = before.run
@@ -305,20 +279,28 @@ def _start(
     tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool = False, **changes: Any
 ) -> Deployment:
     """
-    Start a run, unless the server's policy denies it. No policy denies the run with which a resource cleans up.
-
-    ``before`` is the deployment as it is stored; ``changes`` are its fields that the run changes besides. Outputs of
-    the previous run stay readable until the new run reports its own.
+    Start a run, unless the server's policy denies it. ``before``: the deployment as stored; ``changes``: its other
+    fields that change. Outputs stay readable until the new run reports its own.
     """
     request, config, awaits_signal = run.request, run.config, run.awaits_signal
-    admission = _admit(tx, env, run, before, is_first=is_first)
-    dependencies = list_pending(tx, config, before.server_id, before.id) if request.mode is None else ()
+    cleans_up = request.action == Action.DELETE and before.resource_id is not None and not is_first
+    admission = _admit(
+        tx,
+        env,
+        before,
+        config,
+        action=request.action,
+        actor=request.requested_by,
+        is_preview=request.mode == PREVIEW,
+        was_admitted=before.admitted if cleans_up else None,
+        target=run.target,
+    )
+    pending = list_pending(tx, config, before.server_id, before.id) if request.mode is None else ()
     # A new deployment that applies a config without secrets replaces nothing that contained one.
     shows_present = not (is_first and request.mode is None and not config.has_secrets)
     configs.add(tx, config, server_id=before.server_id, shows_present=shows_present)
     _open_transport(tx, env, run, before)
-    waiting = f"Waiting for {', '.join(dependencies)} on this server" if dependencies else WAITING
-    values = request.input_values
+    waiting = f"Waiting for {', '.join(pending)} on this server" if pending else WAITING
     started = queue_run(
         tx,
         before,
@@ -330,7 +312,7 @@ def _start(
         # Without a signal, the reason never changes again, so it must not mention a maintenance window.
         status_reason=(admission.reason or waiting) if awaits_signal else NOT_WAITING,
         # A client's config has the client's own values.
-        input_values=without_secrets(values, config.inputs) if run.transport else values,
+        input_values=without_secrets(request.input_values, config.inputs) if run.transport else request.input_values,
         signal_transport=run.transport.signal_name if run.transport else None,
         held_by=admission.held_by,
         mode=request.mode,
@@ -338,34 +320,24 @@ def _start(
         updated_at=None if is_first else tx.now,
         **changes,
     )
-    if is_first:
-        _store_first(tx, started)
-    else:
-        _supersede_run(tx, env.work, before, started)
-    if request.checks is not None:
-        settings = request.checks.over(CheckSettings.of(config.options))
-        if settings != CheckSettings() or not is_first:
-            checks.configure(tx, env.work, started, settings)
-    # A run that waits for a maintenance window gets its deadline when the window opens.
-    if request.timeout is not None and awaits_signal and started.held_by is None:
-        set_deadline(tx, env.work, started.id, config.id, request.timeout, limits_queue=request.limits_queue)
+    _store_run(tx, env.work, run, before, started, is_first=is_first)
     return started
 
 
-def _admit(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment, *, is_first: bool) -> Admission:
-    request = run.request
-    authorization = _authorization(
-        tx,
-        before,
-        run.config,
-        action=request.action,
-        actor=request.requested_by,
-        is_preview=request.mode == PREVIEW,
-        target=run.target,
-    )
-    if request.action == Action.DELETE and before.resource_id is not None and not is_first:
-        return env.authorizer.authorize_cleanup(tx, authorization, admitted=before.admitted)
-    return env.authorizer.authorize(tx, authorization)
+def _store_run(tx: Tx, work: Work, run: PlannedRun, before: Deployment, started: Deployment, *, is_first: bool) -> None:
+    """Store a deployment with a run that has started, with the run's deadline and how the deployment is checked."""
+    request, config = run.request, run.config
+    if is_first:
+        _store_first(tx, started)
+    else:
+        _supersede_run(tx, work, before, started)
+    if request.checks is not None:
+        settings = request.checks.over(CheckSettings.of(config.options))
+        if settings != CheckSettings() or not is_first:
+            checks.configure(tx, work, started, settings)
+    # A run that waits for a maintenance window gets its deadline when the window opens.
+    if request.timeout is not None and run.awaits_signal and started.held_by is None:
+        set_deadline(tx, work, started.id, config.id, request.timeout, limits_queue=request.limits_queue)
 
 
 def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:
@@ -388,35 +360,38 @@ def _new_deployment(tx: Tx, run: PlannedRun, id: str) -> Deployment:
     )
 
 
-def _authorization(
+def _admit(
     tx: Tx,
+    env: DeploymentEnv,
     deployment: Deployment,
     config: Config,
     *,
     action: str | None,
-    actor: str | None,
-    is_preview: bool = False,
     target: TransportTarget | None = None,
-) -> AuthorizationRequest:
-    """Return the request for a run of ``config``. ``target``: the remote end for its result, unless it is as before."""
+    **more: Any,
+) -> Admission:
+    """
+    Return the conditions on which a run of ``config`` starts. ``target``: the remote end for its result, unless it is
+    as before. ``more``: other fields of the request. Raises DeploymentRefused.
+    """
     names: Mapping[str, str | None] = {}
     if deployment.resource_id is not None:
         names = audit.names_of(tx, deployment.id) if target is None else asdict(target)
-    return AuthorizationRequest(
+    request = AuthorizationRequest(
         project_id=deployment.project_id,
         server_id=deployment.server_id,
         deployment_id=deployment.id,
-        action=action,
-        group=config.group,
+        action=f"run {action or ''}".strip(),
+        group=config.group or UNGROUPED,
         hook=delivered(config.options) if config.options else None,
         config_name=config.name,
         stack_id=deployment.stack_id,
         trigger_id=deployment.trigger_id,
-        is_preview=is_preview,
-        actor=actor,
         stack_name=names.get("stack_name"),
         resource_name=names.get("resource_name"),
+        **more,
     )
+    return env.authorizer.authorize(tx, request)
 
 
 def tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:

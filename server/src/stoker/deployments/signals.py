@@ -36,11 +36,9 @@ def resolve_signal(
     deployment: Deployment, outputs: Iterable[Mapping[str, Any]], values: Mapping[str, Any]
 ) -> Deployment:
     """
-    Return the deployment after a report of ``values`` by its agent.
-
-    A deployment that has ended is returned unchanged: late and repeated signals are normal. ``outputs`` are those that
-    the config declares. Values that are neither declared nor ``deploy_*`` are dropped. A non-zero exit code or a value
-    in an error output fails the deployment, unless the signal contains an explicit status.
+    Return the deployment after a report of ``values``; unchanged if it has ended, because late and repeated signals are
+    normal. Values that are neither declared ``outputs`` nor ``deploy_*`` are dropped. A non-zero exit code or an error
+    output fails the deployment, unless the signal contains an explicit status.
     """
     if deployment.status != Status.IN_PROGRESS:
         return deployment
@@ -82,9 +80,8 @@ def resolve_signal(
 
 def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str, str]]]:
     """
-    Return whether the run changed the server, and what: maps with ``item``, ``outcome`` and ``diff``.
-
-    Invalid members are dropped, and the list is limited. None: the report does not say.
+    Return whether the run changed the server (None: unknown), and what, within limits: maps with ``item``, ``outcome``,
+    ``diff``.
     """
     changed, reported = values.get(_CHANGED), values.get(CHANGES)
     items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []

@@ -14,6 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.deployments.configs import SCRIPT, content_of, read_undo, source_inputs
+from stoker.deployments.deadlines import read_seconds
 from stoker.model.config import COMPONENT, Config
 from stoker.model.deployment import UNDO, Deployment
 from stoker.model.errors import Invalid
@@ -45,9 +46,8 @@ class Undo:
 
 def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> Undo | None:
     """
-    Return what undoes the deployment, or None if its config does not request an undo or no run may have begun.
-
-    ``timeout`` is the deployment's own limit. Raises Invalid if the server's agent cannot undo.
+    Return what undoes the deployment within its own ``timeout``, or None if nothing does or no run may have begun.
+    Raises Invalid if the server's agent cannot undo.
     """
     config = configs.find(tx, deployment.config_id)
     server = servers.find(tx, deployment.server_id)
@@ -67,7 +67,7 @@ def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> U
     content = replace(content_of(config), inputs=inputs)
     if option is not True:
         content = replace(content, group=SCRIPT, config=option)
-    seconds = _seconds(config.options.get(TIMEOUT_OPTION)) or timeout or _DEFAULT_SECONDS
+    seconds = read_seconds(config.options.get(TIMEOUT_OPTION)) or timeout or _DEFAULT_SECONDS
     return Undo(content=content, input_values=values, mode=UNDO if option is True else None, timeout=seconds)
 
 
@@ -86,11 +86,3 @@ def describe_failure(tx: Tx, deployment: Deployment) -> str:
 def _option(config: Config) -> str | bool | None:
     """Return True, the text of a script, or None: a component has configs for DELETE instead."""
     return None if config.group == COMPONENT else read_undo(config.options)
-
-
-def _seconds(value: Any) -> float | None:
-    try:
-        seconds = float(value)
-    except (TypeError, ValueError):
-        return None
-    return seconds if 1 <= seconds < 2**31 else None

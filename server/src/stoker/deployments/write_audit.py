@@ -11,10 +11,8 @@ from stoker.store.tx import Tx
 
 def record_refusal(tx: Tx, refused: WriteRefused, *, actor: str | None, action: str) -> None:
     """
-    Record a refused write to a container or queue.
-
-    ``actor`` is the user's name, or None for an unauthenticated request. ``action`` is, for example, ``PUT container``
-    or the name of a resource type.
+    Record a refused write to a container or queue by a user, or None if unauthenticated; ``action``: such as ``PUT
+    container``, or the name of a type.
     """
     authorizer.record(
         tx,
@@ -38,11 +36,7 @@ def record_signal(
     deployment_id: str | None = None,
     stack_id: str | None = None,
 ) -> None:
-    """
-    Record a signal that the agent of the resource ``name`` wrote to its own object or queue.
-
-    ``channel`` names the way of the signal, such as ``queue``.
-    """
+    """Record a signal by ``channel``, such as ``queue``, which the agent of the resource ``name`` wrote."""
     authorizer.record(
         tx,
         Decision(

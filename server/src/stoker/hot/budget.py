@@ -30,11 +30,7 @@ COPY_STEPS = 10
 
 
 class Budget:
-    """
-    Remaining cost of one request or transaction. Not thread-safe.
-
-    Every method raises RequestLimitExceeded if its limit is exceeded.
-    """
+    """Remaining cost of one request or transaction. Not thread-safe. Methods raise RequestLimitExceeded."""
 
     __slots__ = ("_limits", "_steps", "_weight", "yaql_seconds")
 

@@ -26,11 +26,7 @@ _LATER_KEYS = frozenset(("condition", "external_id"))
 
 
 class Definition(Struct, frozen=True, dict=True):
-    """
-    A resource's definition.
-
-    The database stores it with each resource, so that a step of a stack does not need the whole template.
-    """
+    """A resource's definition, stored with each resource, so that a step does not need the whole template."""
 
     name: str
     type: str

@@ -108,9 +108,8 @@ class Environment(Struct, frozen=True):
 
     def merge(self, later: Environment, types: Mapping[str, str] | None = None) -> Environment:
         """
-        Merge two environments entry by entry; the later one wins.
-
-        ``parameter_merge_strategies`` can change this for parameters whose type is in ``types``. Raises Invalid.
+        Merge entry by entry; the later wins, unless a merge strategy says otherwise for a parameter in ``types``.
+        Raises Invalid.
         """
         seen = self.parameters.keys() | self.parameter_defaults.keys()
         strategies = _strategies_after(self.parameter_merge_strategies, seen, later.parameter_merge_strategies)
@@ -179,10 +178,8 @@ def _strategy_of(name: str, strategies: Mapping[str, Any]) -> str:
 
 def _strategies_after(earlier: Mapping[str, Any], seen: Collection[str], later: Mapping[str, Any]) -> dict[str, Any]:
     """
-    The strategies that apply to later files. Raises Invalid.
-
-    These are the strategies that any file sets for a parameter by name. Parameters of earlier files (``seen``) also
-    keep the default of their file, because a default applies to its own file only.
+    Return the strategies for later files. A strategy for a named parameter stays; the default of a file stays for the
+    parameters that it has ``seen``. Raises Invalid.
     """
     kept = {name: strategy for name, strategy in earlier.items() if name != _DEFAULT}
     if _DEFAULT in earlier:

@@ -15,11 +15,9 @@ _SCALARS = frozenset((str, int, float, bool, type(None)))
 
 def evaluate(value: Any, scope: Scope) -> Any:
     """
-    Replace each function call in ``value`` with its result, innermost first.
-
-    A function with an UNKNOWN argument returns UNKNOWN. Results of functions are data and not evaluated again. The
-    arguments of all functions, and the whole result, may weigh at most ``MAX_WEIGHT``. The cost is spent from the
-    scope's budget, which raises RequestLimitExceeded.
+    Replace each function call in ``value`` with its result, innermost first; a call with an UNKNOWN argument is
+    UNKNOWN, and results are data. Arguments and result may weigh ``MAX_WEIGHT``; the scope's budget raises
+    RequestLimitExceeded.
     """
     run = _Evaluation(scope)
     weight = 0

@@ -26,11 +26,7 @@ JOINT_OF_VALIDATE = ": "
 
 
 class Flaw(Exception):
-    """
-    A problem in a template.
-
-    ``error`` and ``place`` precede the sentence as in Heat: ``Property error: : resources.a: : …``.
-    """
+    """A problem in a template. ``error`` and ``place`` precede the sentence as in Heat."""
 
     def __init__(
         self,

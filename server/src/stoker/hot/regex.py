@@ -123,10 +123,8 @@ def compile_glob(glob: str) -> Pattern:
 
 def _split_exclusions(source: str) -> tuple[Sequence[str], str]:
     """
-    Split a pattern such as ``^(?!default$)[a-z]+`` into the negative look-aheads at its beginning, which RE2 does not
-    have, and the rest: a text matches if it matches the rest and none of them.
-
-    Returns the pattern as it is if that is not the same, because an alternative has no look-ahead.
+    Split a pattern such as ``^(?!default$)[a-z]+`` into the negative look-aheads at its beginning, which RE2 lacks, and
+    the rest, which has to match while none of them does; not if an alternative has no look-ahead.
     """
     anchor = "^" if source.startswith("^") else ""
     exclusions, rest = [], source.removeprefix("^")

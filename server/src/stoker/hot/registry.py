@@ -57,11 +57,7 @@ class Registry:
         return Registry({**self._entries, **later._entries})
 
     def resolve(self, type_name: str, resource_name: str = "") -> str | None:
-        """
-        Resolve a type: its mapped type, ``type_name`` itself without a mapping, None if it was removed.
-
-        Raises Invalid if the mappings form a cycle.
-        """
+        """Return the mapped type, or ``type_name`` itself; None if it was removed. Raises Invalid for a cycle."""
         current = type_name
         for _ in range(_MAX_HOPS):
             target = self._hop(current, resource_name)

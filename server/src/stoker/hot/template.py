@@ -75,10 +75,8 @@ def parse(
     source: str | Mapping[str, Any], files: Mapping[str, str] | None = None, flaws: Flaws | None = None
 ) -> Template:
     """
-    Parse and check a template from YAML or JSON text or decoded data.
-
-    With ``files``, each file that the template names must be among them. Errors name the place, and the line for text.
-    With ``flaws``, problems are added there, the result contains the valid parts, and the caller raises the error.
+    Parse and check a template from YAML or JSON text or decoded data; with ``files``, those that it names. Errors name
+    the place, and the line of a text; with ``flaws``, they are added there, and the caller raises the error.
     """
     document = read(source, "Template", MAX_TEMPLATE)
     if entry.is_document(document):
@@ -99,11 +97,8 @@ def decide(
     flaws: Flaws | None = None,
 ) -> Template:
     """
-    Evaluate the conditions of a template and apply them.
-
-    Resources whose condition is false are removed, such outputs are null, and each ``if`` is replaced with its branch.
-    Parts whose condition depends on an UNKNOWN parameter stay. The evaluation spends from ``budget``; ``flaws`` works
-    as in ``parse``.
+    Apply the template's conditions: resources whose condition is false are removed, such outputs are null, each ``if``
+    is its branch; what depends on an UNKNOWN parameter stays. Spends from ``budget``; ``flaws`` as in ``parse``.
 
     Raises StackValidationFailed, or InvalidTemplateReference for a reference to a removed resource.
     """
@@ -136,11 +131,7 @@ def _collecting(collector: Flaws) -> Iterator[None]:
 
 
 def _sorted_if_valid(template: Template, collector: Flaws, *, is_own: bool) -> Template:
-    """
-    Check that the requirements of a valid template have no cycle, and return the template.
-
-    With ``is_own``, raise the collected flaws; otherwise, the caller does that.
-    """
+    """Return the template; raise the collected flaws if ``is_own``, or an error for a cycle in a valid template."""
     if is_own:
         collector.raise_any()
     if not collector:
@@ -203,21 +194,10 @@ class _Parameters(Struct):
             raise UserParameterMissing(f"The Parameter ({clip(name)}) was not provided.") from None
         return UNKNOWN if self.are_unknown else value
 
-    def resource_id(self, name: str) -> Any:
-        raise _parameters_only(name)
+    def _refuse(self, name: str, *_: Any) -> Any:
+        raise StackValidationFailed(f"conditions see parameters only, not {name}")
 
-    def attribute(self, name: str, attribute: str, path: tuple[Any, ...]) -> Any:
-        raise _parameters_only(name)
-
-    def file(self, name: str) -> str:
-        raise _parameters_only(name)
-
-    def facade(self, part: str) -> Any:
-        raise _parameters_only(part)
-
-
-def _parameters_only(name: str) -> StackValidationFailed:
-    return StackValidationFailed(f"conditions see parameters only, not {name}")
+    resource_id = attribute = file = facade = _refuse
 
 
 def order(template: Template) -> tuple[str, ...]:
@@ -325,11 +305,7 @@ def _check(
     files: Mapping[str, str] | None,
     flaws: Flaws,
 ) -> Template:
-    """
-    Check all calls. Returns the template with the flaws of its outputs.
-
-    ``resources`` and ``parameters`` are the names that calls may refer to.
-    """
+    """Check all calls, which may refer to these names. Return the template with the flaws of its outputs."""
     for name in template.resources:
         if name in parameters:
             flaws.add(flaw(("resources", name), "a parameter has the same name"))

@@ -16,11 +16,7 @@ from stoker.model.errors import Invalid, RequestLimitExceeded
 
 
 def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str, Any]:
-    """
-    The top-level map of a ``noun`` ("Template", "Environment"); empty text gives an empty map.
-
-    Raises Invalid, and RequestLimitExceeded for text of more than ``max_bytes``.
-    """
+    """Return the map of a ``noun`` ("Template"), {} for empty text. Raises Invalid, RequestLimitExceeded."""
     try:
         data = _read_text(source, noun, max_bytes) if isinstance(source, str) else _read_map(source)
     except yaml_text.Unreadable as error:

@@ -20,9 +20,8 @@ MAX_LEVELS = 250
 
 def weigh(root: Any, limit: int = MAX_WEIGHT) -> tuple[int, bool]:
     """
-    The weight of a value, and whether it contains UNKNOWN. Raises if the value is heavier than ``limit`` or too deep.
-
-    The function does not recurse, because values of running resources, inserted into each other, can have any depth.
+    Return the weight of a value, and whether it contains UNKNOWN. Raises if it is heavier than ``limit`` or too deep.
+    Does not recurse: values of running resources, inserted into each other, can have any depth.
     """
     weight, unknown, levels = 0, False, 0
     level: list[Any] = [root]

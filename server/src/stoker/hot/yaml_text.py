@@ -80,11 +80,7 @@ def _deepest(place: _Place, path: Sequence[str | int]) -> int | None:
 
 
 def load(text: str, max_weight: int) -> Any:
-    """
-    The single document of ``text``; None if empty. ``max_weight`` limits its weight with aliases expanded.
-
-    Raises Unreadable.
-    """
+    """Return the document of ``text``, None if empty, within a weight with aliases expanded. Raises Unreadable."""
     return _load(text, max_weight, None)
 
 

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from stoker.hot.words import clip
 from stoker.model.audit import Decision, Outcome
-from stoker.model.config import UNGROUPED
 from stoker.model.delivered_hook import DeliveredHook
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
@@ -32,21 +31,29 @@ _log = structlog.get_logger("stoker.audit")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorizationRequest:
-    """A run that is about to start."""
+    """A run that is about to start, or that a template plans."""
 
     project_id: str
     server_id: str
-    #: Empty if the deployment does not exist yet.
-    deployment_id: str
-    action: str | None
-    #: Group of the config.
-    group: str | None = None
-    #: The hook that the agent has to fetch; None: the hook is installed.
+    #: The action as the audit log names it.
+    action: str
+    #: None if the deployment does not exist yet.
+    deployment_id: str | None = None
+    #: Group of the config; None: not known yet, so only the policy's ``allow`` counts.
+    group: str | None
+    #: The hook that the agent has to fetch; None: the hook is installed, or not known yet.
     hook: DeliveredHook | None = None
     stack_id: str | None = None
+    #: The root of a tree of stacks that is not stored yet.
+    tree: Tree | None = None
+    #: A resource of the stack may come to represent the server.
+    standing: bool = False
     trigger_id: str | None = None
     #: The run changes nothing on the server, so it waits for no maintenance window.
     is_preview: bool = False
+    #: Of the last run of a deployment, which cleans up: whether the server had admitted the deployment. No policy
+    #: denies this run. None: any other run.
+    was_admitted: bool | None = None
     #: Name of the user; None: an action of a stack starts the run.
     actor: str | None = None
     #: Names for the audit log.
@@ -86,102 +93,48 @@ class DeploymentAuthorizer:
         """
         server = server_policies.server(tx, request.server_id, staying=True)
         is_own = server is not None and server.project_id == request.project_id
-        if server is None or self._is_free(server, request.hook):
+        admitted, cleans_up = bool(request.was_admitted), request.was_admitted is not None
+        if server is None or cleans_up or self._is_free(server, request.hook):
             _record_free(tx, request, server.name if server is not None and is_own else None)
-            return _FREE if is_own else _without_server(request)
-        policy = load_policy(server.policy)
-        decision, stack = self._decide(tx, server, policy, request)
-        record(tx, decision)
-        if decision.outcome is Outcome.REFUSED:
-            raise DeploymentRefused(decision.reason, decision)
-        admitted = rules.admits(policy, _target(request.server_id, server), project_id=request.project_id, stack=stack)
-        if not is_own and not admitted:
-            return _without_server(request)
-        return self._check_windows(tx, server, policy, request, admitted=admitted)
-
-    def authorize_cleanup(self, tx: Tx, request: AuthorizationRequest, *, admitted: bool) -> Admission:
-        """
-        Return the conditions for the last run of an existing deployment, which cleans up.
-
-        No policy denies this run, but maintenance windows apply.
-        """
-        server = server_policies.server(tx, request.server_id, staying=True)
-        is_own = server is not None and server.project_id == request.project_id
-        _record_free(tx, request, server.name if server is not None and is_own else None)
-        if server is None or server.policy is None:
-            return _FREE if not admitted else Admission(admitted=True)
-        return self._check_windows(tx, server, load_policy(server.policy), request, admitted=admitted)
-
-    def precheck(
-        self,
-        tx: Tx,
-        *,
-        server_id: str,
-        project_id: str,
-        stack: Tree,
-        group: str | None,
-        hook: DeliveredHook | None,
-        actor: str,
-        standing: bool,
-    ) -> None:
-        """
-        Raise DeploymentRefused for a run that ``authorize`` would deny, before a stack is created or updated.
-
-        ``group`` is None if it is not known yet, ``hook`` if there is none or it is not known yet. ``standing``: the
-        stack may get a resource that represents the server.
-        """
-        server = server_policies.server(tx, server_id)
-        if server is None or self._is_free(server, hook):
-            return
-        policy, target = load_policy(server.policy), _target(server_id, server, tx)
-        if standing and not target.owned and project_id == server.project_id:
-            target = Target(
-                id=target.id, name=target.name, project_id=target.project_id, trees=target.trees | {stack.id}
-            )
-        if group is None:
-            policy, hook = Policy(allow=policy.allow), None
-        reason = rules.decide(
-            policy, target, project_id=project_id, stack=stack, group=group or "", hook=hook, site=self.site
-        )
-        if reason is not None:
-            decision = Decision(
-                project_id=server.project_id,
-                actor=actor,
-                action="validate",
-                outcome=Outcome.REFUSED,
-                reason=reason,
-                server_id=server_id,
-                server_name=server.name,
-                stack_id=stack.id,
-                stack_name=stack.name,
-            )
-            raise DeploymentRefused(reason, decision)
+            if not cleans_up:
+                return _FREE if is_own else _without_server(request)
+            if server is None:
+                return Admission(admitted=admitted)
+        else:
+            decision, stack = self._decide(tx, server, request)
+            record(tx, decision)
+            if decision.outcome is Outcome.REFUSED:
+                raise DeploymentRefused(decision.reason, decision)
+            admitted = not is_own and rules.admits(load_policy(server.policy), request.project_id, stack)
+            if not is_own and not admitted:
+                return _without_server(request)
+        return self._check_windows(tx, server, request, admitted=admitted)
 
     def check(self, tx: Tx, request: AuthorizationRequest) -> DeploymentRefused | None:
         """Return the error that ``authorize`` would raise, or None. Writes nothing."""
         server = server_policies.server(tx, request.server_id)
         if server is None or self._is_free(server, request.hook):
             return None
-        decision, _ = self._decide(tx, server, load_policy(server.policy), request)
+        decision, _ = self._decide(tx, server, request)
         return None if decision.outcome is Outcome.ALLOWED else DeploymentRefused(decision.reason, decision)
 
     def _is_free(self, server: Governed, hook: DeliveredHook | None) -> bool:
         """Return whether no policy concerns a run on the server: neither its own nor the site's."""
         return server.policy is None and self.site.allow == PROJECT and hook is None
 
-    def _decide(
-        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest
-    ) -> tuple[Decision, Tree | None]:
+    def _decide(self, tx: Tx, server: Governed, request: AuthorizationRequest) -> tuple[Decision, Tree | None]:
         """Return the decision, and the root of the requesting stack, if there is one."""
         stack, actor = _requester(tx, request)
-        target = _target(request.server_id, server, tx)
+        policy, hook = load_policy(server.policy), request.hook
+        if request.group is None:
+            policy, hook = Policy(allow=policy.allow), None
         reason = rules.decide(
             policy,
-            target,
+            _target(tx, server, request, stack),
             project_id=request.project_id,
             stack=stack,
-            group=request.group or UNGROUPED,
-            hook=request.hook,
+            group=request.group or "",
+            hook=hook,
             site=self.site,
         )
         decision = replace(
@@ -193,14 +146,13 @@ class DeploymentAuthorizer:
         )
         return decision, stack
 
-    def _check_windows(
-        self, tx: Tx, server: Governed, policy: Policy, request: AuthorizationRequest, *, admitted: bool
-    ) -> Admission:
+    def _check_windows(self, tx: Tx, server: Governed, request: AuthorizationRequest, *, admitted: bool) -> Admission:
+        own_windows = load_policy(server.policy).windows
         runs = admitted or request.project_id == server.project_id
-        if not policy.windows or not runs or request.is_preview:
+        if not own_windows or not runs or request.is_preview:
             return Admission(admitted=admitted)
-        opening = windows.find_opening(policy.windows, tx.now)
-        holds.schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(policy.windows, tx.now))
+        opening = windows.find_opening(own_windows, tx.now)
+        holds.schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(own_windows, tx.now))
         if opening is None:
             return Admission(admitted=admitted)
         return Admission(admitted, WINDOW, holds.waiting_reason(server.name, opening))
@@ -208,10 +160,8 @@ class DeploymentAuthorizer:
 
 def _without_server(request: AuthorizationRequest) -> Admission:
     """
-    Admit a run that will not be delivered, because the project has no such server.
-
-    Another project may own the server, which is not disclosed. Or an agent of OpenStack may poll with the id of a
-    server that Stoker does not know.
+    Admit a run that will not be delivered, because the project has no such server: another project, which is not
+    disclosed, may own it, or an agent of OpenStack may poll with its id.
     """
     return Admission(reason=f"Waiting for an agent: this project has no server with the id {clip(request.server_id)}")
 
@@ -220,11 +170,11 @@ def _admitted(request: AuthorizationRequest, server_name: str | None) -> Decisio
     return Decision(
         project_id=request.project_id,
         actor=request.actor or (f"the stack {request.stack_name}" if request.stack_name else None),
-        action=f"run {request.action or ''}".strip(),
+        action=request.action,
         outcome=Outcome.ALLOWED,
         reason="",
         server_id=request.server_id,
-        deployment_id=request.deployment_id or None,
+        deployment_id=request.deployment_id,
         stack_id=request.stack_id,
         server_name=server_name,
         stack_name=request.stack_name,
@@ -265,14 +215,16 @@ def record_denial(store: Store, refused: DeploymentRefused) -> None:
     store.write(lambda tx: record(tx, refused.decision))
 
 
-def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:
-    """Return the server in the terms of policies. With ``tx``, the target includes the stack that owns the server."""
+def _target(tx: Tx, server: Governed, request: AuthorizationRequest, stack: Tree | None) -> Target:
+    """Return the server in the terms of policies, with the stack that owns the server or may come to represent it."""
     trees = set(server.stood_for_by)
-    if tx is not None and server.stack_id is not None:
+    if server.stack_id is not None:
         top = stacks.find(tx, server.stack_id)
         trees.add(top.root_id if top else server.stack_id)
+    elif request.standing and stack is not None and request.project_id == server.project_id:
+        trees.add(stack.id)
     return Target(
-        id=server_id,
+        id=request.server_id,
         name=server.name,
         project_id=server.project_id,
         trees=frozenset(trees),
@@ -283,6 +235,8 @@ def _target(server_id: str, server: Governed, tx: Tx | None = None) -> Target:
 
 def _requester(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str | None]:
     """Return the root of the requesting stack and the name of the requesting user."""
+    if request.tree is not None:
+        return request.tree, request.actor
     stack_id = request.stack_id
     if stack_id is None and request.trigger_id is not None:
         # On servers of a stack, a trigger whose source is in the stack counts as the stack itself.

@@ -28,9 +28,8 @@ def load_policy(text: str | None) -> Policy:
 
 def first_opening(tx: Tx, root_id: str) -> datetime | None:
     """
-    Return when the last window opens that runs of a tree of stacks wait for.
-
-    Returns None if no run waits, or if a run waits for a second window because no agent fetched it during the first.
+    Return when the last window opens that runs of a tree of stacks wait for. None: no run waits, or one missed its
+    first window because no agent fetched it.
     """
     latest: datetime | None = None
     for server_id, since in server_policies.waiting_deployments(tx, root_id):

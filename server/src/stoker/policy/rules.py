@@ -125,10 +125,8 @@ class Target:
 
 def read(value: Any, what: str = NAME) -> Policy:
     """
-    Return the policy that a value in JSON or of a template defines.
-
-    For example, ``{"allow": [{"stack": "web"}], "groups": ["script"], "max_concurrent_runs": 2}``. Raises Invalid with
-    the wrong member; ``what`` is the name of the value.
+    Return the policy that a value in JSON or of a template defines, such as ``{"allow": [{"stack": "web"}], "groups":
+    ["script"]}``. Raises Invalid with the wrong member; ``what`` names the value.
     """
     try:
         # Not strictly: templates may contain numbers as text.
@@ -239,9 +237,9 @@ def _deny_hook(policy: Policy, server: Target, hook: DeliveredHook, site: str) -
     )
 
 
-def admits(policy: Policy, server: Target, *, project_id: str, stack: Tree | None) -> bool:
-    """Return whether a deployment of another project may run on the server."""
-    return project_id != server.project_id and _is_named(policy.allow, False, project_id, stack)
+def admits(policy: Policy, project_id: str, stack: Tree | None) -> bool:
+    """Return whether a deployment of another project than the server's may run on the server."""
+    return _is_named(policy.allow, False, project_id, stack)
 
 
 def _is_own(server: Target, is_own_project: bool, stack: Tree | None) -> bool:

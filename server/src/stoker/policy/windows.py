@@ -27,11 +27,7 @@ def find_opening(windows: Sequence[Window], now: datetime) -> datetime | None:
 
 
 def find_closing(windows: Sequence[Window], now: datetime) -> datetime | None:
-    """
-    Return when the current chain of open and adjoining windows ends.
-
-    Returns None if no window is open or the chain never ends.
-    """
+    """Return when the current chain of adjoining windows ends; None if none is open or the chain never ends."""
     return _find_closing(tuple(windows), _minute(now))
 
 

@@ -45,9 +45,8 @@ def validate(env: ResourceEnv, kind: ResourceType, properties: Properties) -> No
 
 def obtain(context: Context, kind: ResourceType, resource: Resource, properties: Properties) -> Mapping[str, Any]:
     """
-    Return the entries for the resource's data with which its agent has access to the transport that it uses.
-
-    Raises AccessMissing, and ResourceFailure if the agent needs a user and Stoker cannot create users.
+    Return the entries for the resource's data with which its agent has access. Raises AccessMissing, and
+    ResourceFailure if the agent needs a user and Stoker cannot create users.
     """
     env, tx = context.env, context.tx
     if isinstance(kind, KnowsAgent):
@@ -71,11 +70,7 @@ def obtain(context: Context, kind: ResourceType, resource: Resource, properties:
 
 
 def enable(context: Context, resource: Resource) -> Mapping[str, Any]:
-    """
-    Return the entries for the data of a suspended resource whose user, which its agent needs to report, is enabled.
-
-    The user may be a new one. Raises AccessMissing.
-    """
+    """Return the data of a suspended resource whose user, maybe a new one, is enabled. Raises AccessMissing."""
     if USER not in resource.data or context.env.stack_users is None:
         return {}
     return {USER: _find_user(context, resource)}

@@ -60,10 +60,8 @@ LONGEST_NAME = 255
 
 class ResourceFailure(Exception):
     """
-    The resource's action failed.
-
-    The message becomes the resource's ``status_reason``, after the prefix ``resources.<name>: ``. ``outcome`` holds the
-    physical id and the data to store, if the failed action produced any. ``kind`` is Heat's type of the error.
+    The resource's action failed. The message is the reason after ``resources.<name>: ``, ``kind`` is Heat's type of the
+    error, ``outcome`` has the id and the data to store, if any.
     """
 
     outcome: Outcome | None = None
@@ -81,11 +79,7 @@ class AdoptionFailure(ResourceFailure):
 
 
 class NestedFailure(ResourceFailure):
-    """
-    An action failed because a resource of the nested stack failed.
-
-    The message continues the path with ``.resources.<inner name>: ``. ``kind`` is Heat's type of error.
-    """
+    """A resource inside has failed. The message continues the path: ``.resources.<name>: ``."""
 
 
 class Replace(Exception):
@@ -113,11 +107,7 @@ class Context(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """
-    The result of an action.
-
-    ``done`` False: the action continues until a signal or a job reports; the engine then calls the type's ``check``.
-    """
+    """The result of an action. Not ``done``: a signal or a job reports, and then the engine calls ``check``."""
 
     done: bool = True
     physical_id: str | None = None
@@ -231,11 +221,7 @@ class ResourceType:
         return True
 
     def refer(self, context: Context, resource: Resource) -> Outcome:
-        """
-        Refer to an existing object for a template's ``external_id``, which is the resource's ``physical_id``.
-
-        The object stays as it is. Raises EntityNotFound.
-        """
+        """Refer to the existing object of a template's ``external_id``, the ``physical_id``. Raises EntityNotFound."""
         if not self.exists(context, resource.physical_id or ""):
             raise EntityNotFound(f"The {resource.type} ({resource.physical_id}) could not be found.")
         return Outcome(physical_id=resource.physical_id)
@@ -293,11 +279,7 @@ class ResourceType:
         return Action.UPDATE if is_created(resource) else Action.CREATE
 
     def predecessors(self, context: Context, definition: Definition, properties: Properties) -> Iterable[str]:
-        """
-        Return the ids of the stack's resources that have to be gone, if they go, before this resource is created.
-
-        Their removal would take away what the creation brings.
-        """
+        """Return the ids of resources that, if they go, must go first: they would take away what this one brings."""
         return ()
 
     def may_return(self, resource: Resource, replacement: Resource) -> bool:
@@ -358,20 +340,15 @@ class SavesState:
 
 
 def specialize(kind: ResourceType, extension: type[ResourceType], **attributes: Any) -> ResourceType:
-    """
-    Return the type with the methods of ``extension``, which call those of the type as ``super()``.
-
-    ``attributes``: those that the extension needs.
-    """
+    """Return the type with methods of ``extension``, which call the type's as ``super()``, and its ``attributes``."""
     extended: type[ResourceType] = type(type(kind).__name__, (extension, type(kind)), attributes)
     return extended()
 
 
 def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAME) -> str:
     """
-    Return Heat's name of the physical resource: stack name, resource name and a short id, at most ``limit`` characters.
-
-    The short id derives from ``resource.id``, so a replacement has another name. An adopted object keeps its name.
+    Return Heat's name of the physical resource, at most ``limit`` characters. Its short id derives from
+    ``resource.id``, so a replacement has another name. An adopted object keeps its name.
     """
     return str(resource.data.get(ADOPTED_NAME) or "") or name_within(context.stack_name, resource, limit)
 

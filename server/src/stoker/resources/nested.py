@@ -70,18 +70,13 @@ class HasNestedStack:
 
     def members(self, properties: Properties, *, every: bool = False) -> Members:
         """
-        Return the members that a resource with these properties creates, for validation. Parts may be UNKNOWN.
-
-        Without ``every``, one representative of equal members is enough. Empty for a stack of a template.
+        Return the members that a resource with these properties creates, or one of equal ones unless ``every``. Parts
+        may be UNKNOWN. Empty for a stack of a template.
         """
         return {}
 
     def template_file(self, properties: Properties) -> tuple[str, str, Any] | None:
-        """
-        Return, if a property names the template: the property, the name of the template's file, and its parameters.
-
-        The parameters are a map, None or UNKNOWN.
-        """
+        """Return, if a property names the template: that property, the file, and its parameters (or None, UNKNOWN)."""
         return None
 
 

@@ -59,10 +59,8 @@ def check(
     schema: Mapping[str, Property] | None, values: Any, at: Path = (), errors: list[PropertyError] | None = None
 ) -> dict[str, Any]:
     """
-    Return all properties of the schema, converted, with defaults (None if a property has no default).
-
-    Values that are UNKNOWN are accepted everywhere. Without a schema, any properties are. Raises PropertyError. With
-    ``errors``, the function appends one error for each invalid property instead, and returns UNKNOWN for the property.
+    Return all properties of the schema, converted, with defaults or None. Without a schema, any are accepted; UNKNOWN
+    is everywhere. Raises PropertyError; with ``errors``, appends the errors, and wrong properties are UNKNOWN.
     """
     if values is UNKNOWN:
         return dict.fromkeys(schema or (), UNKNOWN)

@@ -9,12 +9,13 @@ their ids, so that agents recognize the runs that they have done, and do not rep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
-from msgspec.structs import replace
+from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
+from stoker import typed_values
 from stoker.backends.provider import Constraints
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
@@ -31,16 +32,13 @@ from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import configs, deployments, resources, servers, stacks
 from stoker.store.tx import Tx
+from stoker.typed_values import NO_NUL, RequiredName
 
 
 def refuse_missing(
     types: Mapping[str, ResourceType], adopted: Mapping[str, Any], constraints: Constraints | None
 ) -> None:
-    """
-    Refuse objects that the cloud does not have. Must not be called in a transaction.
-
-    ``adopted``: the resources of the adoption data. Raises Invalid with all of them.
-    """
+    """Raise Invalid with all objects of the adoption that the cloud lacks. Must not be called in a transaction."""
     if constraints is None:
         return
     problems = []
@@ -87,110 +85,110 @@ def _external_resources(
             yield from _external_resources(types, inner, f"{above}{name}/")
 
 
-CONFIGS, DEPLOYMENTS, SERVERS = "software_configs", "software_deployments", "servers"
 #: The input of a derived config that names the transport of results.
 _TRANSPORT = "deploy_signal_transport"
+_Text = Annotated[str, Meta(pattern=NO_NUL)]
+_OtherId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=NO_NUL)]
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedObjects:
-    """The objects as the sections of the import describe them, in the form of Heat's answers."""
+class _Imported(Struct, frozen=True, kw_only=True):
+    """An object that keeps its id, in the form of Heat's answers."""
 
-    configs: Sequence[Mapping[str, Any]] = ()
-    deployments: Sequence[Mapping[str, Any]] = ()
-    servers: Sequence[Mapping[str, Any]] = ()
+    id: str
 
-
-def read_imported_objects(data: Mapping[str, Any]) -> ImportedObjects:
-    """Return the objects in adoption data. Raises Invalid if a section is malformed."""
-    imported = ImportedObjects(*(_section(data, name) for name in (CONFIGS, DEPLOYMENTS, SERVERS)))
-    for deployment in imported.deployments:
-        _check_deployment(deployment)
-    for server in imported.servers:
-        if not isinstance(server.get("name"), str) or not server["name"]:
-            raise Invalid(f"adopt_stack_data: the server {server['id']} needs a name")
-    return imported
+    def __post_init__(self) -> None:
+        if not is_id(self.id):
+            raise ValueError("its id must be a UUID")
 
 
-def add_objects(tx: Tx, env: ResourceEnv, imported: ImportedObjects, *, project_id: str, requested_by: str) -> None:
-    """
-    Create the objects without a stack.
+class ImportedServer(_Imported, frozen=True, kw_only=True):
+    """A server from another Heat."""
 
-    Raises Conflict if an id exists already, DeploymentRefused if the policy of a server denies a deployment, and
-    Invalid.
-    """
-    for server in imported.servers:
-        _add_server(tx, server, project_id)
-    for config in imported.configs:
-        if configs.find(tx, config["id"]) is not None:
-            raise Conflict(f"the software config ({config['id']}) exists already")
-        fields = ("name", "group", "config", "inputs", "outputs", "options")
-        new_config(tx, project_id, id=config["id"], may_be_owned=True, **{name: config.get(name) for name in fields})
-    for deployment in imported.deployments:
+    name: RequiredName
+
+
+class ImportedConfig(_Imported, frozen=True, kw_only=True):
+    """A config from another Heat. ``configs.new_config`` checks its members."""
+
+    name: Any = None
+    group: Any = None
+    config: Any = None
+    inputs: Any = None
+    outputs: Any = None
+    options: Any = None
+
+
+class ImportedDeployment(_Imported, frozen=True, kw_only=True):
+    """A deployment from another Heat whose run has ended."""
+
+    config_id: _OtherId
+    server_id: _OtherId
+    action: _Text | None = None
+    status: Literal["COMPLETE", "FAILED"]
+    status_reason: _Text | None = None
+    input_values: dict[str, Any] | None = None
+    output_values: dict[str, Any] | None = None
+
+
+class Adoption(Struct, frozen=True, kw_only=True):
+    """What a new stack takes over, in the form of abandon data, and the objects of another Heat to create before."""
+
+    resources: dict[str, Any]
+    software_configs: tuple[ImportedConfig, ...] | None = None
+    software_deployments: tuple[ImportedDeployment, ...] | None = None
+    servers: tuple[ImportedServer, ...] | None = None
+
+    @classmethod
+    def read(cls, data: Any) -> Adoption:
+        """Return the adoption that a request describes. Raises Invalid if the data is malformed."""
+        read_adoption_data(data)
+        try:
+            return typed_values.convert(data, cls, "it")
+        except Invalid as error:
+            raise Invalid(f"adopt_stack_data: {error.message}") from None
+
+
+def add_objects(tx: Tx, env: ResourceEnv, adoption: Adoption, *, project_id: str, requested_by: str) -> None:
+    """Create the objects without a stack. Raises Conflict if an id exists already, DeploymentRefused, Invalid."""
+    for server in adoption.servers or ():
+        if servers.find(tx, server.id) is not None:
+            raise Conflict(f"the server ({server.id}) exists already")
+        new = Server(id=server.id, project_id=project_id, name=server.name, kind=Kind.DEPLOYED, created_at=tx.now)
+        servers.add(tx, new)
+    for config in adoption.software_configs or ():
+        if configs.find(tx, config.id) is not None:
+            raise Conflict(f"the software config ({config.id}) exists already")
+        new_config(tx, project_id, may_be_owned=True, **asdict(config))
+    for deployment in adoption.software_deployments or ():
         _add_deployment(tx, env, deployment, project_id, requested_by)
 
 
-def _section(data: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
-    entries = data.get(name) or []
-    if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
-        raise Invalid(f"adopt_stack_data: {name} must be a list of maps")
-    for entry in entries:
-        if not isinstance(entry.get("id"), str) or not is_id(entry["id"]):
-            raise Invalid(f"adopt_stack_data: each of {name} needs an id that is a UUID")
-    return entries
-
-
-def _check_deployment(deployment: Mapping[str, Any]) -> None:
-    named = f"adopt_stack_data: the deployment {deployment['id']}"
-    if deployment.get("status") not in (Status.COMPLETE, Status.FAILED):
-        raise Invalid(f"{named} is {deployment.get('status')}: wait until it is COMPLETE or FAILED")
-    for name in ("config_id", "server_id"):
-        if not isinstance(deployment.get(name), str) or len(deployment[name]) > LONGEST_ID:
-            raise Invalid(f"{named} needs a {name} that is an id")
-    for name in ("input_values", "output_values"):
-        if not isinstance(deployment.get(name) or {}, Mapping):
-            raise Invalid(f"{named}: {name} must be a map")
-    for name in ("action", "status_reason"):
-        if not isinstance(deployment.get(name), str | None):
-            raise Invalid(f"{named}: {name} must be text")
-
-
-def _add_server(tx: Tx, server: Mapping[str, Any], project_id: str) -> None:
-    if servers.find(tx, server["id"]) is not None:
-        raise Conflict(f"the server ({server['id']}) exists already")
-    servers.add(
-        tx,
-        Server(
-            id=server["id"], project_id=project_id, name=server["name"][:255], kind=Kind.DEPLOYED, created_at=tx.now
-        ),
-    )
-
-
 def _add_deployment(
-    tx: Tx, env: ResourceEnv, deployment: Mapping[str, Any], project_id: str, requested_by: str
+    tx: Tx, env: ResourceEnv, deployment: ImportedDeployment, project_id: str, requested_by: str
 ) -> None:
-    if deployments.find(tx, deployment["id"]) is not None:
-        raise Conflict(f"the deployment ({deployment['id']}) exists already")
-    config = configs.find(tx, deployment["config_id"])
+    if deployments.find(tx, deployment.id) is not None:
+        raise Conflict(f"the deployment ({deployment.id}) exists already")
+    config = configs.find(tx, deployment.config_id)
     if config is None or config.project_id != project_id:
         raise Invalid(
-            f"adopt_stack_data: the config {deployment['config_id']} of the deployment {deployment['id']} is missing"
+            f"adopt_stack_data: the config {deployment.config_id} of the deployment {deployment.id} is missing"
         )
     transports = [entry.get("value") for entry in config.inputs if entry["name"] == _TRANSPORT]
     new = Deployment(
-        id=deployment["id"],
+        id=deployment.id,
         project_id=project_id,
-        server_id=deployment["server_id"],
+        server_id=deployment.server_id,
         config_id=config.id,
-        action=deployment.get("action"),
-        status=deployment["status"],
-        status_reason=deployment.get("status_reason"),
-        input_values=deployment.get("input_values") or {},
-        output_values=deployment.get("output_values") or {},
+        action=deployment.action,
+        status=Status(deployment.status),
+        status_reason=deployment.status_reason,
+        input_values=deployment.input_values or {},
+        output_values=deployment.output_values or {},
         created_at=tx.now,
+        updated_at=tx.now,
         signal_transport=transports[0] if transports and transports[0] in env.transports.signal_transports else None,
     )
-    service.run_config(tx, env, replace(new, updated_at=tx.now), config, requested_by)
+    service.run_config(tx, env, new, config, requested_by)
 
 
 def read_adoption_data(data: Any) -> Mapping[str, Any]:

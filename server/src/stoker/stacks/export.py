@@ -58,10 +58,8 @@ def _redact_input(entry: Any) -> Any:
 
 def redacted_environment(tx: Tx, stack: Stack, source: Source) -> dict[str, Any]:
     """
-    Return the stack's environment without hidden values.
-
-    A parameter default is shown only if a template of the tree declares the parameter and no template hides it. Any
-    other default may be a secret.
+    Return the stack's environment without hidden values. Of the parameter defaults, which may be secrets, those are
+    shown that a template of the tree declares and none hides.
     """
     shown = Environment.parse(source.environment).to_json()
     hidden = set(stack.parameters.get("hidden", ()))

@@ -59,9 +59,8 @@ def go_on(tx: Tx, engine: Engine, args: Args) -> None:
 
 def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
     """
-    Job: abort an operation whose deadline has passed.
-
-    If the stack has no ``timeout_mins`` and its runs wait for their first maintenance window, the deadline is extended.
+    Job: abort an operation whose deadline has passed. Without ``timeout_mins`` of its own, the deadline moves while
+    runs wait for their first maintenance window.
     """
     session = _current(tx, engine, args)
     if session is None:

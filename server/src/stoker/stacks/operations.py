@@ -16,7 +16,7 @@ from stoker.model.stack import Phase, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.policy.rules import Tree
 from stoker.stacks import adoption
-from stoker.stacks.adoption import ImportedObjects, add_objects, placeholders
+from stoker.stacks.adoption import Adoption, add_objects, placeholders
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.engine.session import StackSession
@@ -51,38 +51,29 @@ def create(
     options: Options,
     *,
     username: str,
-    adopt: Mapping[str, Any] | None = None,
-    imported: ImportedObjects | None = None,
+    adopt: Adoption | None = None,
 ) -> Stack:
-    """
-    Create a stack from a prepared template.
-
-    ``adopt``: the resources to take over, as returned by ``adoption.read_adoption_data``. ``imported``: objects to
-    create before that. Raises StackExists, RequestLimitExceeded, DeploymentRefused, Conflict.
-    """
+    """Create a stack, which may ``adopt``. Raises StackExists, RequestLimitExceeded, DeploymentRefused, Conflict."""
     project_id = resolved.identity.project_id
     limit = engine.limits.stacks_per_project
     limit_rows(tx, "stacks", project_id, limit, lambda: stacks.count(tx, project_id))
     if adopt is not None:
-        adoption.refuse_owned(tx, engine.env, engine.types, adopt, project_id)
-    if imported is not None:
-        add_objects(tx, engine.env, imported, project_id=project_id, requested_by=username)
+        adoption.refuse_owned(tx, engine.env, engine.types, adopt.resources, project_id)
+        add_objects(tx, engine.env, adopt, project_id=project_id, requested_by=username)
     action = Action.CREATE if adopt is None else Action.ADOPT
     stack = new_stack(tx, resolved, options, username=username, action=action)
     if adopt is None:
         refuse_deployments(tx, engine, stack, resolved)
-    return begin(tx, engine, stack, resolved, adopt=adopt)
+    return begin(tx, engine, stack, resolved, adopt=adopt.resources if adopt is not None else None)
 
 
 def refuse_deployments(
     tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, listed: Iterable[Resource] = ()
 ) -> Prechecks:
     """
-    Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook.
-
-    ``listed``: the resources of a stack that is updated. Its present deployments may stay unchanged, so only hooks that
-    their new configs need in addition are checked. If one runs again, its server's policy applies at that time. Return
-    the checks of the new deployments. Raises DeploymentRefused, StackValidationFailed.
+    Refuse a planned deployment that a server's policy would deny, or whose server lacks the hook; return the checks of
+    the new ones. ``listed``: the resources of an updated stack, whose present deployments may stay unchanged, so only
+    hooks that their new configs need in addition are checked. Raises DeploymentRefused, StackValidationFailed.
     """
     planned = list(plan_deployments(resolved.outline))
     present = {resource.name for resource in listed if resource.current}
@@ -142,11 +133,7 @@ def update(
     action: Action = Action.UPDATE,
     facade: Resource | None = None,
 ) -> Stack:
-    """
-    Update a stack to ``resolved`` and supersede an operation in progress.
-
-    Raises NotSupported if the stack is suspended or being deleted.
-    """
+    """Update a stack and supersede its operation. Raises NotSupported if it is suspended or being deleted."""
     session = lock_stack(tx, engine, resolved.identity.stack_id, facade=facade)
     stack = session.stack
     if facade is None:
@@ -165,11 +152,7 @@ def refuse_update(stack: Stack) -> None:
 
 
 def delete(tx: Tx, engine: Engine, stack_id: str, *, facade: Resource | None = None) -> Stack:
-    """
-    Delete a stack. Any other operation in progress is superseded; a deletion in progress continues.
-
-    If the stack's adoption is not complete, the adopted objects of a cloud stay.
-    """
+    """Delete a stack, superseding any other operation. What it had not adopted completely stays at the cloud."""
     session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
     if stack.action is Action.DELETE and stack.status is not Status.FAILED:
@@ -242,11 +225,7 @@ def abort_operation(session: StackSession, reason: str, word: str, *, rollback: 
 
 
 def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, reason: str) -> None:
-    """
-    Mark a resource, by its name or physical id, as unhealthy or healthy.
-
-    The next update replaces an unhealthy resource.
-    """
+    """Mark a resource, by name or physical id, as healthy or unhealthy; the next update replaces an unhealthy one."""
     session = lock_stack(tx, engine, stack_id)
     stack = session.stack
     operation.refuse_busy(stack)

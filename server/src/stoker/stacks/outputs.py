@@ -23,11 +23,7 @@ _SESSION, _TREE = "session of stack", "tree of stack"
 
 
 def prime_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
-    """
-    Return a session that has read all resources of a stack.
-
-    A read transaction keeps the session for later calls. In a write transaction, each call reads the current state.
-    """
+    """Return a session that has read all resources of a stack; a read transaction keeps it for later calls."""
     session = tx.cache.get((_SESSION, stack.id))
     if isinstance(session, StackSession):
         return session
@@ -40,11 +36,7 @@ def prime_stack(tx: Tx, engine: Engine, stack: Stack) -> StackSession:
 
 
 def prime_tree(tx: Tx, root_id: str) -> None:
-    """
-    Read the whole tree of the root stack ``root_id``, so that later reads of its stacks need no statement each.
-
-    Does nothing in a write transaction, where the data may change.
-    """
+    """In a read transaction, read the whole tree of a root stack: later reads of its stacks need no statement."""
     if tx.is_reading and (_TREE, root_id) not in tx.cache:
         tx.cache[_TREE, root_id] = True
         members = stacks.prime(tx, root_id)

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from stoker.deployments.configs import expand_known, find_hook
 from stoker.deployments.hook_check import describe_missing_hook, describe_missing_program, needed_groups
-from stoker.hot import UNKNOWN, Flaw, select, weigh
+from stoker.hot import UNKNOWN, Flaw, references, select, weigh
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.delivered_hook import OPTION, DeliveredHook, delivered
 from stoker.model.errors import DeploymentRefused, Invalid, StackValidationFailed
 from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.policy import rules
-from stoker.policy.authorizer import DeploymentAuthorizer
+from stoker.policy.authorizer import AuthorizationRequest, DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
 from stoker.resources.base import Properties
 from stoker.resources.deploys import ProvidesConfig, ProvidesServer, RunsConfig
@@ -64,9 +64,8 @@ class PlannedDeployment(Struct, frozen=True, kw_only=True):
 
 def plan_deployments(outline: Outline, within: str = "", top: str | None = None) -> Iterator[PlannedDeployment]:
     """
-    Yield a template's deployments to servers that it names by id, or by the name of a server of its own, at any depth.
-
-    ``within`` is the place of a nested template, ``top`` its resource in the outermost template. Raises Invalid.
+    Yield a template's deployments to servers that it names by id, or to its own servers, at any depth. ``within``: the
+    place of a nested template, ``top`` its resource in the outermost one. Raises Invalid.
     """
     for name, resource in outline.resources.items():
         place = f"{within}resources.{name}"
@@ -94,7 +93,7 @@ def _plan(
         if isinstance(id, str) and id:
             yield replace(planned, key=key, server_id=id)
             continue
-        name = _referenced_name(select(written, key.split(".", 1))) or ""
+        name = _find_reference(select(written, key.split(".", 1)))
         server = resources.get(name)
         if server is not None and isinstance(server.type, ProvidesServer):
             yield _with_own_server(replace(planned, key=key, own_server=name), server.type, server.properties)
@@ -104,7 +103,7 @@ def _with_content(
     planned: PlannedDeployment, id: Any, written: Properties, resources: Mapping[str, OutlinedResource]
 ) -> PlannedDeployment:
     """Return the planned deployment with what is known of its config, whose ``id`` may be UNKNOWN."""
-    own = resources.get(_referenced_name(select(written, ("config",))) or "")
+    own = resources.get(_find_reference(select(written, ("config",))))
     if own is None:
         return replace(planned, config_id=id if isinstance(id, str) and id else None)
     if not isinstance(own.type, ProvidesConfig):
@@ -121,12 +120,10 @@ def _with_own_server(planned: PlannedDeployment, kind: ProvidesServer, propertie
     return replace(planned, policy=policy, server_name=name if is_named else None)
 
 
-def _referenced_name(written: Any) -> str | None:
-    """Return the name in a ``get_resource`` call."""
-    if not isinstance(written, Mapping) or len(written) != 1:
-        return None
-    name = written.get("get_resource")
-    return name if isinstance(name, str) else None
+def _find_reference(written: Any) -> str:
+    """Return the name of the only resource that a value of a template refers to; "" if there is not exactly one."""
+    names = references(written)
+    return next(iter(names)) if len(names) == 1 else ""
 
 
 def list_denied_by_template(outline: Outline) -> Iterator[Flaw]:
@@ -138,9 +135,8 @@ def list_denied_by_template(outline: Outline) -> Iterator[Flaw]:
 
 def _deny_own(deployment: PlannedDeployment, hook: DeliveredHook | None, site: SiteDefaults) -> str | None:
     """
-    Return why a server of the same template denies the deployment, or None.
-
-    The stack owns the server, so only the policy's groups and hooks can deny a deployment.
+    Return why a server of the same template denies the deployment, or None. The stack owns it, so only groups and hooks
+    count.
     """
     if deployment.group is None or deployment.own_server is None or deployment.policy is UNKNOWN:
         return None
@@ -188,9 +184,8 @@ class Prechecks:
 
     def refuse_changed_hooks(self, stack: Stack) -> None:
         """
-        Raise StackValidationFailed, with the place, for an existing deployment whose new config needs a missing hook.
-
-        A group that the stack's deployments on the server have already is no change, and refuses no update.
+        Raise StackValidationFailed, with the place, for an existing deployment whose new config needs a missing hook,
+        other than of groups that the stack's deployments on the server have already.
         """
         for deployment, server, groups in self._list_needs(_UPDATE):
             if describe_missing_hook(server, groups, self.project_id):
@@ -203,11 +198,7 @@ class Prechecks:
             raise StackValidationFailed(f"{deployment.place}: {reason}")
 
     def _list_needs(self, action: str | None = None) -> Iterator[tuple[PlannedDeployment, Server, frozenset[str]]]:
-        """
-        Yield (deployment, server, groups whose hooks the server needs) of deployments to known servers.
-
-        ``action``: the action that runs; None: those at the creation.
-        """
+        """Yield (deployment, server, groups whose hooks it needs) for the ``action``, by default the creation."""
         find_server = cache(partial(servers.find, self.tx))
         for deployment in self.planned:
             actions = deployment.actions or (_CREATE,)
@@ -222,10 +213,9 @@ class Prechecks:
 
     def refuse_denied(self, authorizer: DeploymentAuthorizer, stack: Tree, actor: str, *, standing: bool) -> None:
         """
-        Raise DeploymentRefused, with the place, for a deployment that a server's policy would deny.
-
-        ``standing``: a resource of the stack may come to represent such a server. Raises StackValidationFailed for a
-        server of the template itself, and if the project has no such stored hook.
+        Raise DeploymentRefused, with the place, for a deployment that a server's policy would deny;
+        StackValidationFailed if the template's own server does, or a hook is missing. ``standing``: see
+        ``AuthorizationRequest``.
         """
         checked: set[tuple[str, str | None, DeliveredHook | None]] = set()
         for deployment in self.planned:
@@ -240,19 +230,20 @@ class Prechecks:
             if run in checked:
                 continue
             checked.add(run)
-            try:
-                authorizer.precheck(
-                    self.tx,
-                    server_id=deployment.server_id,
-                    project_id=self.project_id,
-                    stack=stack,
-                    group=deployment.group,
-                    hook=hook,
-                    actor=actor,
-                    standing=standing,
-                )
-            except DeploymentRefused as refused:
-                raise DeploymentRefused(f"{deployment.place}: {refused.message}", refused.decision) from None
+            request = AuthorizationRequest(
+                project_id=self.project_id,
+                server_id=deployment.server_id,
+                action="validate",
+                group=deployment.group,
+                hook=hook,
+                stack_id=stack.id,
+                stack_name=stack.name,
+                tree=stack,
+                standing=standing,
+                actor=actor,
+            )
+            if refused := authorizer.check(self.tx, request):
+                raise DeploymentRefused(f"{deployment.place}: {refused.message}", refused.decision)
 
     def _find_hook(self, deployment: PlannedDeployment) -> DeliveredHook | None:
         """Return the hook that the config delivers, as far as known."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator
+from functools import partial
 
-import structlog
 from msgspec.structs import replace
 
 from stoker.deployments import service
+from stoker.deployments.server_runs import write_part
 from stoker.model.deployment import Deployment
-from stoker.model.errors import Conflict, StokerError, Unavailable
+from stoker.model.errors import Conflict
 from stoker.model.stack import CREATED, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources.base import is_created
@@ -24,15 +24,12 @@ from stoker.store.tx import Tx
 
 #: Actions that an update of the stack repeats if they failed.
 _REPEATED = (Action.CREATE, Action.UPDATE, Action.ADOPT, Action.RESUME)
-_log = structlog.get_logger("stoker.stacks")
 
 
 def retry(tx: Tx, engine: Engine, deployment: Deployment, requested_by: str) -> Deployment:
     """
-    Run a failed deployment again, that of a stack by an update of the stack with its present template.
-
-    The run of a complete resource starts again in place, because a remediation of drift has failed. Raises Conflict,
-    also if nothing would run, and ActionInProgress.
+    Run a failed deployment again: that of a stack by an update of the stack with its present template, unless its
+    resource is complete, because a remediation failed. Raises Conflict, also if nothing would run, ActionInProgress.
     """
     failed = service.lock_failed(tx, deployment)
     if failed.resource_id is None:
@@ -59,10 +56,8 @@ def retry(tx: Tx, engine: Engine, deployment: Deployment, requested_by: str) -> 
 
 def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> Stack:
     """
-    Update the stack with its present template, which repeats what failed. Return the stack.
-
-    ``failed``: resources of the stack or of its nested stacks, already stored as failed. The resources around them
-    count as failed, too, so that the update visits the nested stacks. Raises NotSupported.
+    Update the stack with its present template, which repeats the resources of its tree that are stored as ``failed``.
+    The resources around them count as failed, so that the update visits the nested stacks. Raises NotSupported.
     """
     around = {resource.id: resource for item in failed for resource in _around(tx, item)}
     resources.save_all(
@@ -79,28 +74,20 @@ def repeat(tx: Tx, engine: Engine, root: Stack, failed: Iterable[Resource]) -> S
 
 def create_again(store: Store, engine: Engine, server_id: str, until: int) -> None:
     """
-    Run CREATE of the stacks' deployments on a server whose machine was replaced, in the order of their requirements.
-
-    ``until``: the time of the replacement in microseconds since 1970. Later runs are for the new machine.
+    Run CREATE of the stacks' deployments on a server whose machine was replaced, in the order of requirements, except
+    for what has run since ``until`` (microseconds since 1970).
     """
     with store.read() as tx:
         stack_ids = {deployment.stack_id for deployment in deployments.of_resources(tx, server_id, until)}
         trees = [stacks.find(tx, id) for id in stack_ids if id is not None]
     for root_id in sorted({stack.root_id for stack in trees if stack is not None}):
-        args = {"server_id": server_id, "until": until, "root_id": root_id}
-        try:
-            store.write(lambda tx, args=args: _create_tree_again(tx, engine, args))  # type: ignore[misc]  # binds the loop's variable
-        except Unavailable:
-            raise
-        except StokerError as error:  # for example, a file of the template no longer passes its checks
-            _log.warning("stack.not_repeated", stack_id=root_id, server_id=server_id, reason=error.message)
-        except Exception:
-            _log.exception("stack.not_repeated", stack_id=root_id, server_id=server_id)
+        do = partial(_create_tree_again, engine=engine, root_id=root_id, server_id=server_id, until=until)
+        write_part(store, do, "stack.not_repeated", stack_id=root_id, server_id=server_id)
 
 
-def _create_tree_again(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
-    root = stacks.find(tx, args["root_id"], for_update=True)
-    server = servers.find(tx, args["server_id"])
+def _create_tree_again(tx: Tx, engine: Engine, root_id: str, server_id: str, until: int) -> None:
+    root = stacks.find(tx, root_id, for_update=True)
+    server = servers.find(tx, server_id)
     if root is None or root.action is Action.DELETE or server is None:
         return
     marked = [
@@ -111,7 +98,7 @@ def _create_tree_again(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
             reason=f"Server {server.name} was enrolled again",
             data={**resource.data, CREATED: False},
         )
-        for deployment in deployments.of_resources(tx, server.id, args["until"])
+        for deployment in deployments.of_resources(tx, server.id, until)
         if (resource := resources.find(tx, deployment.resource_id or "")) is not None
         and (resource.current and is_created(resource))
         and stacks.get(tx, resource.stack_id).root_id == root.id

@@ -59,8 +59,7 @@ def deliver(
     if resource is not None:
         _signal_resource(tx, engine, resource, payload)
         return deployments.get(tx, deployment.id).status
-    values = {name: value for name, value in payload.items() if name != RUN}
-    return service.signal(tx, engine.env, deployment, values, engine.limits.log_bytes).status
+    return service.signal(tx, engine.env, deployment, payload, engine.limits.log_bytes).status
 
 
 def is_current(target: Resource | Deployment, number: str | None) -> bool:
@@ -104,10 +103,8 @@ def _signal_resource(
 
 def find_target(tx: Tx, stack: Stack, name: str, only: str | None = None) -> Resource | None:
     """
-    Return the resource that a signal by name refers to.
-
-    This is the current incarnation, or one being deleted if there is no current one. A user with access to one resource
-    only (``only``, its id) always refers to that resource.
+    Return the resource that a signal by name refers to: the current incarnation, else one being deleted. ``only``: the
+    id of the only resource that the caller may signal.
     """
     if only is not None:
         resource = resources.find(tx, only)
@@ -134,11 +131,9 @@ def unset_hook(tx: Tx, engine: Engine, stack: Stack, name: str, hook: str) -> No
 
 class InboundSignals:
     """
-    Applies objects, messages and remote results as signals.
-
-    The name of an object or queue is the id of its target, with the number of the run if each run has its own
-    (``model.ids.remote_name``). Containers and queues without an owner carry no signals. A late result of an earlier
-    run is accepted and dropped.
+    Applies objects, messages and remote results as signals. Their names contain the id of the target and the number of
+    the run (``model.ids.remote_name``). Containers and queues without an owner carry no signals; a late result of an
+    earlier run is accepted and dropped.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -169,11 +164,7 @@ class InboundSignals:
             object_operations.delete(tx, account, container, name, as_owner=True)
 
     def message(self, tx: Tx, project_id: str, queue: str, messages: Sequence[Message]) -> bool:
-        """
-        Apply messages as signals, before they are stored or the queue is locked. Return whether they are stored.
-
-        Raises Invalid for an unreadable signal.
-        """
+        """Apply messages as signals before the queue is locked. Return whether they are stored. Raises Invalid."""
         target, number = _find_target(tx, queue, project_id)
         if target is None:
             return True
@@ -189,11 +180,7 @@ class InboundSignals:
         return True
 
     def remote_result(self, tx: Tx, name: str, data: bytes) -> None:
-        """
-        Apply a result from the object or queue of this name in an external service.
-
-        Raises Invalid for an unreadable signal.
-        """
+        """Apply a result from an object or queue of an external service. Raises Invalid for an unreadable signal."""
         target, number = _find_target(tx, name)
         if target is not None:
             owner = target if isinstance(target, Deployment) else stacks.get(tx, target.stack_id)
@@ -208,11 +195,7 @@ class InboundSignals:
         project_id: str,
         number: str | None,
     ) -> None:
-        """
-        Apply a signal and record it in the audit log.
-
-        Only logins and URLs that Stoker issued can write to the object or queue.
-        """
+        """Apply a signal and audit it: only logins and URLs that Stoker issued can write it."""
         deliver(tx, self._engine, target, payload, number=number)
         if isinstance(target, Deployment):
             write_audit.record_signal(tx, project_id, "a deployment", channel, deployment_id=target.id)

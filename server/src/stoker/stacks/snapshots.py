@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 from uuid import uuid4
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid, NotSupported
@@ -30,11 +30,7 @@ _NOT_TOUCHED = (Action.INIT, Action.SUSPEND)
 
 
 def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
-    """
-    Store a snapshot of a stack.
-
-    Raises ActionInProgress, NotSupported if the stack is being deleted, Invalid if there are too many snapshots.
-    """
+    """Store a snapshot of a stack. Raises ActionInProgress, NotSupported in a deletion, Invalid beyond ``MOST``."""
     session = lock_stack(tx, engine, stack_id)
     stack = session.stack
     operation.refuse_busy(stack)
@@ -69,11 +65,7 @@ def _is_touched(resource: Resource) -> bool:
 
 
 def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
-    """
-    Delete a snapshot, and what clouds saved for it. Raises ActionInProgress.
-
-    What was saved for a resource that the stack no longer has stays at the cloud.
-    """
+    """Delete a snapshot, and what clouds saved for it for present resources of the stack. Raises ActionInProgress."""
     saved = snapshot.data.get(SAVED) or {}
     if saved:
         session = lock_stack(tx, engine, snapshot.stack_id)
@@ -91,7 +83,7 @@ def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> Stack:
         raise NotSupported(f"Snapshot {snapshot.id} is {snapshot.status}: only complete ones can be restored.")
     stack = stacks.get(tx, stack_id, for_update=True)
     operation.refuse_busy(stack)
-    source = Source(**_plain(snapshot.data["source"]))
+    source = convert(snapshot.data["source"], Source)
     resolved = _with_saved(engine, prepare_again(engine, stack, source, engine.budget(tx)), snapshot)
     return operations.update(tx, engine, resolved, Options(), action=Action.RESTORE)
 
@@ -106,7 +98,3 @@ def _with_saved(engine: Engine, resolved: ResolvedStack, snapshot: Snapshot) -> 
             restored = kind.restored(saved)
             definitions[name] = {**definition, "properties": {**definition["properties"], **restored}}
     return replace(resolved, definitions=definitions)
-
-
-def _plain(source: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: source[name] for name in ("template", "files", "environment", "supplied")}

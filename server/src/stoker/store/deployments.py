@@ -142,12 +142,13 @@ _BODIES_OF_PROJECT = sql(
 _MAY_CONCERN_AGENT = (
     "(deployments.cancelling OR deployments.status = 'IN_PROGRESS' OR deployments.signal_transport = 'NO_SIGNAL')"
 )
+#: Runs that an agent has to start.
+_AWAITED = "deployments.status = 'IN_PROGRESS' AND deployments.held_by IS NULL"
 _TO_RUN = sql(
     _BODIES.format(
         ", deployments.server_id, deployments.id, deployments.config_id, deployments.cancelling, deployments.mode,"
-        " deployments.queued_at, deployments.trigger_id,"
-        " deployments.status = 'IN_PROGRESS' AND deployments.held_by IS NULL, deployments.sent_at IS NULL,"
-        " deployments.state = 'QUEUED', deployments.seq"
+        f" deployments.trigger_id, deployments.queued_at, {_AWAITED} AND deployments.sent_at IS NULL,"
+        f" {_AWAITED} AND (deployments.sent_at IS NULL OR deployments.state = 'QUEUED'), deployments.seq"
     )
     + f" WHERE deployments.server_id @in(ids) AND {_MAY_CONCERN_AGENT}"
     f" AND (deployments.cancelling OR deployments.held_by IS NULL) AND {MAY_RUN}"
@@ -325,22 +326,25 @@ def prime_bodies(tx: Tx, server_ids: Collection[str]) -> None:
 class ToRun(NamedTuple):
     """A run that a server's own agent has to run, report or stop."""
 
-    #: The rendered derived config.
+    #: The rendered derived config as stored, to be decrypted with ``Tx.secrets``.
     body: str
+    name: str
+    server_id: str
     deployment_id: str
     config_id: str
     #: Whether the agent has to stop the run.
     is_cancelling: bool
     #: PREVIEW or UNDO; None: the run applies the config.
     mode: str | None
-    #: The time of the request of a run that was never sent, if it is recorded.
-    queued_at: datetime | None
     #: The trigger that started the run, if any.
     trigger_id: str | None
+    #: The time of the request in microseconds since 1970, if it is recorded.
+    queued_at: int | None
     #: The run has to start, and was never sent.
     is_unsent: bool
     #: The run has to start, and the agent has not acknowledged it.
     is_unreceived: bool
+    seq: int
 
 
 def to_run(tx: Tx, server_id: str) -> list[ToRun]:
@@ -352,19 +356,7 @@ def to_run_on(tx: Tx, server_ids: Collection[str]) -> dict[str, list[ToRun]]:
     """Return the runs of ``to_run`` of several servers, by server."""
     result: dict[str, list[ToRun]] = {}
     for row in sorted(tx.fetch_all(_TO_RUN, {"ids": rows.dump(list(server_ids))}), key=_NAME_AND_AGE):
-        body, _, server_id, id, config_id, cancelling, mode, queued_at, trigger_id, awaited, unsent, queued, _ = row
-        run = ToRun(
-            tx.secrets.decrypt(body),
-            id,
-            config_id,
-            bool(cancelling),
-            mode,
-            rows.from_micros(queued_at) if unsent and queued_at is not None else None,
-            trigger_id,
-            is_unsent=bool(awaited and unsent),
-            is_unreceived=bool(awaited and (unsent or queued)),
-        )
-        result.setdefault(server_id, []).append(run)
+        result.setdefault(row[2], []).append(ToRun._make(row))
     return result
 
 

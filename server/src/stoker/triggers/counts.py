@@ -48,11 +48,7 @@ def count_end(tx: Tx, trigger: Trigger, target: Target, deployment: Deployment, 
 def count_target(
     tx: Tx, trigger: Trigger, target: Target, status: TargetStatus, reason: str, *, result: Target | None = None
 ) -> Trigger:
-    """
-    Store the target's new status and count it. Too many failures empty the queue.
-
-    ``result``: the target with the result of its run, which has ended.
-    """
+    """Store and count the target's new status. ``result``: with that of its run. Many failures empty the queue."""
     revision = trigger.revision + 1
     result = result or replace(target, changed=None, exit_code=None, digest=None)
     changed = result.changed

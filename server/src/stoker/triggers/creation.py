@@ -13,6 +13,7 @@ from stoker.hot.words import list_few
 from stoker.model.config import UNGROUPED
 from stoker.model.delivered_hook import delivered
 from stoker.model.errors import Conflict, DeploymentRefused, EntityNotFound, Invalid, StokerError
+from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.model.trigger import Content, Mode, Options, Schedule, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.policy import rules
@@ -24,7 +25,7 @@ from stoker.store import triggers as stored
 from stoker.store.tx import Tx, check_limit
 from stoker.triggers import lifecycle
 from stoker.triggers.request import SOURCE_KEYS, TriggerRequest
-from stoker.triggers.sources import Source, find_stack
+from stoker.triggers.sources import Source, TargetDefaults, find_stack
 from stoker.triggers.targets import TRIGGER, ResolvedTrigger, resolve
 
 _LONGEST = 255
@@ -52,7 +53,8 @@ def create(
     _refuse_if_all(_list_denials(tx, engine, project_id, resolved, requested_by))
     _refuse_if_all(_list_missing_hooks(project_id, resolved))
     source, id = resolved.source, str(uuid4())
-    targets = _new_targets(id, resolved, request.name)
+    names = [request.name or _deployment_name(own.name, resolved.action) for _, own in resolved.targets]
+    targets = new_targets(id, resolved.targets, names)
     selection = request.selection
     trigger = Trigger(
         id=id,
@@ -79,28 +81,26 @@ def create(
     return _start(tx, engine, trigger, source.content, targets)
 
 
-def _new_targets(trigger_id: str, resolved: ResolvedTrigger, name: str | None) -> list[Target]:
-    """Return the targets of a new trigger. ``name``: the name of all deployments, if the request states one."""
+def new_targets(
+    trigger_id: str, resolved: Sequence[tuple[Server, TargetDefaults]], names: Iterable[str]
+) -> list[Target]:
+    """Return the targets of a new trigger. ``names``: those of the deployments."""
     return [
         Target(
             trigger_id=trigger_id,
             position=position,
             server_id=server.id,
             server_name=server.name,
-            name=name or _deployment_name(own.name, resolved.action),
+            name=name,
             input_values=own.input_values,
             resource_name=own.resource_name,
         )
-        for position, (server, own) in enumerate(resolved.targets)
+        for position, ((server, own), name) in enumerate(zip(resolved, names, strict=True))
     ]
 
 
 def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> Trigger:
-    """
-    Store a FAILED trigger for a time of ``schedule`` at which nothing could start.
-
-    Adds an event to the stack that the schedule names.
-    """
+    """Store a FAILED trigger for a time at which nothing could start, with an event of the schedule's stack."""
     body, project_id = schedule.body, schedule.project_id
     source = {name: body[name] for name in SOURCE_KEYS if body.get(name) is not None}
     stack = _stack_of(tx, project_id, body.get("stack"))
@@ -180,8 +180,7 @@ def _list_denials(
         authorization = AuthorizationRequest(
             project_id=project_id,
             server_id=server.id,
-            deployment_id="",
-            action=resolved.action,
+            action=f"run {resolved.action}",
             group=resolved.source.content.group,
             hook=delivered(resolved.source.content.options),
             stack_id=resolved.source.stack_id,
@@ -210,10 +209,8 @@ def _check_windows(resolved: ResolvedTrigger) -> None:
 
 def retry(tx: Tx, engine: Engine, trigger: Trigger, *, only_failed: bool, requested_by: str) -> Trigger:
     """
-    Start a new trigger with the same content.
-
-    It runs on the servers where the trigger failed or did not run (``only_failed``), or on all. Raises Conflict,
-    Invalid.
+    Start a new trigger with the same content where it failed or did not run (``only_failed``), or everywhere. Raises
+    Conflict, Invalid.
     """
     if trigger.status == TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) is under way: wait for its end, or cancel it first.")

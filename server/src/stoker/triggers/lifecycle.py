@@ -44,11 +44,7 @@ _TURN = 40
 
 
 def preview_problem(server: Server) -> str | None:
-    """
-    Return why the server cannot show what a run would change, or None if it can.
-
-    An agent that does not know the mode would apply the config, so it never receives such a run.
-    """
+    """Return why the server cannot preview, or None. An agent that does not know the mode would apply the config."""
     if PREVIEW in server.modes:
         return None
     version = f" (version {server.agent_version})" if server.agent_version else ""
@@ -76,10 +72,8 @@ def _is_first(on: Sequence[Target], position: int, target: Target) -> bool:
 
 def go_on(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target] = ()) -> Trigger:
     """
-    Continue a trigger: start or stop as many deployments as possible now.
-
-    ``ended``: the targets that this transaction has ended. Ends the trigger if no deployment is queued or running. The
-    trigger must be locked.
+    Start or stop as many deployments of a locked trigger as possible now, after the end of the targets ``ended``. Ends
+    the trigger if no deployment is queued or running.
     """
     if trigger.status == TriggerStatus.IN_PROGRESS and trigger.options.stopped is Stopped.CANCELLED:
         trigger = _stop_some(tx, env, trigger)
@@ -152,10 +146,8 @@ def _count_removal(tx: Tx, trigger: Trigger, nameless: Target) -> Trigger:
 
 def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool = False) -> Trigger:
     """
-    Cancel a locked trigger: drop its queue and stop its running deployments.
-
-    The trigger ends when all deployments have ended. With ``force``, the trigger does not wait for agents that have to
-    stop a run. Raises Conflict if the trigger has ended.
+    Cancel a locked trigger: drop its queue and stop its deployments, with ``force`` without waiting for agents. It ends
+    when all have ended. Raises Conflict if it has ended.
     """
     if trigger.status != TriggerStatus.IN_PROGRESS:
         raise Conflict(f"The trigger ({trigger.id}) has ended: there is nothing to cancel.")
@@ -165,11 +157,7 @@ def cancel(tx: Tx, env: DeploymentEnv, trigger: Trigger, by: str, *, force: bool
 
 
 def replace_waiting(tx: Tx, env: DeploymentEnv, trigger: Trigger, newer_id: str) -> None:
-    """
-    Cancel the targets of a locked trigger that no agent has started and that the trigger ``newer_id`` also has.
-
-    A job continues if they exceed one transaction.
-    """
+    """Cancel targets that no agent has started and that a newer trigger has too. A job continues with many."""
     if trigger.status != TriggerStatus.IN_PROGRESS:
         return
     reason = "Replaced by the run of a later time of its schedule"
@@ -193,9 +181,8 @@ def delete(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> None:
 
 def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = None) -> int:
     """
-    Delete up to ``most`` deployments of a locked trigger that has ended, or all of them.
-
-    Deletes the trigger too if no deployment remains. Returns the number of deleted deployments.
+    Delete up to ``most`` deployments of a locked trigger that has ended, and the trigger if none remains. Returns their
+    number.
     """
     most = ended.total if most is None else most
     remaining = targets.list_started(tx, ended.id, most + 1)
@@ -214,9 +201,8 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
 
 def _begin_some(tx: Tx, env: DeploymentEnv, trigger: Trigger, ended: Sequence[Target]) -> Trigger:
     """
-    Start queued targets, up to the limit of one transaction. A job continues with the rest.
-
-    The targets that follow ``ended`` on their servers start in any case: nothing else starts them.
+    Start queued targets, up to the limit of one transaction, after which a job continues. Those that follow ``ended``
+    on their servers start in any case: nothing else starts them.
     """
     left, content = SHARE, None
     for target in ended if trigger.options.next_position is not None else ():
@@ -337,11 +323,7 @@ def _stop_some(tx: Tx, env: DeploymentEnv, trigger: Trigger) -> Trigger:
 def _cancel_target(
     tx: Tx, env: DeploymentEnv, trigger: Trigger, target: Target, reason: str, *, force: bool = False
 ) -> Trigger:
-    """
-    Cancel a queued or running target, and count it if it has ended.
-
-    A run that an agent may have begun ends when the agent has stopped it. Then the trigger is returned unchanged.
-    """
+    """Cancel a queued or running target. Return the trigger, unchanged if an agent has to stop the run first."""
     deployment = deployments.find(tx, target.deployment_id, for_update=True) if target.deployment_id else None
     if deployment is None:
         return count_target(tx, trigger, target, TargetStatus.CANCELLED, reason)

@@ -60,9 +60,8 @@ class OutputGroup:
 
 def group_outputs(tx: Tx, trigger_id: str, *, status: str | None, limit: int) -> tuple[list[OutputGroup], int]:
     """
-    Return the ``limit`` largest groups of a trigger's ended targets, and the number of all groups.
-
-    Of groups of one size, that with the smaller exit code comes first. ``status`` restricts the targets.
+    Return the ``limit`` largest groups of ended targets (of a ``status``), those of one size by exit code, and the
+    number of all groups.
     """
     members: dict[tuple[str | None, ...], list[Target]] = {}
     for target in targets.list_ended(tx, trigger_id, status):

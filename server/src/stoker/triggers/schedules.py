@@ -46,11 +46,7 @@ _COUNTED = 10_000
 
 
 def create(tx: Tx, engine: Engine, project_id: str, wanted: ScheduleRequest, *, requested_by: str) -> Schedule:
-    """
-    Store the requested schedule and defer its first job.
-
-    Raises Invalid, EntityNotFound or Conflict if the trigger could not start now.
-    """
+    """Store the requested schedule and defer its first job. Raises as the start of its trigger would now."""
     if wanted.trigger is UNSET or wanted.name is UNSET:
         raise Invalid("a schedule needs a name and a trigger: what to trigger")
     empty = Schedule(
@@ -82,10 +78,8 @@ def delete(tx: Tx, engine: Engine, schedule: Schedule) -> None:
 
 def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
     """
-    Job: start the trigger of a schedule.
-
-    A trigger that cannot start is stored as FAILED, and the schedule continues. If the database is unavailable, the job
-    is retried.
+    Job: start the trigger of a schedule. One that cannot start is stored as FAILED, and the schedule continues; if the
+    database is unavailable, the job is retried.
     """
     try:
         store.write(lambda tx: _run(tx, engine, args))

@@ -35,9 +35,8 @@ from stoker.types.deployment_runs import applied_properties, content_of_properti
 
 def list_in_order(root: Stack, nested: Iterable[Stack], present: Iterable[Resource]) -> Iterator[tuple[str, Resource]]:
     """
-    Yield the current resources of a stack and of ``nested``, each with its path, such as ``group/web1``.
-
-    The resources of a nested stack follow the resource that represents it. ``present``: the resources of all stacks.
+    Yield the current resources, of those ``present``, of a stack and of ``nested``, each with its path, such as
+    ``group/web1``: nested ones after the resource that represents their stack.
     """
     by_stack: dict[str, list[Resource]] = {}
     for resource in present:
@@ -149,11 +148,7 @@ def find_stack(tx: Tx, project_id: str, name_or_id: str) -> Stack:
 
 
 def _of_deployment(tx: Tx, deployment: Deployment) -> Source:
-    """
-    Return the source for a deployment without a resource.
-
-    Its config counts as a derived config, whether Stoker or a client derived it.
-    """
+    """Return the source for a deployment without a resource, whose config counts as a derived one."""
     config = configs.get(tx, deployment.config_id, deployment.project_id)
     inputs, values = source_inputs(config.inputs)
     name = config.name or deployment.id

@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from stoker.deployments.hook_check import list_parts
 from stoker.deployments.schema import check_values, refuse_missing
 from stoker.model.config import COMPONENT
 from stoker.model.errors import EntityNotFound, Invalid
@@ -55,11 +56,7 @@ def resolve(tx: Tx, engine: Engine, project_id: str, request: TriggerRequest) ->
 def _action(content: Content, action: str | None) -> str:
     if content.group != COMPONENT:
         return action or TRIGGER
-    entries = content.config.get("configs") if isinstance(content.config, Mapping) else None
-    names: dict[str, None] = {}
-    for entry in entries if isinstance(entries, list) else ():
-        actions = entry.get("actions") if isinstance(entry, Mapping) else None
-        names |= {str(name): None for name in actions} if isinstance(actions, list) else {}
+    names = dict.fromkeys(str(name) for part in list_parts(content.config) for name in part["actions"])
     if action is None:
         raise Invalid(f"action is needed: the component has {', '.join(names) or 'none'}")
     if action not in names:
@@ -70,11 +67,7 @@ def _action(content: Content, action: str | None) -> str:
 def _list_targets(
     tx: Tx, project_id: str, source: Source, request: TriggerRequest
 ) -> Sequence[tuple[Server, TargetDefaults]]:
-    """
-    Return the targets: on each server all deployments of the source, or one run with the source's defaults.
-
-    Raises Invalid if there is no server.
-    """
+    """Return the targets: the source's deployments on each server, or one run with its defaults. Raises Invalid."""
     own: dict[str, list[TargetDefaults]] = {}
     for defaults in source.own:
         own.setdefault(defaults.server_id, []).append(defaults)

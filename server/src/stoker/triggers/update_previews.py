@@ -13,7 +13,7 @@ from stoker.model.errors import StokerError
 from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.model.status import Action
-from stoker.model.trigger import Content, Mode, Options, Target, Trigger
+from stoker.model.trigger import Content, Mode, Options, Trigger
 from stoker.resources.deploys import RunsConfig
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
@@ -21,6 +21,8 @@ from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownV
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store.tx import Tx
 from stoker.triggers import lifecycle
+from stoker.triggers.creation import new_targets
+from stoker.triggers.sources import TargetDefaults
 from stoker.types.planned_runs import PlannedRun, Planner
 
 #: Previews that one request starts at most.
@@ -41,10 +43,8 @@ def start_previews(
     tx: Tx, engine: Engine, stack: Stack, resolved: ResolvedStack, requested_by: str, *, exists: bool = True
 ) -> list[UpdatePreview]:
     """
-    Start a PREVIEW trigger for each deployment and group of deployments that the stack would run, at any depth.
-
-    ``exists``: whether ``stack`` exists and would be updated; otherwise it would be created. A deployment whose values
-    depend on results of the operation is not started; its reason names them.
+    Start a PREVIEW trigger for each deployment and group that an update of ``stack``, or its creation unless it
+    ``exists``, would run, at any depth. One whose values depend on results of the operation has a reason instead.
     """
     planner = Planner(tx, engine, stack, resolved, exists=exists)
     started: list[UpdatePreview] = []
@@ -119,17 +119,7 @@ class _Previews:
         marked = [entry["name"] for entry in content.inputs if entry.get("secret")]
         tx = self.planner.tx
         id, name = str(uuid4()), change.properties.get("name") or content.name or change.name
-        targets = [
-            Target(
-                trigger_id=id,
-                position=position,
-                server_id=server.id,
-                server_name=server.name,
-                name=name,
-                input_values=values,
-            )
-            for position, server in enumerate(servers)
-        ]
+        resolved = [(server, TargetDefaults(server_id=server.id, name=name, input_values=values)) for server in servers]
         trigger = Trigger(
             id=id,
             project_id=self.stack.project_id,
@@ -146,4 +136,10 @@ class _Previews:
             requested_by=self.requested_by,
             created_at=tx.now,
         )
-        return lifecycle.start(tx, self.planner.engine.env, trigger, replace(content, facts=facts), targets)
+        return lifecycle.start(
+            tx,
+            self.planner.engine.env,
+            trigger,
+            replace(content, facts=facts),
+            new_targets(id, resolved, [name] * len(resolved)),
+        )

@@ -286,10 +286,9 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         if details.get(RUN, deployment.config_id) != deployment.config_id:
             runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
             return Signalled(f"deployment {deployment.id}: late, of an earlier run")
-        values = {name: value for name, value in details.items() if name != RUN}
         engine: Engine = context.engine
-        changed = service.signal(context.tx, context.env, deployment, values, engine.limits.log_bytes)
-        if runs.is_progress(values):
+        changed = service.signal(context.tx, context.env, deployment, details, engine.limits.log_bytes)
+        if runs.is_progress(details):
             return Signalled(f"deployment {changed.id} goes on")
         if changed.status != Status.FAILED:
             return Signalled(f"deployment {changed.id} succeeded")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from stoker.hot.environment import Environment
 from stoker.hot.flaw import Flaw, Flaws
@@ -22,8 +24,7 @@ from stoker.model.errors import (
 from stoker.model.secrets import REDACTED
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """
     The values of all parameters of a stack, including pseudo parameters. Stored with the stack and used in each step.
     """
@@ -59,12 +60,7 @@ class Parameters:
 
     def to_json(self) -> dict[str, Any]:
         """Return the parameters in the form that the database stores."""
-        return {
-            "values": dict(self.values),
-            "types": dict(self.types),
-            "hidden": sorted(self.hidden),
-            "immutable": sorted(self.immutable),
-        }
+        return {**asdict(self), "hidden": sorted(self.hidden), "immutable": sorted(self.immutable)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Parameters:
@@ -82,12 +78,11 @@ def bind(
     may_miss: bool = False,
 ) -> Parameters:
     """
-    Choose a value for each parameter.
+    Choose for each parameter the first value that is not null of: ``supplied``, the environment's ``parameters`` and
+    ``parameter_defaults``, the template's default; and of ``pseudo`` (None: UNKNOWN) those of its version.
 
-    The first non-null value applies, in this order: ``supplied`` (from the request), the environment's ``parameters``,
-    its ``parameter_defaults``, the template's default. From ``pseudo``, the template gets the parameters of its
-    version, which are UNKNOWN if ``pseudo`` is None. With ``flaws``, problems are added there, their values are
-    UNKNOWN, and the caller raises the error. With ``may_miss``, missing values are UNKNOWN.
+    With ``flaws``, problems are added there, their values are UNKNOWN, and the caller raises the error. With
+    ``may_miss``, missing values are UNKNOWN.
     """
     collector = Flaws() if flaws is None else flaws
     values = {**environment.parameters, **(supplied or {})}

@@ -51,30 +51,6 @@ class Constraint(Struct, frozen=True, kw_only=True):
         return self.description or (f"the value does not satisfy its {self.KEY}" if hidden else problem)
 
 
-class Length(Constraint, frozen=True, kw_only=True):
-    """Limits of the length of a text, list or map."""
-
-    KEY = "length"
-    TYPES = frozenset(("string", "comma_delimited_list", "json"))
-
-    min: _Number
-    max: _Number
-
-    @classmethod
-    def of(cls, raw: Any, _type_name: str, path: Path) -> Self:
-        low, high = _numbers(raw, ("min", "max"), path)
-        return cls(min=low, max=high)
-
-    def problem(self, value: Any) -> str | None:
-        length = len(value) if isinstance(value, (str, list, dict)) else len(str(value))
-        if _within(length, self.min, self.max):
-            return None
-        return f"length ({length}) is out of range (min: {self.min}, max: {self.max})"
-
-    def to_json(self) -> Mapping[str, Any]:
-        return {"MinLength": self.min, "MaxLength": self.max}
-
-
 class Range(Constraint, frozen=True, kw_only=True):
     """Limits of a number."""
 
@@ -90,12 +66,29 @@ class Range(Constraint, frozen=True, kw_only=True):
         return cls(min=low, max=high)
 
     def problem(self, value: Any) -> str | None:
-        if _within(value, self.min, self.max):
-            return None
-        return f"{value} is out of range (min: {self.min}, max: {self.max})"
+        return self._describe(value, str(value))
 
     def to_json(self) -> Mapping[str, Any]:
         return {"MinValue": self.min, "MaxValue": self.max}
+
+    def _describe(self, value: int | float, shown: str) -> str | None:
+        if (self.min is None or value >= self.min) and (self.max is None or value <= self.max):
+            return None
+        return f"{shown} is out of range (min: {self.min}, max: {self.max})"
+
+
+class Length(Range, frozen=True, kw_only=True):
+    """Limits of the length of a text, list or map."""
+
+    KEY = "length"
+    TYPES = frozenset(("string", "comma_delimited_list", "json"))
+
+    def problem(self, value: Any) -> str | None:
+        length = len(value) if isinstance(value, (str, list, dict)) else len(str(value))
+        return self._describe(length, f"length ({length})")
+
+    def to_json(self) -> Mapping[str, Any]:
+        return {"MinLength": self.min, "MaxLength": self.max}
 
 
 class Modulo(Constraint, frozen=True, kw_only=True):
@@ -247,7 +240,3 @@ def _number(raw: Any, path: Path) -> _Number:
         return None if raw is None else values.number(raw)
     except ValueError as error:
         raise flaw(path, str(error), InvalidSchemaError) from None
-
-
-def _within(value: int | float, low: _Number, high: _Number) -> bool:
-    return (low is None or value >= low) and (high is None or value <= high)

@@ -59,11 +59,7 @@ class ParameterSchema:
         return self._problem(self.default, [item for item in self.constraints if not isinstance(item, Custom)])
 
     def custom_problem(self, value: Any, find_problem: Callable[[str, str], str | None]) -> str | None:
-        """
-        Return the problem of a converted value with a custom constraint that a service checks; None if it has none.
-
-        ``find_problem`` takes the constraint's name and a value.
-        """
+        """Return the problem that ``find_problem(constraint, value)`` finds by custom constraints, or None."""
         for constraint in self.constraints:
             if isinstance(constraint, Custom):
                 for item in value if isinstance(value, list) else [value]:

@@ -71,12 +71,7 @@ def show(request: RequestContext, tx: Tx, query: GraphQuery) -> dict[str, Any]:
         by_stack[resource.stack_id].append(resource)
     shown = [resource for everything in by_stack.values() for resource in visible_resources(everything)]
     live = live_deployments(tx, request, shown)
-    server_ids = _find_servers(tx, request, shown)
-    names = {
-        server.id: server.name
-        for server in servers.find_several(tx, set(server_ids.values())).values()
-        if server.project_id == request.project  # a policy may admit deployments of other projects
-    }
+    server_ids, names = _find_servers(tx, request, shown)
     times, waiting = events.times(tx, ids), _list_waiting(tx, ids, shown)
     nodes = []
     for resource in shown:
@@ -105,14 +100,16 @@ def _list_edges(shown: Sequence[Resource]) -> list[GraphEdge]:
     return [GraphEdge(source, target) for source, target in pairs if source is not None]
 
 
-def _find_servers(tx: Tx, request: RequestContext, shown: Sequence[Resource]) -> dict[str, str]:
+def _find_servers(tx: Tx, request: RequestContext, shown: Sequence[Resource]) -> tuple[dict[str, str], dict[str, str]]:
     """
-    Return by resource id the id of the server that the resource is, or that its deployment runs on.
+    Return by resource id the id of the server that the resource is, or that its deployment runs on, and the names of
+    the project's servers among these.
 
     A deployment that does not exist yet is on the server that it requires, if it requires one.
     """
     physical_ids = [resource.physical_id for resource in shown if resource.physical_id]
-    deployed, machines = deployments.server_ids(tx, physical_ids), servers.find_several(tx, physical_ids)
+    deployed = deployments.server_ids(tx, physical_ids)
+    machines = servers.find_several(tx, {*physical_ids, *deployed.values()})
     server_ids = {
         resource.id: deployed.get(resource.physical_id, resource.physical_id)
         for resource in shown
@@ -124,7 +121,8 @@ def _find_servers(tx: Tx, request: RequestContext, shown: Sequence[Resource]) ->
         is_deployment = isinstance(request.app.engine.types.get(resource.type), TakesSignals)
         if is_deployment and not resource.physical_id and len(required) == 1:
             server_ids[resource.id] = required[0]
-    return server_ids
+    # a policy may admit deployments on servers of other projects
+    return server_ids, {id: machine.name for id, machine in machines.items() if machine.project_id == request.project}
 
 
 def _list_waiting(tx: Tx, stack_ids: Sequence[str], shown: Sequence[Resource]) -> dict[str, list[str]]:

@@ -17,7 +17,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import adoption, operations, outputs
 from stoker.stacks import export as stack_export
-from stoker.stacks.adoption import read_adoption_data, read_imported_objects
+from stoker.stacks.adoption import Adoption
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import stack_lists, stacks
@@ -109,17 +109,16 @@ def create(request: RequestContext, body: NewStack) -> Response:
     """Create a stack, or adopt one if the body contains ``adopt_stack_data``."""
     name = stack_requests.name(body.stack_name)
     data = body.take_adoption_data()
-    adopt = None if data is None else read_adoption_data(data)
-    imported = None if data is None else read_imported_objects(data)
+    adopt = None if data is None else Adoption.read(data)
     resolved = stack_requests.new(request, body, name)
     if adopt is not None:
-        adoption.refuse_missing(request.app.engine.types, adopt, open_constraints(request))
+        adoption.refuse_missing(request.app.engine.types, adopt.resources, open_constraints(request))
     engine, options, user = request.app.engine, body.options(), request.user.user_name
     stack = stack_writes.begin(
         request,
         resolved,
         "create stack" if adopt is None else "adopt stack",
-        lambda tx: operations.create(tx, engine, resolved, options, username=user, adopt=adopt, imported=imported),
+        lambda tx: operations.create(tx, engine, resolved, options, username=user, adopt=adopt),
     )
     href = serializers.stack_url(request.app.settings.public_url, stack)
     headers = {"Location": href, **stack_lookup.operation_header(stack), **warnings.headers(resolved.warnings)}

@@ -22,34 +22,23 @@ from stoker.stacks.engine import operation
 from stoker.stacks.engine.session import StackSession
 
 
-def pauses(session: StackSession, resource: Resource, when: str, action: Action | None = None) -> bool:
+def find_hook(session: StackSession, hooks: Collection[str], when: str, action: Action) -> str | None:
     """
-    Pause the resource if it has the hook. Return whether it pauses.
+    Return the hook ``when`` (pre, post) an action if it is among ``hooks`` and applies.
 
-    ``when`` is ``pre`` or ``post``; ``action`` is the resource's present action by default.
+    As in Heat, resources that an update creates or deletes do not pause.
     """
-    done = action or resource.action
-    hook = _choose_hook(session, resource.definition.get("hooks", ()), when, done)
-    if hook is not None:
-        _pause(session, resource, hook, done)
-    return hook is not None
-
-
-def pauses_before(session: StackSession, definition: Definition, resource: Resource | None, action: Action) -> bool:
-    """Pause before a resource is created or updated, like ``pauses``. The resource may not exist yet."""
-    hook = _choose_hook(session, definition.hooks, "pre", action)
-    if hook is not None:
-        if resource is None:
-            resource = session.add_unstarted(definition, session.resources.requirements(definition))
-        _pause(session, resource, hook, action)
-        session.plan.pause(definition.name)
-    return hook is not None
-
-
-def _choose_hook(session: StackSession, hooks: Collection[str], when: str, action: Action) -> str | None:
-    """Return the hook if it applies. As in Heat, resources that an update creates or deletes do not pause."""
     hook = f"{when}-{action.lower()}"
     return hook if hook in hooks and session.stack.action is action else None
+
+
+def pause(session: StackSession, resource: Resource, hook: str, action: Action, key: str | None = None) -> Resource:
+    """Pause a resource at a hook, and return it. ``key``: that of the step, if it pauses before it starts."""
+    stopped = session.resources.change(replace(resource, hook=hook))
+    session.events.record(session.stack, replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
+    if key is not None:
+        session.plan.pause(key)
+    return stopped
 
 
 def pause_for_access(session: StackSession, resource: Resource, key: str, reason: str) -> None:
@@ -66,12 +55,6 @@ def needs_access(session: StackSession, kind: ResourceType) -> bool:
     return kind.agents_transport is not None and session.engine.env.agents_wait
 
 
-def _pause(session: StackSession, resource: Resource, hook: str, action: Action) -> None:
-    stopped = replace(resource, hook=hook)
-    session.resources.change(stopped)
-    session.events.record(session.stack, replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
-
-
 #: Heat's reason for a regular change.
 CHANGED = "state changed"
 
@@ -79,21 +62,10 @@ CHANGED = "state changed"
 def begin(session: StackSession, resource: Resource | None, definition: Definition, action: Action) -> Resource:
     """Start an action that brings a resource to ``definition``. ``resource`` is None if there is none of this name."""
     requires = session.resources.requirements(definition)
-    if resource is None:
-        resource = session.add_unstarted(definition, requires)
-    began = replace(
-        resource,
-        type=definition.type,
-        action=action,
-        status=Status.IN_PROGRESS,
-        reason=CHANGED,
-        definition=definition.to_json(),
-        requires=requires,
-        updated_at=session.tx.now if action is Action.UPDATE else resource.updated_at,
-        hook=None,
-    )
-    session.events.record(session.stack, began)
-    return began
+    resource = resource or session.add_unstarted(definition, requires)
+    updated_at = session.tx.now if action is Action.UPDATE else resource.updated_at
+    wanted = {"type": definition.type, "definition": definition.to_json(), "requires": requires}
+    return begin_action(session, replace(resource, **wanted, updated_at=updated_at), action)
 
 
 def begin_action(session: StackSession, resource: Resource, action: Action) -> Resource:
@@ -111,9 +83,8 @@ def perform(
     failing: Resource | None = None,
 ) -> bool:
     """
-    Call a method of a resource's type for an action that has begun, and apply the outcome as ``finish_action`` does.
-
-    ``failing``: the resource to store if the method fails, by default ``began``.
+    Call a method of a type for an action that has begun, and apply the outcome. ``failing``: what a failure stores, by
+    default ``began``.
     """
     try:
         outcome = do(session.context, *arguments)
@@ -124,11 +95,7 @@ def perform(
 
 
 def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *, planned: bool = True) -> bool:
-    """
-    Apply the outcome of an action. Return True if the action is done, False if a later report ends the action.
-
-    ``planned``: the action belongs to a step of the present plan.
-    """
+    """Apply the outcome of an action. Return whether the action is done. ``planned``: a step of the plan awaits it."""
     updated = _with(resource, outcome)
     if not outcome.done:
         updated = replace(updated, reason=outcome.reason or updated.reason)
@@ -139,8 +106,9 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
         return False
     done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
     session.events.record(session.stack, done)
-    if planned and pauses(session, done, "post"):
-        session.wait_for(session.resources.find_by_id(done.id) or done, key_of(session, done))
+    hook = find_hook(session, done.definition.get("hooks", ()), "post", done.action) if planned else None
+    if hook is not None:
+        session.wait_for(pause(session, done, hook, done.action), key_of(session, done))
         return False
     finish(session, done)
     return True
@@ -167,10 +135,8 @@ def finish(session: StackSession, done: Resource) -> None:
 
 def fail(session: StackSession, resource: Resource, error: Exception, *, stack_too: bool = True) -> None:
     """
-    Fail the action on a resource.
-
-    If the stack waits for the resource (``stack_too``), the operation fails too: immediately, or after all other steps
-    if the resource ``may_fail``.
+    Fail the action on a resource. If the stack waits for it (``stack_too``), the operation fails too, after all other
+    steps if the resource ``may_fail``.
     """
     reason = _reason(resource, error)
     if isinstance(error, ResourceFailure) and error.outcome is not None:
@@ -209,10 +175,8 @@ def end_step(session: StackSession, key: str) -> None:
 
 def key_of(session: StackSession, resource: Resource) -> str:
     """
-    Return the key of the step that the end of the resource's present action ends.
-
-    The key is the name if the action brings a definition to the resource. Other steps have the id, because one name may
-    have several incarnations.
+    Return the key of the step that the end of the resource's present action ends: the name if the action brings a
+    definition to the resource, else the id, because one name may have several incarnations.
     """
     applies = session.stack.phase is Phase.APPLY and phase_of(resource) is Phase.APPLY
     return resource.name if applies else resource.id
@@ -220,9 +184,8 @@ def key_of(session: StackSession, resource: Resource) -> str:
 
 def wait_for(session: StackSession, name: str, ids: Iterable[str]) -> None:
     """
-    Let the apply step of the resource called ``name`` wait for steps of other resources, by their ids.
-
-    The apply step runs again, from its beginning, when these steps have ended.
+    Let the apply step of the resource ``name`` wait for steps of other resources, by their ids. Then it runs again,
+    from its beginning.
     """
     for id in ids:
         resource = session.resources.find_by_id(id)

@@ -22,7 +22,7 @@ from stoker import hot
 from stoker.hot import UNKNOWN, Definition
 from stoker.hot.words import kind_of
 from stoker.model.errors import StackValidationFailed, StokerError
-from stoker.model.stack import Resource
+from stoker.model.stack import Resource, StepState
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
 from stoker.resources.base import USER, ResourceType, TakesBack
@@ -62,11 +62,7 @@ class DesiredResource(Struct, frozen=True):
 
     @classmethod
     def of(cls, session: StackSession, definition: Definition, scope: hot.Scope | None = None) -> DesiredResource:
-        """
-        Evaluate all functions of a definition, by default with the present resources.
-
-        Raises StackValidationFailed, also for what no check of the template could know: the values of other resources.
-        """
+        """Evaluate all functions of a definition, by default with present resources. Raises StackValidationFailed."""
         kind, scope = session.engine.type(definition.type), scope or LiveScope(session)
         values = hot.evaluate(definition.properties, scope)
         try:
@@ -170,9 +166,8 @@ class DesiredResource(Struct, frozen=True):
 
     def removes(self, resource: Resource) -> bool:
         """
-        Return whether the step of this resource removes the incarnation ``resource`` from its place.
-
-        A current resource whose own step would replace it later is retired now: resources may exchange their places.
+        Return whether the step removes the incarnation ``resource`` from its place. A current one that its own step
+        would replace later is retired now: resources may exchange their places.
         """
         if not resource.current:
             # the resource's own step makes the latest candidate current again
@@ -225,7 +220,8 @@ def _can_return(kind: ResourceType, resource: Resource) -> bool:
 
 def _goes(session: StackSession, resource: Resource) -> bool:
     """Return whether the operation removes the resource from its place."""
-    planned = session.plan.definition(resource.name) if session.plan.is_pending(resource.name) else None
+    is_pending = session.plan.state(resource.name) is StepState.WAITING
+    planned = session.plan.definition(resource.name) if is_pending else None
     if planned is None:
         return not resource.current
     try:
@@ -241,9 +237,8 @@ TAKES = "takes"
 
 def must_adopt(resource: Resource, kind: ResourceType) -> bool:
     """
-    Return whether the next action on the resource is its adoption, because it is a placeholder or the adoption failed.
-
-    If the object exists in Stoker only, an update after the failure creates another object.
+    Return whether the next action is the adoption of a placeholder, or its repetition if the object is outside of
+    Stoker: of another, an update after the failure creates a new object.
     """
     if resource.action is Action.ADOPT:
         return bool(kind.needs_provider) and resource.status is Status.FAILED

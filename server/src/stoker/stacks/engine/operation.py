@@ -95,11 +95,7 @@ def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
 
 
 def begin_action(session: StackSession, action: Action) -> None:
-    """
-    Start an operation that runs ``action`` on all resources of the stack.
-
-    SUSPEND begins with the resources that use others; other actions begin with the used resources.
-    """
+    """Start an action on all resources: SUSPEND begins with those that use others, any other with the used ones."""
     begin_operation(session, action, updated_at=session.tx.now)
     everything = session.resources.load_all()
     present = [resource for resource in everything if resource.current and resource.action is not Action.INIT]
@@ -144,11 +140,7 @@ def refuse_busy(stack: Stack) -> None:
 
 
 def refuse_refresh(tx: Tx, stack: Stack) -> None:
-    """
-    Raise ActionInProgress while a group in the stack is changing its members.
-
-    The stack itself may have no operation in progress at that time.
-    """
+    """Raise ActionInProgress while a group in the stack changes its members, which is no operation of the stack."""
     if stack.parent_id:
         return  # the check was made for the root of the tree
     for resource_id, _ in selectors.of_project(tx, stack.project_id):
@@ -249,11 +241,7 @@ def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
 
 
 def keep_adopted(tx: Tx, root: Stack) -> None:
-    """
-    Keep the objects that a stack and its nested stacks adopted, for a deletion before the adoption is complete.
-
-    The stack that had the objects before may still use them.
-    """
+    """Keep the objects that a tree has adopted, for its deletion during the adoption: another stack may use them."""
     for member in stacks.tree(tx, root.id):
         adopted = [resource for resource in resources.of_stack(tx, member.id) if resource.action is Action.ADOPT]
         resources.save_all(tx, [replace(item, data={**item.data, KEEPS_OBJECT: True}) for item in adopted])

@@ -37,15 +37,10 @@ class Plan:
         step = self._find(key)
         return step.definition if step is not None else None
 
-    def is_pending(self, key: str) -> bool:
-        """Return whether the step has not started."""
+    def state(self, key: str) -> StepState | None:
+        """Return whether a step waits, or a gate has paused it before its start; None if it has started."""
         step = self._find(key)
-        return step is not None and step.state is StepState.WAITING
-
-    def is_paused(self, key: str) -> bool:
-        """Return whether a gate has paused the step before its start."""
-        step = self._find(key)
-        return step is not None and step.state is StepState.PAUSED
+        return step.state if step is not None else None
 
     def unsaved_definitions(self) -> Mapping[str, Mapping[str, Any]]:
         """Return the definitions of the steps that are not stored and have not started."""
@@ -113,11 +108,7 @@ def forward(present: Iterable[Resource]) -> Mapping[str, Collection[str]]:
 
 
 class NewPlan(Plan):
-    """
-    A plan of this transaction, in memory.
-
-    ``needs``: for each key, the keys that must end before. Those outside the plan are met.
-    """
+    """A plan of this transaction, in memory. ``needs``: for each key, those that must end before, if planned."""
 
     def __init__(
         self, tx: Tx, stack_id: str, needs: Mapping[str, Collection[str]], definitions: Mapping[str, Mapping[str, Any]]
@@ -139,7 +130,8 @@ class NewPlan(Plan):
         return {key: step.definition for key, step in self._steps.items() if step is not None and step.definition}
 
     def ready(self, limit: int) -> list[str]:
-        return [key for key, waiting in self._waiting.items() if waiting == 0 and self.is_pending(key)][:limit]
+        ready = (key for key, waiting in self._waiting.items() if waiting == 0)
+        return [key for key in ready if self.state(key) is StepState.WAITING][:limit]
 
     def insert(self, key: str, before: str, *, is_started: bool) -> bool:
         is_new = key not in self._waiting

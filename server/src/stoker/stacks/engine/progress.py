@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from stoker.deployments.drift import describe_drift
 from stoker.model.deployment import Deployment
 from stoker.model.errors import InvalidBreakPointHook, StokerError
-from stoker.model.stack import Phase, Resource
+from stoker.model.stack import Phase, Resource, StepState
 from stoker.model.status import Action, Status
 from stoker.model.wake import Cause, DriftChanged, Owner, Removed, RunEnded, Settled
 from stoker.resources.base import ResourceFailure
@@ -39,11 +39,7 @@ _LEAST_STEPS = 20
 
 
 def advance(session: StackSession) -> None:
-    """
-    Run all steps that are ready, and the phases that follow, up to the limit of one transaction.
-
-    The limit is lower while other writers wait. A job continues with the rest.
-    """
+    """Run all steps that are ready, and the phases that follow. A job continues after the limit of a transaction."""
     left = most = session.engine.limits.steps_per_transaction
     while session.stack.phase is not Phase.IDLE:
         if session.stack.remaining == 0:
@@ -63,11 +59,7 @@ def advance(session: StackSession) -> None:
 def wake(
     session: StackSession, resource: Resource, failure: str | None = None, changed: Deployment | None = None
 ) -> None:
-    """
-    Check a waiting resource after a report, and advance its stack.
-
-    ``failure``: why the resource cannot succeed. ``changed``: the deployment that the report has changed.
-    """
+    """Check a waiting resource after a report (``changed``) or a ``failure``, and advance its stack."""
     if resource.status is not Status.IN_PROGRESS:
         return
     # The resource may belong to an operation that was superseded or has failed; its end changes only the resource.
@@ -106,7 +98,7 @@ def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
         if session.stack.phase is not Phase.IDLE and session.awaits(cleared):
             finish(session, cleared)
             end_step(session, key)
-    elif session.plan.is_paused(key):
+    elif session.plan.state(key) is StepState.PAUSED:
         _open_gate(session, key)
     advance(session)
 
@@ -121,7 +113,8 @@ def _enter_again(session: StackSession, resource: Resource, failure: str | None)
     """Begin the step again that waits for the resource's agent to have access. Return False if no step waits for it."""
     if resource.hook or not resource.current or not needs_access(session, session.type_of(resource)):
         return False
-    key = next((key for key in (resource.name, resource.id) if session.plan.is_paused(key)), None)
+    keys = (resource.name, resource.id)
+    key = next((key for key in keys if session.plan.state(key) is StepState.PAUSED), None)
     if key is None:
         return False
     if failure is not None:
@@ -182,9 +175,8 @@ def lock_resource(
     tx: Tx, engine: Engine, resource_id: str, stack_id: str | None = None
 ) -> tuple[StackSession, Resource] | None:
     """
-    Lock the stack of a resource. Return its session, and the resource as read after the lock; None if one is gone.
-
-    ``stack_id``: the resource's stack, if it is known.
+    Lock the stack of a resource, ``stack_id`` if known. Return its session, and the resource as read after the lock;
+    None if one is gone.
     """
     unlocked = resources.find(tx, resource_id) if stack_id is None else None
     stack_id = unlocked.stack_id if unlocked is not None else stack_id

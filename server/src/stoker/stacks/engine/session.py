@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Any
@@ -100,11 +100,7 @@ class ResourceSet:
         return [name for name, resource in self._by_name.items() if resource is not None]
 
     def change(self, resource: Resource) -> Resource:
-        """
-        Add a resource or replace it by its changed copy, and return it.
-
-        A retired resource becomes current if its name is free.
-        """
+        """Add or replace a resource, and return it. A retired one becomes current if its name is free."""
         self._changed[resource.id] = resource
         self._remember(resource)
         return resource
@@ -132,16 +128,14 @@ class ResourceSet:
         if resource.current:
             self._by_name[resource.name] = None
 
-    def unsaved(self) -> list[Resource]:
-        """Return the resources that are new or changed since the last ``save``."""
-        return list(self._changed.values())
-
-    def save(self) -> None:
-        """Write all changes."""
+    def save(self) -> Collection[Resource]:
+        """Write all changes. Return the resources that were new or changed since the last call."""
+        changed = self._changed.values()
         if self._dropped:
             resources.delete_all(self._tx, self._dropped)
-        resources.save_all(self._tx, self.unsaved())
+        resources.save_all(self._tx, changed)
         self._dropped, self._changed = [], {}
+        return changed
 
     def _remember(self, resource: Resource) -> None:
         self._by_id[resource.id] = resource
@@ -228,10 +222,9 @@ def _format_event(event: Event) -> dict[str, Any]:
 
 class StackSession:
     """
-    The view of a stack within one transaction. Lock ``stack`` before any change.
-
-    ``facade``: the resource of the parent that represents a nested stack, as this transaction is about to write it, if
-    the session belongs to its step. The step checks the stack's state itself.
+    The view of a stack, which is locked before any change, within one transaction. ``facade``: the resource of the
+    parent whose step opened the session of a nested stack, as it is about to be written; that step checks the stack's
+    state itself.
     """
 
     def __init__(
@@ -317,10 +310,9 @@ class StackSession:
     def save(self) -> None:
         """Write all changes. May be called repeatedly, where a query needs the changes."""
         self.add_unreached()
-        for resource in self.resources.unsaved():
+        for resource in self.resources.save():
             if resource.physical_id and self.engine.type(resource.type).has_live_metadata:
                 self.tx.bump_document(resource.physical_id)  # the metadata for the server's agent includes the resource
-        self.resources.save()
         self.plan.save()
         self.events.post(self.stack)
         if self.stack is not self._saved:

@@ -57,8 +57,9 @@ def cleanup_step(session: StackSession, id: str) -> bool:
             agent_access.delete(session.context, resource)
         session.resources.drop(resource)
         return True
-    if id not in session.open_gates and actions.pauses(session, resource, "pre", Action.DELETE):
-        session.plan.pause(id)
+    hook = actions.find_hook(session, resource.definition.get("hooks", ()), "pre", Action.DELETE)
+    if hook is not None and id not in session.open_gates:
+        actions.pause(session, resource, hook, Action.DELETE, id)
         return False
     began = begin_action(session, resource, Action.DELETE)
     return perform(session, began, session.type_of(resource).delete, began)
@@ -136,9 +137,8 @@ def _run_action(session: StackSession, resource: Resource, action: Action, prope
 
 def apply_step(session: StackSession, name: str) -> bool:
     """
-    Run the step of the resource called ``name``, or a step for which it waits, whose ``name`` is the id of a resource.
-
-    Return True if the step is done. Return False if the step waits, or failed together with the operation.
+    Run the step of the resource ``name``, or a step for which it waits, then ``name`` is an id. Return whether the step
+    is done; False if it waits, or failed together with the operation.
     """
     planned = session.plan.definition(name)
     if planned is None:
@@ -220,7 +220,11 @@ def _must_wait(desired: DesiredResource, change: ResourceChange, resource: Resou
         if change in (ResourceChange.NOOP, ResourceChange.UPDATE, ResourceChange.REPLACE)
         else Action.CREATE
     )
-    return bool(definition.hooks) and actions.pauses_before(session, definition, resource, action)
+    hook = actions.find_hook(session, definition.hooks, "pre", action)
+    if hook is not None:
+        resource = resource or session.add_unstarted(definition, session.resources.requirements(definition))
+        actions.pause(session, resource, hook, action, definition.name)
+    return hook is not None
 
 
 def _take_external(desired: DesiredResource, resource: Resource | None) -> bool:
@@ -267,11 +271,7 @@ def _choose_action(
 def _obtain_access(
     desired: DesiredResource, resource: Resource | None, data: Mapping[str, Any]
 ) -> tuple[Resource, Mapping[str, Any]]:
-    """
-    Return the resource whose agent has access, and the data of its next action.
-
-    Raises ResourceFailure, and AccessMissing if the step has paused.
-    """
+    """Return the resource whose agent has access, and data. Raises ResourceFailure, AccessMissing after a pause."""
     session, kind, definition = desired.session, desired.kind, desired.definition
     if resource is None:
         resource = session.add_unstarted(definition, session.resources.requirements(definition), data)
@@ -307,7 +307,7 @@ def _act(desired: DesiredResource, change: ResourceChange, resource: Resource | 
     began = begin(session, resource, definition, action)
     began = replace(began, metadata=desired.metadata, data={**began.data, **data})
     acted = decisions.take_adopted(began, kind) if action is Action.ADOPT else began
-    done, failing = (replace(item, properties=desired.properties) for item in (acted, began))
+    done, failing = replace(acted, properties=desired.properties), replace(began, properties=desired.properties)
     try:
         return perform(session, done, do, acted, desired.properties, failing=failing)
     except Replace:

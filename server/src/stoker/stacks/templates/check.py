@@ -78,11 +78,7 @@ class Checker:
         self._count = 0
 
     def check(self, template: Template, parameters: Values, environment: Environment) -> Outline:
-        """
-        Check a template, whose conditions are not decided, and all templates inside it.
-
-        Raises one error for all that are wrong, the known ones included.
-        """
+        """Check a template and all inside it. Raises one error for all that are wrong, the known ones included."""
         for schema in template.parameters.values():
             path: Path = ("parameters", schema.name)
             if problem := self._custom_problem(schema, parameters[schema.name]):
@@ -161,11 +157,7 @@ class Checker:
         return definition
 
     def _outputs(self, template: Template, scope: StaticScope) -> tuple[dict[str, Any], dict[str, str]]:
-        """
-        Return the values and the errors of the outputs.
-
-        An error that depends on values is only a warning: the stack is created nevertheless.
-        """
+        """Return values and errors of the outputs. Errors of values are warnings only: the stack is created."""
         for flaw in template.warnings:
             self._report.warn(flaw)
         values: dict[str, Any] = {}
@@ -194,9 +186,8 @@ class Checker:
 
     def _check_remote(self, properties: Properties, environment: Environment) -> None:
         """
-        Check the properties of an OS::Heat::Stack. Raises StackValidationFailed in Heat's wording.
-
-        A template for another Heat is only parsed, because that Heat may have more types and functions.
+        Check the properties of an OS::Heat::Stack. Raises StackValidationFailed in Heat's wording. A template for
+        another Heat, which may have other types and functions, is only parsed.
         """
         deepest, heats = self._engine.limits.nested_depth, self._engine.env.remote_heats
         if self._remote_depth >= deepest:

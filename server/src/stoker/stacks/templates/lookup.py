@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import copy
 from functools import lru_cache
 from typing import Any
@@ -33,59 +33,6 @@ _MAP_THEM = "or map the types to others in the environment's resource_registry."
 _FEW = 5
 
 
-class UnknownTypes:
-    """Collects the unknown types of a template."""
-
-    def __init__(self, names: Collection[str]) -> None:
-        self._known = names
-        #: The resources by declared type, resolved type, and why the site lacks a known type.
-        self._resources: dict[tuple[str, str | None, str], list[tuple[str, str]]] = {}
-
-    def add(self, declared: str, resolved: str | None, place: tuple[str, str], reason: str = "") -> None:
-        """
-        Add a resource with an unknown type.
-
-        ``resolved``: the type to which the environment maps the ``declared`` type; None if the environment removes it.
-        ``place``: see ``FlawReport.locate``. ``reason``: why a site without a cloud lacks the type, which is known.
-        """
-        self._resources.setdefault((declared, resolved, reason), []).append(place)
-
-    def flaws(self) -> Iterator[Flaw]:
-        """Yield one error for all types that need a cloud, and one for each unknown type."""
-        absent = [(key, places) for key, places in self._resources.items() if key[2]]
-        if absent:
-            types = "; ".join(f"{clip(declared)} ({_list(places)})" for (declared, _, _), places in absent)
-            (_, _, reason), places = absent[0]
-            sentence = f"These resources need a cloud: {types}. {reason[:1].upper()}{reason[1:]}; {_MAP_THEM}"
-            yield Flaw(sentence, ("resources", places[0][1], "type"))
-        for (declared, resolved, reason), places in self._resources.items():
-            if not reason:
-                mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
-                sentence = (
-                    f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
-                    f"Resources of that type: {_list(places)}. {self._remedy(declared, resolved)}"
-                )
-                yield Flaw(sentence, ("resources", places[0][1], "type"))
-
-    def _remedy(self, declared: str, resolved: str | None) -> str:
-        if resolved is None:
-            return "The environment's resource_registry removes it."
-        if is_template_name(resolved):
-            return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
-        service = resolved.rpartition("::")[0]
-        if hint := suggest(resolved, [name for name in self._known if name.rpartition("::")[0] == service]):
-            return hint
-        if service in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in self._known):
-            return f"The types of a cloud are in plugins/openstack of Stoker's source: install it, or {_MAP_IT}"
-        if resolved.startswith((*_PROVIDED, *_OTHERS)):
-            return f"Stoker has no such type of {service}: {_MAP_IT}"
-        return suggest(resolved, self._known) or f"M{_MAP_IT[1:]}"
-
-
-def _list(places: Iterable[tuple[str, str]]) -> str:
-    return list_few((place for place, _ in places), _FEW)
-
-
 _KINDS: Mapping[str, schemas.Kind] = {
     "string": "string",
     "number": "number",
@@ -110,7 +57,9 @@ class TemplateTypes:
         self._report = report
         #: Errors of unreadable template files, by file name.
         self._unreadable: dict[str, StokerError] = {}
-        self._unknown_types = UnknownTypes(engine.types)
+        #: The places (``FlawReport.locate``) of the resources of unknown types, by declared type, resolved type (None:
+        #: the environment removes the type), and why the site lacks a known type, which needs a cloud.
+        self._unknown: dict[tuple[str, str | None, str], list[tuple[str, str]]] = {}
 
     def find(self, environment: Environment, definition: Definition) -> ResourceType:
         """Return the type of a resource. A placeholder for an unknown or unreadable type accepts any properties."""
@@ -120,14 +69,12 @@ class TemplateTypes:
             with self._report.collect(place):
                 return self._provide(name, environment)
             return self._engine.template
-        resource_type = self._engine.types.get(name) if name is not None else None
-        location = self._report.locate(definition.name)
-        if resource_type is None:
-            self._unknown_types.add(definition.type, name, location)
-            return self._engine.template
-        if resource_type.needs_provider and not self._engine.env.has_provider:
-            self._unknown_types.add(definition.type, name, location, resource_type.needs_provider)
-        return resource_type
+        kind = self._engine.types.get(name) if name is not None else None
+        reason = "" if kind is None or self._engine.env.has_provider else kind.needs_provider
+        if kind is None or reason:
+            places = self._unknown.setdefault((definition.type, name, reason), [])
+            places.append(self._report.locate(definition.name))
+        return kind or self._engine.template
 
     def parse(self, name: str) -> Template:
         """Parse a template file. Raises a kind of Invalid, also for later uses of an unreadable file."""
@@ -141,9 +88,8 @@ class TemplateTypes:
 
     def check_parameters(self, named: tuple[str, str, Any], environment: Environment, place: Path) -> Properties:
         """
-        Return the values for the parameters of a template file; see ``HasNestedStack.template_file``.
-
-        ``place``: the path of the resource's properties. Raises Invalid if there is no such file.
+        Return the values for the parameters of a template file (``HasNestedStack.template_file``) of the resource whose
+        properties are at ``place``. Raises Invalid.
         """
         key, file, values = named
         if file not in self._files:
@@ -158,9 +104,21 @@ class TemplateTypes:
         return checked
 
     def report_unknown(self) -> None:
-        """Report the unknown types of all templates: one error for each type."""
-        for flaw in self._unknown_types.flaws():
-            self._report.add(flaw)
+        """Report the unknown types of all templates: one error for each, and one for all that need a cloud."""
+        absent = [(key, places) for key, places in self._unknown.items() if key[2]]
+        if absent:
+            types = "; ".join(f"{clip(declared)} ({_list(places)})" for (declared, _, _), places in absent)
+            (_, _, reason), places = absent[0]
+            sentence = f"These resources need a cloud: {types}. {reason[:1].upper()}{reason[1:]}; {_MAP_THEM}"
+            self._report.add(Flaw(sentence, ("resources", places[0][1], "type")))
+        for (declared, resolved, reason), places in self._unknown.items():
+            if not reason:
+                mapped = f" (mapped to {resolved})" if resolved not in (None, declared) else ""
+                sentence = (
+                    f"The Resource Type ({clip(declared)}{mapped}) could not be found. "
+                    f"Resources of that type: {_list(places)}. {describe_remedy(resolved, self._engine.types)}"
+                )
+                self._report.add(Flaw(sentence, ("resources", places[0][1], "type")))
 
     def _provide(self, name: str, environment: Environment) -> ResourceType:
         """Return the type that a template file provides: parameters are properties, outputs are attributes."""
@@ -177,3 +135,23 @@ class TemplateTypes:
         }
         provided.attributes = {output.name: output.description for output in template.outputs.values()}
         return provided
+
+
+def _list(places: Iterable[tuple[str, str]]) -> str:
+    return list_few((place for place, _ in places), _FEW)
+
+
+def describe_remedy(resolved: str | None, types: Collection[str]) -> str:
+    """Return the remedy for an unknown type. ``types``: the names of the site's types."""
+    if resolved is None:
+        return "The environment's resource_registry removes it."
+    if is_template_name(resolved):
+        return _NO_ENTRY if resolved.startswith(SCHEME) else "It is a template, and no such file came with it."
+    service = resolved.rpartition("::")[0]
+    if hint := suggest(resolved, [name for name in types if name.rpartition("::")[0] == service]):
+        return hint
+    if service in _PROVIDED and not any(name.startswith(_PROVIDED[0]) for name in types):
+        return f"The types of a cloud are in plugins/openstack of Stoker's source: install it, or {_MAP_IT}"
+    if resolved.startswith((*_PROVIDED, *_OTHERS)):
+        return f"Stoker has no such type of {service}: {_MAP_IT}"
+    return suggest(resolved, types) or f"M{_MAP_IT[1:]}"

@@ -103,11 +103,7 @@ class ResolvedStack(Struct, frozen=True, kw_only=True):
 
 
 def read(request: StackRequest, flaws: Flaws) -> tuple[Template, dict[str, str], Environment]:
-    """
-    Parse the parts of a request.
-
-    Does not check whether they fit together. Errors in the template are added to ``flaws``. Raises a kind of Invalid.
-    """
+    """Parse the parts of a request one by one. Errors of the template are added to ``flaws``. Raises Invalid."""
     if request.template is None:
         raise Invalid("No template specified")
     files = _files(request.files)
@@ -123,11 +119,7 @@ def prepare(
     every_member: bool = False,
     constraints: Constraints | None = None,
 ) -> ResolvedStack:
-    """
-    Prepare a request to create or update a stack.
-
-    ``every_member``, ``constraints``: see ``Checker``. Raises a kind of Invalid with place and remedy.
-    """
+    """Prepare a request to create or update a stack; see ``Checker``. Raises Invalid with place and remedy."""
     flaws = Flaws(request.template)
     template, files, environment = read(request, flaws)
     supplied = mapping(request.parameters, "parameters")
@@ -144,11 +136,7 @@ def prepare_change(
     cleared: Iterable[str],
     constraints: Constraints | None = None,
 ) -> ResolvedStack:
-    """
-    Prepare a PATCH request. Parts missing in the request stay unchanged.
-
-    Parameters that the new template does not declare, and those in ``cleared``, are dropped.
-    """
+    """Prepare a PATCH: missing parts stay, undeclared and ``cleared`` parameters are dropped."""
     files = {**old.files, **_files(request.files)}
     environment = Environment.parse(old.environment).merge(_environment(request, files))
     text = request.template if request.template is not None else old.template
@@ -255,9 +243,8 @@ FindEntry = Callable[[str, int], str | None]
 
 def add_entries(request: StackRequest, find: FindEntry) -> StackRequest:
     """
-    Return the request with each named entry among its files, under its name in the template.
-
-    Files of the request take precedence. Unknown entries are left to the checks of the template.
+    Return the request with each catalog entry that it names among its files, which take precedence. Unknown entries are
+    left to the checks of the template.
     """
     texts = [request.template, request.environment, request.files]
     entries = {}

@@ -56,10 +56,8 @@ class Preview:
     @cached_property
     def levels(self) -> Sequence[StackChanges]:
         """
-        The changes of each stack, outer before inner, including stacks and members of groups that would be created.
-
-        A nested stack or a group that depends on other changes is represented by its resource only. Raises a kind of
-        Invalid for an invalid nested template.
+        The changes of each stack, outer before inner, including stacks and members that would be created. What depends
+        on other changes is represented by its resource only. Raises Invalid for an invalid nested template.
         """
         top = StackChanges(path=(), stack=self._stack, existing_id=self._stack.id if self._exists else None)
         return list(self._list_levels(top, self._resolved, Environment.parse(self._resolved.source.environment)))
@@ -73,11 +71,7 @@ class Preview:
         return None if value is UNKNOWN or (isinstance(value, str) and self._mark in value) else value
 
     def refer_to(self, change: Change) -> Any:
-        """
-        Return an id that stands for a new config, or the id of the enrolled server that a resource represents.
-
-        Any other reference is UNKNOWN.
-        """
+        """Return an id that stands for a new config, or that of the represented enrolled server, or UNKNOWN."""
         kind, name = self.engine.type(change.type), change.properties.get("name")
         if isinstance(kind, ProvidesConfig):
             id = f"{self._mark}{len(self.configs):012x}"

@@ -64,11 +64,7 @@ class FlawReport:
 
     @contextmanager
     def collect(self, path: Path, *, named_already: bool = False) -> Iterator[None]:
-        """
-        Add an error raised inside to the flaws and continue. A passed limit ends the whole check.
-
-        ``named_already``: the message already names the place.
-        """
+        """Add an error raised inside, which may be ``named_already``, and continue. A passed limit ends the check."""
         try:
             yield
         except RequestLimitExceeded as error:
@@ -116,11 +112,7 @@ class PropertyChecker:
     def check(
         self, kind: ResourceType, definition: Definition, scope: StaticScope, flawed: set[Path]
     ) -> tuple[Properties, Any]:
-        """
-        Return the resource's properties and metadata.
-
-        ``flawed`` has the paths with errors from the parser, which are not reported twice.
-        """
+        """Return the resource's properties and metadata. ``flawed``: paths with errors that are reported already."""
         place: Path = ("resources", definition.name)
         values = self._values(definition.properties, (*place, "properties"), scope, flawed)
         metadata, policy = definition.metadata, definition.update_policy

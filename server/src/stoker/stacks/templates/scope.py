@@ -75,11 +75,7 @@ class LiveScope:
 
 
 class StaticScope:
-    """
-    Evaluates before any resource exists. Implements ``hot.Scope``.
-
-    Parameters and files are known. References and attributes are UNKNOWN, but their names are checked.
-    """
+    """Evaluates (``hot.Scope``) before any resource exists: references are UNKNOWN, but their names are checked."""
 
     def __init__(
         self,

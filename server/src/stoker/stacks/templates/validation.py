@@ -9,6 +9,7 @@ from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.hot import Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
+from stoker.model.config import INPUT_TYPES
 from stoker.model.secrets import REDACTED, mask
 from stoker.resources.nested import is_template_name
 from stoker.stacks.engine import Engine
@@ -16,23 +17,14 @@ from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.outline import Outline, OutlinedResource
 from stoker.stacks.templates.prepare import StackRequest, mapping, read
 
-_TYPES = {
-    "string": "String",
-    "number": "Number",
-    "comma_delimited_list": "CommaDelimitedList",
-    "json": "Json",
-    "boolean": "Boolean",
-}
+#: Heat's names of the types of parameters.
+_TYPES = {kind: name for name, kind in INPUT_TYPES.items()}
 
 
 def describe_template(
     engine: Engine, request: StackRequest, *, show_nested: bool, constraints: Constraints | None = None
 ) -> dict[str, Any]:
-    """
-    Return Heat's answer to ``validate``. Parameters may be missing. ``constraints``: see ``Checker``.
-
-    Raises a kind of Invalid.
-    """
+    """Return Heat's answer to ``validate``. Parameters may be missing. Raises a kind of Invalid."""
     flaws = Flaws(request.template, JOINT_OF_VALIDATE)
     template, files, environment = read(request, flaws)
     supplied = mapping(request.parameters, "parameters")
