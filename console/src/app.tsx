@@ -1,6 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { hasEnded, renew, root, session } from "./api/session";
 import { ROUTES, SECTIONS } from "./pages/routes";
+import { Upgraded } from "./ui/live";
 import { Dialog, Empty, Head } from "./ui/parts";
 import { More } from "./ui/more";
 import { hrefOf, Link, navigate, segments } from "./ui/router";
@@ -15,6 +16,7 @@ export function App() {
         Skip to the page
       </a>
       <Navigation onHelp={() => setHelping(true)} />
+      <Upgraded />
       <main id="main" tabIndex={-1}>
         <Page />
       </main>

@@ -3,6 +3,7 @@ import "./styles/base.css";
 import "./styles/views.css";
 import "./styles/fleet.css";
 import "./styles/run.css";
+import "./styles/live.css";
 import { render } from "preact";
 import { App } from "./app";
 

@@ -93,7 +93,7 @@ class Site:
             "OS_PROJECT_ID": self.account.project,
             "OS_USER_DOMAIN_NAME": "Default",
         }
-        #: The answers of the test: a verb, the beginning of a path below the project's, and a function.
+        #: The answers of the test: a verb, the beginning of a path with its query below the project's, and a function.
         self.answers: list[tuple[str, str, Callable[[Asked], Said]]] = []
         #: By the names of their servers.
         self.agents: dict[str, SpokenAgent] = {}
@@ -102,9 +102,9 @@ class Site:
         proxy.asked.clear()
 
     def _answer(self, asked: Asked) -> Said | None:
-        path = asked.path.removeprefix(self._root)
+        target = asked.target.removeprefix(self._root)
         for verb, start, answer in self.answers:
-            if asked.verb == verb and path.startswith(start):
+            if asked.verb == verb and target.startswith(start):
                 return answer(asked)
         return None
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from client.site import Site
 from support.http_stub import Asked, Said
@@ -44,16 +45,15 @@ Step = Say | Raw | Wait | object
 class Story:
     """Answers requests of an event stream. A drop ends one stream, and the next one goes on after it."""
 
-    def __init__(self, site: Site, path: str, *steps: Step) -> None:
+    def __init__(self, site: Site, subject: str, *steps: Step) -> None:
+        self.subject = subject
         self.steps = list(steps)
         #: The Last-Event-ID of each request.
         self.last_ids: list[str] = []
         self.site = site
-        site.answers.insert(0, ("GET", path, self._answer))
+        site.answers.insert(0, ("GET", f"/events?{urlencode({'subject': subject})}", self._answer))
 
     def _answer(self, asked: Asked) -> Said:
-        if "text/event-stream" not in asked.headers.get("accept", ""):
-            return self.site.service.forward(asked)
         self.last_ids.append(asked.headers.get("last-event-id", ""))
         return Said(headers={"Content-Type": "text/event-stream; charset=utf-8"}, stream=self._tell())
 
@@ -70,7 +70,8 @@ class Story:
                 yield step.content
             elif isinstance(step, Say):
                 head = "" if step.id is None else f"id: {step.id}\n"
-                yield f"{head}event: {step.name}\ndata: {json.dumps(self.see(step))}\n\n".encode()
+                data = json.dumps({"subject": self.subject, **self.see(step)})
+                yield f"{head}event: {step.name}\ndata: {data}\n\n".encode()
 
     def see(self, step: Say) -> Any:
         """Return the data of an event."""
@@ -105,7 +106,7 @@ class TriggerStory(Story):
         counts = dict.fromkeys(("queued", "running", "complete", "failed", "cancelled"), 0)
         self.state = {"status": "IN_PROGRESS", "total": len(servers), **counts, "queued": len(servers), **more}
         site.change("GET", path, self._show)
-        super().__init__(site, f"{path}/events", *steps)
+        super().__init__(site, f"trigger:{self.id}", *steps)
 
     def _show(self, body: Any) -> Any:
         return {"software_trigger": {**body["software_trigger"], **self.state, "targets": self.targets}}

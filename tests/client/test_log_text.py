@@ -62,7 +62,7 @@ def test_openstacks_watch_prints_a_tail_once(site, spawn, monkeypatch):
     agent.finish(agent.entries()[0]["id"])
     Story(
         site,
-        f"/software_deployments/{deployed}/logs",
+        f"deployment:{deployed}",
         Say("log", chunk(0, "head"), 1),
         Say("log", chunk(104, "seen"), 2),
         Say("log", chunk(98, "before"), 3),

@@ -73,5 +73,5 @@ def test_an_id_counts_after_its_event_is_complete():
 
 def test_data_must_be_json():
     assert Event("x", '{"a": 1}').json() == {"a": 1}
-    with pytest.raises(BadAnswer, match="'x' is not JSON"):
+    with pytest.raises(BadAnswer, match="'x' is no JSON object"):
         Event("x", "{").json()

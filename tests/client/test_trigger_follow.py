@@ -184,7 +184,7 @@ def test_a_broken_stream_is_resumed(site, stoker):
 
 def test_a_service_without_events_is_an_error(site, stoker):
     story = TriggerStory(site)
-    site.answers.insert(0, ("GET", f"/software_triggers/{story.id}/events", lambda _: Said(body=b"{}")))
+    site.answers.insert(0, ("GET", "/events", lambda _: Said(body=b"{}")))
 
     result = stoker(*FOLLOW, story.id)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
 import pytest
 
@@ -200,9 +199,11 @@ def test_all_triggers_are_cancelled_before_the_first_wait(site, stoker):
 
     assert (result.code, result.err.count(f"({GONE}) could not be found")) == (4, 1)
     assert one.steps == two.steps == []
-    steps = [(verb, path.rpartition("/")[2]) for verb, path in site.calls if "/software_triggers/" in path]
-    assert [verb for verb, _ in steps[:3]] == ["POST"] * 3
-    assert [last for _, last in steps].count("events") == 2
+    verbs = [verb for verb, path in site.calls if "/software_triggers/" in path or "/events" in path]
+    assert verbs[:3] == ["POST"] * 3
+    assert [path for _, path in site.calls if "/events" in path] == [
+        f"/events?subject=trigger%3A{story.id}" for story in (one, two)
+    ]
 
 
 # logs
@@ -285,7 +286,7 @@ def deployed(site, agent):
 
 
 def tell(site, deployed, *steps):
-    return Story(site, f"/software_deployments/{deployed}/logs", *steps)
+    return Story(site, f"deployment:{deployed}", *steps)
 
 
 def test_discarded_output_is_mentioned(site, stoker, deployed):
@@ -325,11 +326,7 @@ def test_following_a_deployment_resumes_after_the_last_event(site, stoker, deplo
 
 
 def test_a_service_without_events_is_polled_page_by_page(site, stoker, agent, deployed):
-    def without_stream(asked):
-        plain = {**asked.headers, "accept": "application/json"}
-        return site.service.forward(replace(asked, headers=plain))
-
-    site.answers.append(("GET", f"/software_deployments/{deployed}/logs", without_stream))
+    site.replace("GET", "/events", Said(404, b"{}"))
     write(agent, b"a")
     write(agent, b"b", offset=1)
     agent.finish(agent.entries()[0]["id"])

@@ -23,6 +23,7 @@ PAGES = [
     "STACK?tab=graph",
     "STACK?tab=events",
     "STACK?tab=outputs",
+    "runs?status=FAILED&of_client=true",
     "servers",
     "SERVER",
     "triggers",
@@ -123,7 +124,7 @@ def test_each_number_of_the_overview_is_that_of_its_list(open_window):
     tiles = [
         (tile.get_attribute("href"), tile.locator(".tile-count").inner_text()) for tile in page.locator(".tile").all()
     ]
-    assert len(tiles) == 8
+    assert len(tiles) == 11
     for href, text in tiles:
         page.goto(page.url.partition("/console/")[0] + str(href))
         is_loaded(page)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import nullcontext
@@ -35,6 +36,9 @@ class Log:
 
 
 class LogReader:
+    is_repeatable = False
+    pause = event_stream.PAUSE_SECONDS
+
     def __init__(self, log: Log, after: int = 0) -> None:
         self.log, self.after = log, after
 
@@ -56,11 +60,12 @@ def app_of(log: Log) -> Any:
 
 
 async def open_stream(app: Any, reader: LogReader) -> Any:
-    return await event_stream.reply(request_to(app, {"project": "p"}), "t", reader.after, reader)
+    return await event_stream.reply(request_to(app, {"project": "p"}), "t", str(reader.after), reader)
 
 
 def numbers_of(data: bytes) -> list[int]:
-    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+    events = re.findall(rb"event: e\ndata: (.*)\n", data)
+    return [json.loads(number) for number in events]
 
 
 async def receive(chunks: AsyncIterator[bytes], until: Callable[[list[int]], bool] = lambda _: False) -> list[int]:
@@ -96,12 +101,12 @@ def test_steady_output_is_read_with_pauses():
     assert asyncio.run(run()) == log.numbers
     # The first is before anything is sent, and what comes next is looked for at once.
     between = [later - sooner for sooner, later in pairwise(log.times)]
-    assert all(each > 0.9 * event_stream._PAUSE_SECONDS for each in between[1:])
+    assert all(each > 0.9 * event_stream.PAUSE_SECONDS for each in between[1:])
     assert len(between) < 12
 
 
 def test_full_pages_of_output_are_read_one_after_the_other(monkeypatch):
-    monkeypatch.setattr(event_stream, "_PAUSE_SECONDS", 60.0)
+    monkeypatch.setattr(LogReader, "pause", 60.0)
     log = Log(100, page=10)
     log.is_over = True
     assert asyncio.run(receive_all(app_of(log), log)) == log.numbers
@@ -141,6 +146,29 @@ def test_a_stream_that_begins_later_reads_what_the_others_have_read():
         return [await first, await later]
 
     assert asyncio.run(run()) == [log.numbers] * 2
+
+
+class StateReader(LogReader):
+    is_repeatable = True
+
+
+def test_a_stream_joins_those_that_began_elsewhere():
+    log = Log(30)
+
+    async def run() -> tuple[list[int], list[int], int]:
+        app = app_of(log)
+        streams = [await open_stream(app, StateReader(log, after)) for after in (0, 20, 25)]
+        reads = len(log.reads)
+        log.add(4, over=True)
+        first, *others = [await receive(stream.chunks) for stream in streams]
+        for stream in streams:
+            stream.leave()
+        assert others == [log.numbers[20:], log.numbers[25:]]
+        assert not app.streams.feeds
+        return first, log.numbers, len(log.reads) - reads
+
+    first, numbers, reads = asyncio.run(run())
+    assert (first, reads) == (numbers, 1)
 
 
 def test_a_client_that_is_too_slow_loses_its_stream_and_no_other_does(monkeypatch):

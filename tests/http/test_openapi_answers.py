@@ -149,11 +149,13 @@ def triggers(asked, config, server):
     assert asked.heat("GET", f"{path}/output_groups").body == {"output_groups": [], "total": 0}
     assert asked.heat("POST", f"{path}/retry").status == 409
     assert asked.heat("POST", f"{path}/cancel").body["software_trigger"]["status"] == "CANCELLED"
-    assert asked.heat("GET", f"{path}/events").raw.endswith(b"\n\n")
-    states = asked.heat("GET", f"{path}/events?events=state&events=trigger")
-    assert re.findall(rb"event: (\w+)", states.raw) == [b"state", b"trigger", b"end"]
-    assert asked.heat("GET", f"{path}/events?events=all").status == 400
-    assert asked.heat("GET", f"{path}/targets/compact").body["cursor"] > 0
+    events = f"/events?subject=trigger:{first}"
+    assert asked.heat("GET", events).raw.endswith(b"\n\n")
+    states = asked.heat("GET", f"{events}&events=state&events=trigger")
+    assert re.findall(rb"event: (\w+)", states.raw) == [b"hello", b"state", b"trigger", b"end"]
+    for query in ("", "?subject=trigger", f"?subject=trigger:{first}&events=all"):
+        assert asked.heat("GET", f"/events{query}").status == 400
+    assert asked.heat("GET", f"{path}/targets/compact").body["cursor"].startswith("t")
     (group,) = asked.heat("GET", f"{path}/output_groups?limit=1&status=CANCELLED").body["output_groups"]
     assert (group["exit_code"], group["servers"]) == (None, ["s"])
     again = asked.heat("POST", f"{path}/retry", {"only_failed": True}).body["software_trigger"]["id"]

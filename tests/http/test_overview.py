@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import product
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 from stoker.model.check import Check, CheckState
 from stoker.model.server import AgentAccess, Kind, Server
 from stoker.store import checks, servers, triggers
+from stoker.store import deployments as deployments_store
 from support.in_process import Inside
 from support.templates import config, template
 
@@ -93,8 +95,15 @@ def test_each_number_is_that_of_its_list(site):
         for id, state in zip(deployments, (CheckState.DRIFTED, CheckState.DRIFTED, CheckState.IN_SYNC), strict=True):
             checks.add(tx, Check(deployment_id=id, server_id=online.id, config_id=config_id, since=tx.now, state=state))
 
+    def fail(tx: Any) -> None:
+        for id, age in zip(deployments, (timedelta(hours=1), timedelta(hours=23), timedelta(days=2)), strict=True):
+            ended = deployments_store.get(tx, id, for_update=True)
+            deployments_store.save(tx, replace(ended, status="FAILED", ended_at=tx.now - age))
+
     site.store.write(change)
-    overview = site.call("GET", "overview")["overview"]
+    site.store.write(fail)
+    answer = site.call("GET", "overview")
+    overview = answer["overview"]
     for name, tally in overview.items():
         (listed,) = (part for part in site.call("GET", tally["path"]).values() if isinstance(part, list))
         assert (name, len(listed)) == (name, tally["count"])
@@ -104,15 +113,29 @@ def test_each_number_is_that_of_its_list(site):
         "running_triggers": 1,
         "failed_stacks": 1,
         "failed_triggers": 2,
+        "failed_deployments": 2,
         "drifted_deployments": 2,
+        "online_servers": 12,
         "offline_servers": 12,
         "unapproved_servers": 36,
         "outdated_agents": 54,
         "schedules_of_next_day": 1,
     }
+    named = Counter((highlight["kind"], highlight["status"]) for highlight in answer["highlights"])
+    assert named == {
+        ("stack", "CREATE_IN_PROGRESS"): 1,
+        ("trigger", "IN_PROGRESS"): 1,
+        ("stack", "CREATE_FAILED"): 1,
+        ("trigger", "FAILED"): 2,
+        ("deployment", "FAILED"): 2,
+        ("check", "DRIFTED"): 2,
+        ("schedule", "SCHEDULED"): 1,
+    }
+    failures = [highlight["id"] for highlight in answer["highlights"] if highlight["kind"] == "deployment"]
+    assert failures == deployments[:2]
 
 
 def test_the_overview_has_a_fixed_number_of_statements(site):
     before = site.counted(lambda: site.call("GET", "overview"))
     add_servers(site)
-    assert site.counted(lambda: site.call("GET", "overview")) == before <= 9
+    assert site.counted(lambda: site.call("GET", "overview")) == before <= 20

@@ -28,9 +28,10 @@ def test_a_run_is_followed_from_its_beginning_to_its_end(agent, stoker):
     deployment = deploy(stoker, agent.id)
     run = deployment["config_id"]
     agent.log(run, 0, b"before\n")
-    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+    with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
         first = next(events)
-        assert (first.name, first.data["data"], first.id) == ("log", "before\n", str(first.data["seq"]))
+        assert (first.name, first.data["data"]) == ("log", "before\n")
+        assert first.id == f"d{deployment['id'][:12]}_{first.data['seq']}"
         assert (next(events).name, next(events).data["status"]) == ("progress", "IN_PROGRESS")
         agent.log(run, 7, b"while\n")
         found = next(events)
@@ -53,7 +54,7 @@ def test_a_stream_resumes_after_the_last_event(agent, stoker):
     for offset, word in enumerate((b"a", b"b", b"c")):
         agent.log(run, offset, word)
     ended(agent, run)
-    path = f"/software_deployments/{deployment['id']}/logs"
+    path = f"/events?subject=deployment:{deployment['id']}"
     with event_stream(stoker, path) as events:
         seen = [each for each in events if each.name == "log"]
     assert [each.data["data"] for each in seen] == ["a", "b", "c"]
@@ -67,13 +68,13 @@ def test_more_chunks_than_one_page_arrive_in_order(agent, stoker):
     for offset in range(450):
         agent.log(run, offset, b"%d" % (offset % 10))
     ended(agent, run)
-    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+    with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
         seen = [each.data["offset"] for each in events if each.name == "log"]
     assert seen == list(range(450))
 
 
 def test_a_stream_of_an_unknown_run_is_404(stoker):
-    path = f"/v1/{stoker.project}/software_deployments/11111111-1111-1111-1111-111111111111/logs"
+    path = f"/v1/{stoker.project}/events?subject=deployment:11111111-1111-1111-1111-111111111111"
     headers = {"X-Auth-Token": stoker.token, "Accept": "text/event-stream"}
     assert stoker.request("GET", path, headers=headers).status == 404
     assert stoker.request("GET", path, headers={"Accept": "text/event-stream"}).status == 401
@@ -81,7 +82,7 @@ def test_a_stream_of_an_unknown_run_is_404(stoker):
 
 def test_a_deleted_deployment_ends_its_stream_without_an_end_event(agent, stoker):
     deployment = deploy(stoker, agent.id)
-    with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+    with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
         assert next(events).name == "status"
         stoker.heat("DELETE", f"/software_deployments/{deployment['id']}")
         assert list(events) == []
@@ -90,7 +91,7 @@ def test_a_deleted_deployment_ends_its_stream_without_an_end_event(agent, stoker
 def test_stopping_the_server_ends_its_streams_at_once(tmp_path):
     with served(tmp_path) as stoker:
         deployment = deploy(stoker, "some-server")
-        with event_stream(stoker, f"/software_deployments/{deployment['id']}/logs") as events:
+        with event_stream(stoker, f"/events?subject=deployment:{deployment['id']}") as events:
             assert next(events).name == "status"
             stopping = threading.Thread(target=stoker.stop)
             stopping.start()

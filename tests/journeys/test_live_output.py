@@ -69,7 +69,7 @@ def test_a_flood_of_output_stays_within_bounds_everywhere(tmp_path, database_url
         made = deploy(stoker, server_id, PROGRAM.format(lines=lines))
         ends: dict[str, int] = {}
         offsets = []
-        with event_stream(stoker, f"/software_deployments/{made['id']}/logs") as events:
+        with event_stream(stoker, f"/events?subject=deployment:{made['id']}") as events:
             for event in events:
                 if event.name == "log":
                     offsets.append(event.data["offset"])

@@ -126,7 +126,11 @@ class Client:
 def path_of(route: Route, names: Mapping[str, str]) -> str:
     """Raises KeyError for a name that ``support.project_contents`` has nothing for."""
     path = re.sub(r"\{(\w+)\*?\}", lambda found: names[found[1]], route.path)
-    return path + ("?Action=DescribeStackResources&StackName=" + names["stack_id"] if path == "/cfn/v1" else "")
+    queries = {
+        "/cfn/v1": f"?Action=DescribeStackResources&StackName={names['stack_id']}",
+        "/v1/{project}/events": f"?subject=trigger:{names['trigger_id']}",
+    }
+    return path + queries.get(route.path, "")
 
 
 def of_nobody(route: Route) -> set[int]:

@@ -57,7 +57,7 @@ def deployment(stoker) -> Iterator[str]:
 def test_an_event_stream_ends_with_its_token(stoker, deployment, end: Callable[[Account], Answer]):
     """At once, though nothing happens in it; what happens afterwards is not sent."""
     account = create_account(stoker, "reader")
-    with event_stream(stoker, f"/software_deployments/{deployment}/logs", token=account.token) as events:
+    with event_stream(stoker, f"/events?subject=deployment:{deployment}", token=account.token) as events:
         assert next(events).name == "status"
         answer = end(account)
         assert answer.status in (200, 204), answer.raw
@@ -69,7 +69,7 @@ def test_an_event_stream_ends_with_its_token(stoker, deployment, end: Callable[[
 
 def test_an_event_stream_outlives_the_tokens_of_others(stoker, deployment):
     account, other = create_account(stoker, "reader"), create_account(stoker, "reader")
-    with event_stream(stoker, f"/software_deployments/{deployment}/logs", token=account.token) as events:
+    with event_stream(stoker, f"/events?subject=deployment:{deployment}", token=account.token) as events:
         assert next(events).name == "status"
         assert revoke(other).status == 204
         assert stoker.heat("PUT", f"/software_deployments/{deployment}", {"status": "COMPLETE"}).status == 200

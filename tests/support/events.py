@@ -46,6 +46,6 @@ def _events(lines: Any) -> Iterator[Event]:
             name, _, value = line.partition(":")
             fields[name] = value.removeprefix(" ")
         else:
-            if "event" in fields:
+            if fields.get("event", "hello") != "hello":
                 yield Event(fields["event"], json.loads(fields["data"]), fields.get("id"))
             fields = {}

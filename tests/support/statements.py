@@ -17,8 +17,8 @@ from stoker.store.pipeline import Pipeline, Query
 from stoker.store.sqlite import SqliteConnection
 from support.databases import name_of
 
-#: Statements of no transaction: they check idle connections of the pool, and notify other processes.
-_IGNORED = re.compile("^(;|SELECT 1)$|pg_notify|LISTEN", re.IGNORECASE)
+#: Statements of no transaction: they set up and check connections, and notify other processes.
+_IGNORED = re.compile("^(;|SELECT 1)$|^SET |pg_notify|LISTEN", re.IGNORECASE)
 _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
@@ -40,7 +40,8 @@ def _recorded_by_psycopg(database: str | None, statements: list[str], thread: in
     def record_batch(pipeline: Pipeline, queries: Sequence[Query], *, commits: bool = False) -> Any:
         if pipeline.connection.info.dbname == database and thread in (None, get_ident()):
             # Rows of one statement are one statement.
-            statements.extend(sql.decode() for sql in dict.fromkeys(sql for sql, _ in queries))
+            executed = dict.fromkeys(sql.decode() for sql, _ in queries)
+            statements.extend(text for text in executed if not _IGNORED.search(text))
         return run(pipeline, queries, commits=commits)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -107,7 +107,7 @@ def test_events_of_a_trigger_are_streamed(stoker, agent):
     report(agent)
     said = {"deployment_id": config["id"], "servers": [agent.id, other.id], "max_concurrent": 1}
     made = trigger(stoker, **said)
-    with event_stream(stoker, f"/software_triggers/{made['id']}/events") as events:
+    with event_stream(stoker, f"/events?subject=trigger:{made['id']}") as events:
         first = [next(events) for _ in range(3)]
         assert [each.name for each in first] == ["target", "target", "trigger"]
         assert [each.data["status"] for each in first[:2]] == ["IN_PROGRESS", "QUEUED"]
@@ -125,9 +125,9 @@ def test_events_of_a_trigger_are_streamed(stoker, agent):
         report(other, deploy_status_code=1)
         *_, last = events
     assert (last.name, last.data["status"], last.data["failed"]) == ("end", "FAILED", 1)
-    with event_stream(stoker, f"/software_triggers/{made['id']}/events") as events:
+    with event_stream(stoker, f"/events?subject=trigger:{made['id']}") as events:
         seen = [each for each in events if each.name == "log"]
-    with event_stream(stoker, f"/software_triggers/{made['id']}/events", last=seen[0].id) as events:
+    with event_stream(stoker, f"/events?subject=trigger:{made['id']}", last=seen[0].id) as events:
         assert [each.id for each in events if each.name == "log"] == [each.id for each in seen[1:]]
 
 

@@ -51,7 +51,7 @@ class Stream:
 def follow(tmp_path) -> Iterator[Callable[..., Stream]]:
     joined: list[Inside] = []
 
-    def following_of(fleet: Fleet, trigger, after: int = 0, **kinds) -> Stream:
+    def following_of(fleet: Fleet, trigger, after: str = "", **kinds) -> Stream:
         if not joined:
             # A second application on the same database; an application binds the callbacks of its store once.
             joined.append(Inside(tmp_path, Store(fleet.world.store.url, keys=databases.keys)))
@@ -82,8 +82,13 @@ def told(batch) -> list[str]:
     return [each.data.data for each in batch.events if each.name == "log"]
 
 
-def ids(batch) -> list[int]:
+def ids(batch) -> list[str]:
     return [each.id for each in batch.events if each.name == "log"]
+
+
+def floors(batch) -> list[int]:
+    """The numbers of the output after which a stream with these ids continues."""
+    return [int(id.partition(".")[2]) for id in ids(batch)]
 
 
 class Late:
@@ -155,8 +160,8 @@ def test_a_stream_of_states_continues_after_any_event(heat, follow):
     assert states(second) == [(0, "FAILED")]
     assert (second.events[0].data.exit_code, second.events[0].data.digest is None) == ("3", False)
     both = [(0, "FAILED"), (1, "IN_PROGRESS")]
-    for cursor in (first.events[0].id, first.events[1].id):
-        assert states(follow(fleet, trigger, cursor, **STATES).read()) == both
+    assert first.events[0].id is None  # the stream continues before the read
+    assert states(follow(fleet, trigger, first.events[1].id, **STATES).read()) == both
     # The target in progress comes again: its run may have changed without a change of the trigger.
     assert states(follow(fleet, trigger, second.events[0].id, **STATES).read()) == both[1:]
 
@@ -165,7 +170,7 @@ def test_a_stream_of_states_continues_after_a_list(heat, follow):
     fleet = Fleet(heat)
     trigger, (one, other) = begun(fleet, 2)
     fleet.end(one)
-    cursor = encode_cursor(fleet.now(trigger).revision + 1, -1)
+    cursor = f"{encode_cursor(fleet.now(trigger).revision + 1, -1)}.0"
     assert states(follow(fleet, trigger, cursor, **STATES).read()) == [(1, "IN_PROGRESS")]
     fleet.end(other)
     last = follow(fleet, trigger, cursor, **STATES).read()
@@ -175,7 +180,7 @@ def test_a_stream_of_states_continues_after_a_list(heat, follow):
 def test_an_unknown_cursor_sends_everything(heat, follow):
     fleet = Fleet(heat)
     trigger, _ = begun(fleet, 2)
-    batch = follow(fleet, trigger, encode_cursor(10_000, 3), **STATES).read()
+    batch = follow(fleet, trigger, f"{encode_cursor(10_000, 3)}.0", **STATES).read()
     assert [event.name for event in batch.events] == ["resync", "state", "state"]
 
 
@@ -204,11 +209,22 @@ def test_events_are_read_in_pages_after_the_last_one(heat, follow):
     for each in running:
         assert [offset for id, offset in seen if id == each.server_id] == list(range(150))
     # As long as something older may appear, whoever asks again is told all of this again; then no more.
-    assert {id for batch in batches for id in ids(batch)} == {0}
+    assert {number for batch in batches for number in floors(batch)} == {0}
     age(heat.store, "logs", 11)
     old = follow(fleet, trigger).read()
-    assert ids(old) == [each.data.seq for each in old.events if each.name == "log"]
+    assert floors(old) == [each.data.seq for each in old.events if each.name == "log"]
     assert len(told(follow(fleet, trigger, ids(old)[99]).read())) == 200
+
+
+def test_a_stream_with_output_sends_no_target_twice(heat, follow):
+    fleet = Fleet(heat)
+    trigger, (one, other) = begun(fleet, 2)
+    heat.store.write(writing(one, b"one"))
+    fleet.end(one)
+    first = follow(fleet, trigger).read()
+    heat.store.write(writing(other, b"other"))
+    again = follow(fleet, trigger, first.events[-1].id).read()
+    assert (positions(again), "other" in told(again)) == ([1], True)
 
 
 @pytest.fixture

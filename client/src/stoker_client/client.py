@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,6 +14,7 @@ from stoker_client.servers import Servers
 from stoker_client.shapes import Decision, Enrollment, Schedule, ScheduledTime
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
+from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
@@ -68,6 +69,15 @@ class Client:
     def overview(self) -> dict[str, dict[str, Any]]:
         """Return what needs attention in the project: by name, the ``count`` and the ``path`` of a list."""
         return part(self.wire.get("/overview"), "overview")
+
+    def events(self, subjects: Sequence[str], kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
+        """
+        Yield the events of subjects: ``trigger:<id>``, ``deployment:<id>``, ``stack:<id>``, ``overview``, ``servers``…
+
+        The data of each names its ``subject``. Ends after the ``end`` of all of them. ``kinds`` selects events, and the
+        stream continues after ``cursor``, which is that of a list.
+        """
+        return follow(self.wire, subjects, kinds, cursor)
 
     def close(self) -> None:
         """Close all connections."""

@@ -136,7 +136,7 @@ class Deployments(Collection[Deployment]):
 
     def events(self, id_: str) -> Iterator[Event]:
         """Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``."""
-        return self._at(id_, lambda path: follow(self._wire, f"{path}/logs"))
+        return follow(self._wire, [f"deployment:{self.find_id(id_)}"])
 
     def stream(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far and new chunks until the deployment ends."""
@@ -144,7 +144,7 @@ class Deployments(Collection[Deployment]):
             for event in self.events(id_):
                 if event.name == "log":
                     yield event.json()
-        except NoEvents:  # only the first request raises it, before any event
+        except (NoEvents, NotFound):  # an older service; only the first request raises these, before any event
             for page in self.follow(id_):
                 yield from page["logs"]
 

@@ -92,7 +92,7 @@ class Triggers(Collection[Trigger]):
 
         ``kinds`` selects some of them, or ``state``: compact targets.
         """
-        return self._at(id_, lambda path: follow(self._wire, f"{path}/events", {"events": kinds}))
+        return follow(self._wire, [f"trigger:{self.find_id(id_)}"], kinds)
 
     def follow_logs(self, id_: str) -> Iterator[TriggerLog]:
         """Yield the log so far and new chunks until the trigger ends."""

@@ -10,7 +10,7 @@ import codecs
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -62,12 +62,20 @@ class Event:
     name: str
     data: str
 
+    @property
+    def subject(self) -> str:
+        """What the event is about, such as ``trigger:<id>``. Raises BadAnswer."""
+        return str(self._decode().get("subject", ""))
+
     def json(self) -> Any:
-        """Return the data decoded from JSON, which Stoker always uses. Raises BadAnswer."""
+        """Return the data without the subject. Raises BadAnswer."""
+        return {name: value for name, value in self._decode().items() if name != "subject"}
+
+    def _decode(self) -> dict[str, Any]:
         try:
-            return json.loads(self.data)
-        except ValueError as problem:
-            raise BadAnswer(f"the service's event {self.name!r} is not JSON: {self.data[:80]!r}") from problem
+            return dict(json.loads(self.data))
+        except (TypeError, ValueError) as problem:
+            raise BadAnswer(f"the service's event {self.name!r} is no JSON object: {self.data[:80]!r}") from problem
 
 
 class Parser:
@@ -139,28 +147,35 @@ def _line_end(text: str, start: int) -> tuple[int, int] | None:
     return at, at + 2 if text[at + 1] == "\n" else at + 1
 
 
+EVENTS = "/events"  # the path of the stream of any subject, below the project's
+HELLO = "hello"  # the first event, with the service's version
 END = "end"  # the last event; a stream that ends without it is requested again
 AGAIN = 1.0  # seconds before a new request, unless the service sets ``retry``
 LONGEST_RETRY = 10.0
 
 
-def follow(wire: Wire, path: str, query: Mapping[str, Any] | None = None) -> Iterator[Event]:
+def follow(wire: Wire, subjects: Sequence[str], kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
     """
-    Yield events from now on up to and including ``end``.
+    Yield events of the subjects, such as ``trigger:<id>``, up to and including the ``end`` of each.
 
-    Each request waits for a service that restarts. Later requests continue after the last event with an id. If events
-    have no ids, the service sends the current state again.
+    ``kinds`` selects events; ``cursor`` is that of a list, or of an earlier event. Each request waits for a service
+    that restarts. Later requests continue after the last event with an id.
     """
-    last_id, retry = "", None
+    last_id, retry = cursor, None
+    query = {"subject": subjects, "events": kinds}
+    ended: set[str] = set()
     while True:
         # a new parser per connection discards incomplete events, which the service sends again
         parser = Parser(last_id, retry)
         try:
-            with wire.stream(path, query, last_id=last_id) as pieces:
-                for piece in pieces:
-                    for event in parser.feed(piece):
-                        yield event
-                        if event.name == END:
+            with wire.stream(EVENTS, query, last_id=last_id) as pieces:
+                for event in (event for piece in pieces for event in parser.feed(piece)):
+                    if event.name == HELLO:
+                        continue
+                    yield event
+                    if event.name == END:
+                        ended.add(event.subject)
+                        if ended.issuperset(subjects):
                             return
         except Broken:
             pass

@@ -77,6 +77,8 @@ export async function send(
     fetch(address, {
       method,
       signal: signal ?? null,
+      // Otherwise Chromium lets a stream wait for the end of another one with the same address.
+      cache: "no-store",
       body: body === undefined ? null : JSON.stringify(body),
       headers: {
         Accept: "application/json",

@@ -27,6 +27,7 @@ export const ROUTES: readonly Route[] = [
   { segment: "triggers", count: 1, page: TriggerPage },
   { segment: "runs", count: 1, page: RunPage },
   { segment: "drift", count: 0, page: lazy(() => import("./drift"), "DriftPage") },
+  { segment: "runs", count: 0, page: lazy(() => import("./runs"), "RunsPage") },
 ];
 
 export interface Section {

@@ -42,7 +42,7 @@ function useOutput(id: string, round: string, onStatus: () => void): Output {
       });
     };
     const stream = follow(
-      url("/v1/{project}/software_deployments/{deployment_id}/logs", { deployment_id: id }),
+      url("/v1/{project}/events", {}, { subject: `deployment:${id}` }),
       (name, data) => {
         if (name === "log") {
           const chunk = data as Chunk;

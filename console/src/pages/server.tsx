@@ -38,7 +38,7 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
     const query = { server_id: server.id, names: true };
     const { software_deployments } = await get("/v1/{project}/software_deployments", {}, query, signal);
     return { server, deployments: software_deployments };
-  });
+  }, [`server:${id}`]);
   return (
     <>
       <Head title={loaded.data?.server.name ?? id} kind="Server">

@@ -1,13 +1,12 @@
-import { change, type Schemas } from "../api/client";
+import { change, get, type Schemas } from "../api/client";
 import { wordsOf } from "../model/state";
 import { parseTime } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
-import { useData } from "../ui/data";
+import { loadAll, useData } from "../ui/data";
 import { countBy, StateFilter, TextFilter } from "../ui/filters";
 import { Data, Empty, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { loadServers } from "./overview";
 
 type Server = Schemas["ShownServer"];
 
@@ -65,12 +64,22 @@ export function approvalsOf(server: Server): Action[] {
   ];
 }
 
+/** Reads all servers that a selector and a name select. */
+function loadServers(signal: AbortSignal, selector: string, name: string): Promise<Server[]> {
+  const filters = { ...(selector ? { selector } : {}), ...(name ? { name: [name] } : {}), limit: 1000 };
+  return loadAll(
+    async (marker) => (await get("/v1/{project}/servers", {}, { ...filters, ...(marker ? { marker } : {}) }, signal)).servers,
+    (server) => server.id,
+    1000,
+  );
+}
+
 /** The servers of the project. */
 export function ServersPage() {
   const selector = query.value.get("selector") ?? "";
   const text = query.value.get("name") ?? "";
   const name = text && !/[*?[]/.test(text) ? `*${text}*` : text;
-  const servers = useData(`servers ${selector} ${name}`, (signal) => loadServers(signal, selector, name), 10);
+  const servers = useData(`servers ${selector} ${name}`, (signal) => loadServers(signal, selector, name), ["servers"]);
   const status = query.value.get("status") ?? "";
   const isOutdated = query.value.get("outdated") === "1";
   return (

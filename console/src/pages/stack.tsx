@@ -58,7 +58,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
       get("/v1/{project}/stacks/{stack_name}/{stack_id}/resources", path, {}, signal),
     ]);
     return { stack, resources };
-  }, 3);
+  }, [`stack:${id}`]);
   return (
     <>
       <Head title={name} kind="Stack">
@@ -70,7 +70,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
             {stack.description && <p class="lead">{stack.description}</p>}
             <Facts of={factsOf(stack)} />
             <Tabs />
-            <Part stack={stack} resources={resources} path={path} />
+            <Part stack={stack} resources={resources} path={path} at={loaded.at} />
           </>
         )}
       </Data>
@@ -110,14 +110,14 @@ function Tabs() {
   );
 }
 
-function Part({ stack, resources, path }: { stack: Stack; resources: Resource[]; path: Record<string, string> }) {
+function Part({ stack, resources, path, at }: { stack: Stack; resources: Resource[]; path: Record<string, string>; at: number }) {
   switch (readTab()) {
     case "Resources":
       return <Resources resources={resources} />;
     case "Graph":
       return <GraphPart resources={resources} />;
     case "Events":
-      return <Events path={path} />;
+      return <Events path={path} at={at} />;
     case "Outputs":
       return <Outputs stack={stack} />;
     case "Parameters":
@@ -172,11 +172,12 @@ function GraphPart({ resources }: { resources: Resource[] }) {
   );
 }
 
-function Events({ path }: { path: Record<string, string> }) {
-  const events = useData(`events ${path["stack_id"]}`, async (signal) => {
+/** The newest events, read again when the stack was: at the time `at`. */
+function Events({ path, at }: { path: Record<string, string>; at: number }) {
+  const events = useData(`events ${path["stack_id"]} ${at}`, async (signal) => {
     const query = { limit: 500, sort_dir: "desc" as const, nested_depth: 5 };
     return (await get("/v1/{project}/stacks/{stack_name}/{stack_id}/events", path, query, signal)).events;
-  });
+  }, 0);
   return (
     <Data of={events}>
       {(list) => (

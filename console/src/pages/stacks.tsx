@@ -30,7 +30,7 @@ export function statusOf(state: string): string {
 
 /** The stacks of the project. */
 export function StacksPage() {
-  const stacks = useData("stacks", async (signal) => (await get("/v1/{project}/stacks", {}, {}, signal)).stacks);
+  const stacks = useData("stacks", async (signal) => (await get("/v1/{project}/stacks", {}, {}, signal)).stacks, ["stacks"]);
   const status = query.value.get("status") ?? "";
   const name = (query.value.get("name") ?? "").toLowerCase();
   return (

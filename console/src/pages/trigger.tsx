@@ -5,35 +5,39 @@ import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
 import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
 import { countBy, StateFilter, TextFilter } from "../ui/filters";
-import { Data, Duration, Empty, Facts, Head, State } from "../ui/parts";
+import { Data, Duration, Empty, Facts, Head, State, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { loadAll, type Loaded } from "../ui/data";
+import type { Loaded } from "../ui/data";
 import { LiveState } from "../ui/live";
 import { Matrix } from "../views/matrix";
 import { endedOf, Progress } from "../views/progress";
 import { OutputGroups } from "./trigger_output";
 
 type Trigger = Schemas["SoftwareTrigger"];
-type Target = Schemas["TriggerTarget"];
+type Target = Schemas["CompactTarget"];
 
 /** Targets of one response. */
-const PAGE = 1000;
+const PAGE = 10_000;
 /** The order of states: what needs somebody comes first. */
 const ORDER = ["FAILED", "IN_PROGRESS", "QUEUED", "CANCELLED", "COMPLETE"];
 
 const COLUMNS: Column<Target>[] = [
   { title: "Server", cell: (target) => <TargetLink target={target} />, sort: (target) => target.server_name },
-  { title: "State", cell: (target) => <State of={target.status} />, sort: (target) => ORDER.indexOf(target.status) },
-  { title: "Exit code", cell: (target) => <span class="number">{target.run?.status_code ?? ""}</span>, sort: (target) => Number(target.run?.status_code ?? -1) },
+  { title: "State", cell: (target) => <State of={stateOf(target)} />, sort: (target) => ORDER.indexOf(target.status) },
+  { title: "Exit code", cell: (target) => <span class="number">{target.exit_code ?? ""}</span>, sort: (target) => Number(target.exit_code ?? -1) },
   { title: "Changed", cell: (target) => (target.changed === null ? "" : target.changed ? "yes" : "no"), isWide: true },
-  { title: "Duration", cell: (target) => <Duration from={target.run?.start_time} to={target.run?.end_time} />, isWide: true },
-  { title: "Reason", cell: (target) => target.status_reason, isWide: true },
+  { title: "Since", cell: (target) => <Time at={target.updated_time} />, isWide: true },
 ];
 
 function TargetLink({ target }: { target: Target }) {
   const page = pageOf(target);
   return page ? <Link to={page}>{target.server_name}</Link> : <>{target.server_name}</>;
+}
+
+/** Returns the state of the run while the target is in progress, such as queued or running. */
+function stateOf(target: Target): string {
+  return target.state ?? target.status;
 }
 
 function pageOf(target: Target): string[] | null {
@@ -62,12 +66,17 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
     const open = async () => {
       const names = { trigger_id: id };
       const path = "/v1/{project}/software_triggers/{trigger_id}";
-      const { software_trigger: trigger } = await get(path, names, {}, controller.signal);
-      const page = (marker?: string) => get(`${path}/targets`, names, { limit: PAGE, ...(marker ? { marker: Number(marker) } : {}) }, controller.signal);
-      const all = await loadAll(async (marker) => (await page(marker)).targets, (target) => `${target.position}`, PAGE);
+      const page = (marker?: number) =>
+        get(`${path}/targets/compact`, names, marker === undefined ? {} : { marker }, controller.signal);
+      // First the trigger: the targets of one that has ended change no more.
+      const { software_trigger: trigger } = await get(path, names, { targets: false }, controller.signal);
+      const first = await page();
+      // The stream continues the first page, so changes of the others are not lost.
+      const all = [...first.targets];
+      while (all.length > 0 && all.length % PAGE === 0 && all.length < trigger.total) all.push(...(await page(all[all.length - 1]!.position)).targets);
       for (const target of all) targets.current.set(target.position, target);
       setLive({ trigger, targets: new Map(targets.current) });
-      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, trigger, targets.current, setLive, (state) => setConnection([state, Date.now()]));
+      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, trigger, targets.current, setLive, (state) => setConnection([state, Date.now()]));
       else setConnection(["ended", Date.now()]);
     };
     open().catch((problem: unknown) => {
@@ -85,6 +94,7 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
 /** Follows the events of a trigger. Many events make one change of the page, at most one a frame. */
 function watch(
   id: string,
+  cursor: string,
   trigger: Trigger,
   targets: Map<number, Target>,
   onChange: (live: Live) => void,
@@ -99,14 +109,15 @@ function watch(
     });
   };
   const stream = follow(
-    url("/v1/{project}/software_triggers/{trigger_id}/events", { trigger_id: id }),
+    url("/v1/{project}/events", {}, { subject: `trigger:${id}`, events: ["state", "trigger"] }),
     (name, data) => {
-      if (name === "target") targets.set((data as Target).position, data as Target);
+      if (name === "state") targets.set((data as Target).position, data as Target);
       else if (name === "trigger" || name === "end") current = data as Trigger;
       else return;
       paint();
     },
     onConnection,
+    cursor,
   );
   return () => {
     stream.close();

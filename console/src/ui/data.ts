@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import type { ApiError } from "../api/client";
+import { type ApiError, url } from "../api/client";
+import { type Connection, follow } from "../api/stream";
 
 export interface Loaded<T> {
   data: T | null;
@@ -9,51 +10,88 @@ export interface Loaded<T> {
   /** When `data` was read, in milliseconds. */
   at: number;
   reload: () => void;
+  /** The stream that keeps `data` current, and when its connection has changed. */
+  live?: { connection: Connection; since: number } | undefined;
 }
 
+/** Milliseconds for which the first read waits for the stream, so that no change between the two is lost. */
+const PATIENCE = 250;
+/** The shortest pause between two reads in milliseconds, and as a multiple of the duration of a read. */
+const PAUSE = 1000;
+const SHARE = 4;
+
 /**
- * Reads data when the page opens, when `key` changes, and every `seconds` while the tab is visible.
+ * Reads data when the page opens, when `key` changes, and at each change.
  *
- * The data of the last key stays until that of the new one is there. After an error the last data stays, marked as
- * stale, unless the key has changed.
+ * `changes` are the subjects of a stream whose events announce changes, or seconds after which the data is read again
+ * while the tab is visible. `take` returns the data that an event contains; null: it has to be read. The data of the
+ * last key stays until that of the new one is there. After an error the last data stays, marked as stale, unless the key
+ * has changed.
  */
-export function useData<T>(key: string, load: (signal: AbortSignal) => Promise<T>, seconds = 5): Loaded<T> {
+export function useData<T>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<T>,
+  changes: number | readonly string[] = 5,
+  take: (name: string, data: unknown) => T | null = () => null,
+): Loaded<T> {
   const [state, setState] = useState({ key, data: null as T | null, error: null as ApiError | null, at: 0 });
-  const [round, setRound] = useState(0);
-  const loader = useRef(load);
-  loader.current = load;
+  const [live, setLive] = useState<Loaded<T>["live"]>(undefined);
+  const current = useRef({ load, take, reload: () => {} });
+  Object.assign(current.current, { load, take });
+  const subjects = typeof changes === "number" ? "" : changes.join(" ");
+  const seconds = typeof changes === "number" ? changes : 0;
 
   useEffect(() => {
     const controller = new AbortController();
     let timer = 0;
-    const plan = () => {
+    let restedAt = 0;
+    let isLoading = false;
+    let isDue = false;
+    const plan = (milliseconds: number) => {
       clearTimeout(timer);
-      if (seconds > 0 && !document.hidden) timer = window.setTimeout(() => void run(), seconds * 1000);
+      isDue = isLoading;
+      if (!isLoading) timer = window.setTimeout(() => void run(), milliseconds);
     };
+    const planRested = () => plan(Math.max(0, restedAt - performance.now()));
     const run = async () => {
-      clearTimeout(timer);
+      isLoading = true;
+      const began = performance.now();
       try {
-        const data = await loader.current(controller.signal);
+        const data = await current.current.load(controller.signal);
         if (!controller.signal.aborted) setState({ key, data, error: null, at: Date.now() });
       } catch (error) {
         if (controller.signal.aborted) return;
         setState((last) => ({ ...last, key, data: last.key === key ? last.data : null, error: error as ApiError }));
       }
-      plan();
+      isLoading = false;
+      restedAt = performance.now() + Math.max(PAUSE, SHARE * (performance.now() - began));
+      if (isDue) planRested();
+      else if (seconds > 0 && !document.hidden) plan(seconds * 1000);
     };
-    const onVisibility = () => (document.hidden ? clearTimeout(timer) : void run());
-    document.addEventListener("visibilitychange", onVisibility);
-    void run();
+    const onEvent = (name: string, event: unknown) => {
+      const data = current.current.take(name, event);
+      if (data === null) return planRested();
+      clearTimeout(timer);
+      setState({ key, data, error: null, at: Date.now() });
+    };
+    const onVisibility = () => (document.hidden ? clearTimeout(timer) : plan(0));
+    current.current.reload = () => plan(0);
+    plan(subjects ? PATIENCE : 0);
+    let close = () => document.removeEventListener("visibilitychange", onVisibility);
+    if (subjects) {
+      const address = url("/v1/{project}/events", {}, { subject: subjects.split(" ") });
+      ({ close } = follow(address, onEvent, (connection) => setLive({ connection, since: Date.now() })));
+    } else document.addEventListener("visibilitychange", onVisibility);
     return () => {
       controller.abort();
       clearTimeout(timer);
-      document.removeEventListener("visibilitychange", onVisibility);
+      close();
     };
-  }, [key, seconds, round]);
+  }, [key, seconds, subjects]);
 
-  const reload = useCallback(() => setRound((last) => last + 1), []);
+  const reload = useCallback(() => current.current.reload(), []);
   const error = state.key === key ? state.error : null;
-  return { data: state.data, error, isStale: error !== null && state.data !== null, at: state.at, reload };
+  return { data: state.data, error, isStale: error !== null && state.data !== null, at: state.at, reload, live };
 }
 
 /** Reads all pages of a list. `load` returns a page after a marker. */

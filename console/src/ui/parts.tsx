@@ -5,6 +5,7 @@ import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
 import { durationOf, parseTime, relativeOf } from "../model/time";
 import { now } from "./clock";
 import type { Loaded } from "./data";
+import { LiveState } from "./live";
 
 /** A state, as symbol, color and words. */
 export function State({ of: state, tone }: { of: string | null | undefined; tone?: Tone }) {
@@ -58,7 +59,7 @@ export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (da
       </p>
     );
   }
-  return (
+  const shown = (
     <>
       {loaded.isStale && (
         <p class="banner" role="status">
@@ -68,6 +69,7 @@ export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (da
       <div class={loaded.isStale ? "stale" : ""}>{children(loaded.data)}</div>
     </>
   );
+  return loaded.live && !loaded.isStale ? <LiveState {...loaded.live}>{shown}</LiveState> : shown;
 }
 
 /** The head of a page: its title, its state, and its actions. */

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
 import { toneOf, wordsOf } from "../model/state";
 
-type Target = Schemas["TriggerTarget"];
+type Target = Schemas["CompactTarget"];
 
 interface MatrixProps {
   targets: readonly Target[];
@@ -64,7 +64,7 @@ export function Matrix({ targets, canaries, onOpen }: MatrixProps) {
 }
 
 function describe(target: Target, canaries: ReadonlySet<number>): string {
-  const code = target.run?.status_code ? `, exit code ${target.run.status_code}` : "";
+  const code = target.exit_code ? `, exit code ${target.exit_code}` : "";
   return `${target.server_name}: ${wordsOf(target.status)}${code}${canaries.has(target.position) ? ", canary" : ""}`;
 }
 

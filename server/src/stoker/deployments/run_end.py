@@ -18,7 +18,7 @@ from stoker.deployments.signals import ALWAYS, CHANGES, read_code, resolve_signa
 from stoker.model.deployment import CANCELLED, OWN_CHANNEL, Deployment, RunState
 from stoker.model.status import Status
 from stoker.store import configs, deployments
-from stoker.store.notifier import deployment_topic
+from stoker.store.notifier import deployment_topic, project_topic
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -37,6 +37,8 @@ def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
     """
     cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
+    if ended.is_of_client:
+        tx.notify(project_topic(ended.project_id, "deployments"))
     return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
 
 

@@ -165,8 +165,7 @@ def remove(
     the deployment as cancelled. Raises Invalid if the server's agent cannot undo, DeploymentRefused.
     """
     removed = owners.lock(tx, deployment)
-    is_own = removed.resource_id is None and removed.trigger_id is None
-    if is_own and not force and _undo(tx, env, removed, requested_by):
+    if removed.is_of_client and not force and _undo(tx, env, removed, requested_by):
         return
     withdraw(tx, env, removed)
     tx.wake(wake.Owner.of(removed), wake.Removed(removed))
@@ -196,7 +195,7 @@ def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
 
 def _release_config(tx: Tx, deployment: Deployment) -> None:
     """Delete the derived config that a deployment leaves, or record that the server may have run a client's."""
-    if deployment.resource_id is None and deployment.trigger_id is None:
+    if deployment.is_of_client:
         deployments.record_past_config(tx, deployment.server_id, deployment.config_id)
     configs.delete_owned(tx, deployment.config_id)
 

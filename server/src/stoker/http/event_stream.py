@@ -1,11 +1,12 @@
 """
 Server-sent events: sends events over one open GET as they occur.
 
-The streams of one subject that begin at the same position share a feed in each process: it reads and encodes each event
-once. If a stream ends without the API's final event, the client reconnects with ``Last-Event-ID``. This happens when
-the server stops, the stream reaches its maximum age, the client reads too slowly, or the token is no longer valid. The
-route's access rule is applied before each page. Revoking a token, disabling a user or removing a role wakes the
-streams.
+The streams of one subject share a feed in each process: it reads and encodes each event once. A stream that begins
+later first catches up by itself, unless its events must not be repeated: then only streams that begin at the same
+position share a feed. If a stream ends without the API's final event, the client reconnects with ``Last-Event-ID``.
+This happens when the server stops, the stream reaches its maximum age, the client reads too slowly, or the token is no
+longer valid. The route's access rule is applied before each page. Revoking a token, disabling a user or removing a role
+wakes the streams. The first event of each stream, ``hello``, has the server's version.
 """
 
 from __future__ import annotations
@@ -27,19 +28,21 @@ from stoker.http.threads import in_thread
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.store.notifier import ALL, TOKENS_TOPIC
 from stoker.store.tx import Tx
+from stoker.version import VERSION
 
 if TYPE_CHECKING:
     from stoker.http.app import App
 
 _MEDIA_TYPE = "text/event-stream"
-HEADERS = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+#: A proxy that compresses a stream may also hold it back. A browser that stores a stream lets others wait for its end.
+HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 #: Interval of empty comment lines, so that proxies do not close an idle connection.
 _KEEP_ALIVE_SECONDS = 15.0
 #: The shortest wait, after which the access rule is applied again: that of a stream whose token has just expired.
 _SHORTEST_SECONDS = 0.1
 _LONGEST_SECONDS = 3600.0
-#: Pause between two reads, and for each stream that receives them: a read combines many notifications.
-_PAUSE_SECONDS, _PAUSE_PER_STREAM = 0.05, 0.004
+#: Pause between two reads of most readers, and for each stream that receives them: a read combines many notifications.
+PAUSE_SECONDS, _PAUSE_PER_STREAM = 0.05, 0.004
 #: The pause after a read that takes long, as a multiple of the duration of the read.
 _PAUSES_PER_READ = 4
 #: Bytes of a feed in memory. A stream whose client is further behind ends.
@@ -53,11 +56,14 @@ _encoder = msgspec.json.Encoder()
 class Event:
     """
     One server-sent event. ``data`` is sent as JSON; ``id`` is the position from which a reconnecting client continues.
+
+    ``subject``, of a stream of several subjects, is sent as a member of ``data``, which must be an object.
     """
 
     name: str
     data: Any
-    id: int | None = None
+    id: str | None = None
+    subject: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,11 @@ class Batch:
 
 class Reader(Protocol):
     """The position of a stream among the events of its subject."""
+
+    #: Whether a repeated event changes nothing for a client, so that a stream may join the feed of another one.
+    is_repeatable: bool
+    #: The shortest pause between two reads, in seconds.
+    pause: float
 
     def topics(self) -> Collection[str]:
         """Return the topics whose notifications announce further events; they may change with each read."""
@@ -87,19 +98,19 @@ class Streams:
     """The feeds of this process. Use it on the event loop only."""
 
     def __init__(self) -> None:
-        self.feeds: dict[tuple[str, str, int], Feed] = {}
+        self.feeds: dict[tuple[str, str, str], Feed] = {}
         self.reads = asyncio.Semaphore(_READS)
 
     @contextmanager
-    def follow(self, request: RequestContext, subject: str, after: int, reader: Reader) -> Iterator[Feed]:
+    def follow(self, request: RequestContext, subject: str, after: str, reader: Reader) -> Iterator[Feed]:
         """
-        Yield the feed of the subject and the position, for one stream.
+        Yield the feed of the subject, or of the subject and the position, for one stream.
 
         ``reader`` reads it if no other stream does.
         """
-        key = (request.project, subject, after)
+        key = (request.project, subject, "" if reader.is_repeatable else after)
         feed = self.feeds.get(key)
-        if feed is None or not feed.is_whole:
+        if feed is None or feed.has_failed or not (reader.is_repeatable or feed.is_whole):
             feed = self.feeds[key] = Feed(request.app, reader)
         feed.open += 1
         try:
@@ -134,12 +145,22 @@ class Feed:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the first page is still in memory and no read has failed, so that a stream can begin."""
-        return self._first == 0 and (self._reading is None or not self._reading.done())
+        """Whether the first page is still in memory."""
+        return self._first == 0
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a read has failed: the reader has lost its position."""
+        return self._reading is not None and self._reading.done()
+
+    @property
+    def end(self) -> int:
+        """The index of the next page."""
+        return self._first + len(self._pages)
 
     def has_ended(self, index: int) -> bool:
         """Return whether no events follow the page before ``index``."""
-        return self._last.over and index >= self._end
+        return self._last.over and index >= self.end
 
     async def read(self, index: int) -> tuple[bytes, bool]:
         """
@@ -147,7 +168,7 @@ class Feed:
 
         Raises StokerError, and EntityNotFound if the page is no longer in memory.
         """
-        while index == self._end and not self._last.over and (self._reading is not None or self._is_due()):
+        while index == self.end and not self._last.over and (self._reading is not None or self._is_due()):
             if self._reading is None:
                 self._reading = asyncio.create_task(self._read())
             await asyncio.shield(self._reading)  # also for the other streams, if this one ends
@@ -155,12 +176,7 @@ class Feed:
                 break  # ``hold`` decides whether to read what was notified in the meantime
         if index < self._first:
             raise EntityNotFound("The client is too slow")
-        return (self._pages[index - self._first], True) if index < self._end else (b"", self._last.over)
-
-    @property
-    def _end(self) -> int:
-        """The index of the next page."""
-        return self._first + len(self._pages)
+        return (self._pages[index - self._first], True) if index < self.end else (b"", self._last.over)
 
     def _is_due(self) -> bool:
         """Return whether a read may find events."""
@@ -175,7 +191,7 @@ class Feed:
             is_complete = ALL in notified or began >= self._complete_at
             if is_complete:
                 self._complete_at = began + _KEEP_ALIVE_SECONDS
-            data, self._last = await in_thread(self._load, None if is_complete else notified)
+            data, self._last = await in_thread(_load, self._app, self._reader, None if is_complete else notified)
         self.subscription.watch((TOKENS_TOPIC, *self._reader.topics()))
         if data:
             self._pages.append(data)
@@ -184,52 +200,66 @@ class Feed:
             self._size -= len(self._pages.popleft())
             self._first += 1
         # In proportion to the duration, so that followers of large triggers do not use all CPU time.
-        pause = max(_PAUSE_SECONDS, _PAUSES_PER_READ * (time.monotonic() - began))
+        pause = max(self._reader.pause, _PAUSES_PER_READ * (time.monotonic() - began))
         self._rested_at = time.monotonic() + pause + _PAUSE_PER_STREAM * self.open
         self._reading = None  # not after an error: the reader has lost its position
 
-    def _load(self, notified: Collection[str] | None) -> tuple[bytes, Batch]:
-        with self._app.store.read() as tx:
-            batch = self._reader.read(tx, notified)
-        return b"".join(map(_encode, batch.events)), Batch(over=batch.over, more=batch.more)
+
+def _load(app: App, reader: Reader, notified: Collection[str] | None) -> tuple[bytes, Batch]:
+    """Return the encoded events of the next read, and its result without them."""
+    with app.store.read() as tx:
+        batch = reader.read(tx, notified)
+    return b"".join(map(_encode, batch.events)), Batch(over=batch.over, more=batch.more)
 
 
-def is_wanted(request: RequestContext) -> bool:
-    """Return whether the client accepts an event stream, for paths that also have another response."""
-    return _MEDIA_TYPE in request.raw.headers.get("accept", "")
+def last_id(request: RequestContext) -> str:
+    """Return the id of the last event that the client received; empty without one."""
+    return request.raw.headers.get("last-event-id", "")
 
 
-def last_id(request: RequestContext) -> int:
-    """Return the id of the last event that the client received; 0 without a valid Last-Event-ID."""
-    header = request.raw.headers.get("last-event-id", "")
-    return int(header) if header.isascii() and header.isdecimal() and len(header) <= 18 else 0
-
-
-async def reply(request: RequestContext, subject: str, after: int, reader: Reader) -> Response:
+async def reply(request: RequestContext, subject: str, after: str, reader: Reader) -> Response:
     """
     Return a response that streams the events of ``subject`` after the position ``after``.
 
-    ``reader`` reads them if no other stream does: all readers of a subject and a position return the same events. An
-    exception of the first read becomes an ordinary error response; a later one ends the stream. Raises TooManyRequests.
+    ``reader`` reads them, or what precedes the feed of other streams: all readers of a subject and a position return
+    the same events. An exception of the first read becomes an ordinary error response; a later one ends the stream.
+    Raises TooManyRequests.
     """
     with ExitStack() as stack:
         stack.enter_context(request.app.waiters.count_request(request))
         feed = stack.enter_context(request.app.streams.follow(request, subject, after, reader))
-        await feed.read(0)
+        index, first = 0, (b"", Batch())
+        if reader.is_repeatable and feed.open > 1:
+            # The page at this index is read later than its predecessors, and the reader reads later than these.
+            index, first = feed.end, await _catch_up(request.app, reader)
+        else:
+            await feed.read(0)
         leave = stack.pop_all().close
-    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=_chunks(request, feed), leave=leave)
+    chunks = _chunks(request, feed, index, reader, first)
+    return Streamed(status=200, headers=HEADERS, media_type=_MEDIA_TYPE, chunks=chunks, leave=leave)
 
 
-async def _chunks(request: RequestContext, feed: Feed) -> AsyncIterator[bytes]:
-    yield b"retry: 1000\n\n"
-    index, until = 0, time.monotonic() + _LONGEST_SECONDS
-    while not (feed.has_ended(index) or request.app.waiters.closed or time.monotonic() > until):
-        try:
+async def _catch_up(app: App, reader: Reader) -> tuple[bytes, Batch]:
+    async with app.streams.reads:
+        return await in_thread(_load, app, reader, None)
+
+
+async def _chunks(
+    request: RequestContext, feed: Feed, index: int, reader: Reader, first: tuple[bytes, Batch]
+) -> AsyncIterator[bytes]:
+    yield b"retry: 1000\n\n" + _encode(Event("hello", {"version": VERSION}))
+    until = time.monotonic() + _LONGEST_SECONDS
+    page, batch = first
+    try:
+        while page or batch.more:
+            yield page
+            page, batch = await _catch_up(request.app, reader) if batch.more else (b"", batch)
+        while not (feed.has_ended(index) or request.app.waiters.closed or time.monotonic() > until):
             page = await hold(request, feed.subscription.topic, _patience(request), partial(feed.read, index))
-        except StokerError:
-            return  # the token has expired, the subject no longer exists, or the client is too slow
-        index += bool(page)
-        yield page or b":\n\n"
+            index += bool(page)
+            yield page or b":\n\n"
+    except StokerError:
+        return  # the token has expired, the subject no longer exists, or the client is too slow
 
 
 def _patience(request: RequestContext) -> float:
@@ -244,5 +274,8 @@ def _patience(request: RequestContext) -> float:
 
 
 def _encode(event: Event) -> bytes:
-    id = b"" if event.id is None else b"id: %d\n" % event.id
-    return id + b"event: %s\ndata: %s\n\n" % (event.name.encode(), _encoder.encode(event.data))
+    id = b"" if event.id is None else b"id: %s\n" % event.id.encode()
+    data = _encoder.encode(event.data)
+    if event.subject is not None:
+        data = b'{"subject":%s,%s' % (_encoder.encode(event.subject), data[1:])
+    return id + b"event: %s\ndata: %s\n\n" % (event.name.encode(), data)

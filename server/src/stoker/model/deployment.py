@@ -110,6 +110,11 @@ class Deployment(RunFields, frozen=True, kw_only=True):
         return self.status in (Status.COMPLETE, Status.FAILED)
 
     @property
+    def is_of_client(self) -> bool:
+        """Whether a client created the deployment, and neither a stack nor a trigger."""
+        return self.resource_id is None and self.trigger_id is None
+
+    @property
     def run(self) -> Run:
         """The current run. Until it ends, it has no result: the deployment still has that of the previous run."""
         fields = {name: getattr(self, name) for name in RunFields.__struct_fields__}

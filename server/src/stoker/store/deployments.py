@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from stoker.model.deployment import Deployment
 from stoker.store import rows
 from stoker.store.query import column, execute, exists, scalar, table
 from stoker.store.repository import Repository
-from stoker.store.sql import Statement, sql
+from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
 _FIXED = ("project_id", "server_id", "resource_id", "stack_id", "trigger_id", "created_at")
@@ -93,37 +93,22 @@ position: Callable[[Tx, str, str], int | None] = scalar(
 )
 
 
-class Listed(Struct, frozen=True, kw_only=True):
-    """Which deployments a list contains, and in which order."""
+class Filter(Struct, frozen=True, kw_only=True):
+    """Which deployments a list contains, and in which order. None and False: no restriction."""
 
     project_id: str
     server_id: str | None = None
     #: Part of the name of the config, whatever the case.
     contains: str | None = None
+    status: Literal["IN_PROGRESS", "COMPLETE", "FAILED"] | None = None
+    #: Deployments that clients created, of no stack and no trigger.
+    of_client: bool = False
+    ended_since: datetime | None = None
     newest_first: bool = False
 
 
-_Pages = Mapping[tuple[bool, bool], Statement]
-
-
-def _paged(columns: str) -> _Pages:
-    """Return the queries for a page of deployments, by whether they are of one server, and newest first."""
-    named = (
-        "(:any_name OR EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"
-        " AND @position(lower(configs.name), :contains) > 0))"
-    )
-    start = f"SELECT {columns} FROM deployments WHERE project_id = :project_id AND {named}"
-    servers = {False: "", True: " AND server_id = :server_id"}
-    orders = {False: "seq > :after ORDER BY seq LIMIT :limit", True: "seq < :after ORDER BY seq DESC LIMIT :limit"}
-    return {
-        (of_server, is_newest): sql(f"{start}{servers[of_server]} AND {orders[is_newest]}")
-        for of_server in servers
-        for is_newest in orders
-    }
-
-
-_LISTS = _paged(f"{_DEPLOYMENTS.columns}, deployments.seq")
-_SIZES = _paged("length(input_values) + length(output_values) + length(changes)")
+_PAGE = f"SELECT {_DEPLOYMENTS.columns}, deployments.seq FROM deployments"
+_SIZES = "SELECT length(input_values) + length(output_values) + length(changes) FROM deployments"
 _BODIES = (
     "SELECT configs.body, coalesce(configs.name, ''){} FROM deployments"
     " JOIN configs ON configs.id = deployments.config_id"
@@ -268,38 +253,74 @@ def disown(tx: Tx, id: str, resource_id: str) -> None:
     _disown(tx, id, resource_id)
 
 
-def page(tx: Tx, listed: Listed, *, after: int | None = None, limit: int = 2**31 - 1) -> list[tuple[int, Deployment]]:
+def page(tx: Tx, only: Filter, *, after: int | None = None, limit: int = 2**31 - 1) -> list[tuple[int, Deployment]]:
     """
     Return deployments in the order of the list, each with its position in it.
 
     ``after`` is a position: only the deployments after it are returned.
     """
-    return [(row[-1], _DEPLOYMENTS.decode(row, tx.secrets)) for row in _read_page(tx, _LISTS, listed, after, limit)]
+    return [(row[-1], _DEPLOYMENTS.decode(row, tx.secrets)) for row in _read_page(tx, _PAGE, only, after, limit)]
 
 
-def _read_page(tx: Tx, queries: _Pages, listed: Listed, after: int | None, limit: int) -> Sequence[Any]:
-    start = after if after is not None else 2**62 if listed.newest_first else 0
-    values: dict[str, Any] = {"project_id": listed.project_id, "after": start, "limit": limit}
-    values |= {"any_name": listed.contains is None, "contains": (listed.contains or "").lower()}
-    if listed.server_id is not None:
-        values["server_id"] = listed.server_id
-    return tx.fetch_all(queries[listed.server_id is not None, listed.newest_first], values)
+def count_matching(tx: Tx, only: Filter) -> int:
+    """Return the number of deployments that ``page`` returns."""
+    condition, values = _matching(only)
+    return int(tx.scalar(compose(f"SELECT count(*) FROM deployments WHERE {condition}"), values))
 
 
-def count_fitting(tx: Tx, listed: Listed, *, after: int | None, limit: int, size: int) -> int:
+def list_ended_last(tx: Tx, only: Filter, limit: int) -> list[Deployment]:
+    """Return the deployments that ended last, at most ``limit``."""
+    condition, values = _matching(only)
+    query = compose(_DEPLOYMENTS.select(f"{condition} ORDER BY ended_at DESC LIMIT :limit").text)
+    return _DEPLOYMENTS.all(tx, query, {**values, "limit": limit})
+
+
+def _read_page(tx: Tx, select: str, only: Filter, after: int | None, limit: int) -> Sequence[Any]:
+    condition, values = _matching(only)
+    if only.newest_first:
+        order, start = "seq < :after ORDER BY seq DESC", 2**62
+    else:
+        order, start = "seq > :after ORDER BY seq", 0
+    query = compose(f"{select} WHERE {condition} AND {order} LIMIT :limit")
+    return tx.fetch_all(query, {**values, "after": start if after is None else after, "limit": limit})
+
+
+def _matching(only: Filter) -> tuple[str, dict[str, Any]]:
+    """Return the condition for the deployments that match, with the values of its parameters."""
+    conditions, values = ["project_id = :project_id"], dict[str, Any](project_id=only.project_id)
+    if only.status:  # part of the statement, as it is of the index
+        conditions.append(f"status = '{only.status}'")
+    if only.of_client:
+        conditions.append("resource_id IS NULL AND trigger_id IS NULL")
+    if only.server_id:
+        conditions.append("server_id = :server_id")
+        values["server_id"] = only.server_id
+    if only.ended_since:
+        conditions.append("ended_at >= :ended_since")
+        values["ended_since"] = rows.to_micros(only.ended_since)
+    if only.contains is not None:
+        conditions.append(
+            "EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"
+            " AND @position(lower(configs.name), :contains) > 0)"
+        )
+        values["contains"] = only.contains.lower()
+    return " AND ".join(conditions), values
+
+
+def count_fitting(tx: Tx, only: Filter, *, after: int | None, limit: int, size: int) -> int:
     """
     Return how many of the next ``limit`` deployments of ``page`` have values of at most ``size`` characters in total.
 
     The result is at least 1.
     """
-    sizes = [row[0] for row in _read_page(tx, _SIZES, listed, after, limit)]
+    sizes = [row[0] for row in _read_page(tx, _SIZES, only, after, limit)]
     count = rows.count_fitting(sizes, size)
     return count if count < len(sizes) else limit
 
 
-def list_all(tx: Tx, project_id: str, server_id: str | None = None) -> list[Deployment]:
+def list_all(tx: Tx, project_id: str) -> list[Deployment]:
     """Return all deployments of a project, oldest first. Only for projects that are known to have few."""
-    return [deployment for _, deployment in page(tx, Listed(project_id=project_id, server_id=server_id))]
+    return [deployment for _, deployment in page(tx, Filter(project_id=project_id))]
 
 
 def bodies(tx: Tx, server_id: str, project_id: str) -> list[str]:

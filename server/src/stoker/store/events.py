@@ -7,13 +7,21 @@ from datetime import datetime
 
 from stoker.model.stack import Event
 from stoker.store import rows
-from stoker.store.query import delete_oldest
+from stoker.store.query import delete_oldest, exists, scalar
 from stoker.store.repository import Repository
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
 _EVENTS = Repository(Event, "events", key=("stack_id", "id"))
 find = _EVENTS.find
+#: Return the next events of a stack after a number, at most ``limit``: ``list_after(tx, stack_id, after, limit)``.
+list_after: Callable[[Tx, str, int, int], list[Event]] = _EVENTS.lister(
+    "stack_id = :stack_id AND seq > :after ORDER BY seq LIMIT :limit"
+)
+#: Return the number of a stack's last event, or None.
+last_position: Callable[[Tx, str], int | None] = scalar("SELECT max(seq) FROM events WHERE stack_id = :stack_id")
+#: Return whether a stack has the event with this number.
+has_position: Callable[[Tx, str, int], bool] = exists("SELECT 1 FROM events WHERE stack_id = :stack_id AND seq = :seq")
 _SEQ = sql("SELECT seq FROM events WHERE id = :id AND stack_id @in(stacks)")
 #: The columns that ``list_all`` compares.
 _FILTERABLE = frozenset({"resource_name", "resource_type", "action", "status"})

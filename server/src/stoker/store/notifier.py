@@ -38,6 +38,16 @@ def trigger_topic(trigger_id: str) -> str:
     return f"t/{trigger_id}"
 
 
+def stack_topic(stack_id: str) -> str:
+    """Topic of a stack's events; the number is 0."""
+    return f"e/{stack_id}"
+
+
+def project_topic(project_id: str, noun: str) -> str:
+    """Topic of a project's servers, stacks or triggers, or of its clients' deployments that end; the number is 0."""
+    return f"p/{project_id}/{noun}"
+
+
 JOBS_TOPIC = "jobs"
 """Notified with 0 when a process has more due jobs than free threads."""
 

@@ -83,6 +83,11 @@ _SORTED = {
     )
 }
 _ALL_FACTS = sql(f"SELECT labels, server_facts.facts FROM servers {_FACTS} WHERE project_id = :project_id")
+_PROBLEMS = sql(
+    "SELECT servers.id, servers.name, server_facts.problem, servers.last_seen FROM server_facts"
+    " JOIN servers ON servers.id = server_facts.server_id"
+    " WHERE server_facts.problem IS NOT NULL AND servers.project_id = :project_id ORDER BY servers.name LIMIT :limit"
+)
 _SEVERAL = SERVERS.select("id @in(ids) ORDER BY created_at, id")
 _SEVERAL_WITH_FACTS = sql(f"{_WITH_FACTS} WHERE id @in(ids) ORDER BY created_at, id")
 
@@ -153,6 +158,12 @@ def iterate_facts(tx: Tx, project_id: str) -> Iterator[tuple[Mapping[str, str], 
     """Yield the labels and the facts of each server of the project."""
     for labels, facts in tx.fetch_all(_ALL_FACTS, {"project_id": project_id}):
         yield rows.load(labels), rows.load(facts) if facts else {}
+
+
+def list_problems(tx: Tx, project_id: str, limit: int) -> list[tuple[str, str, str, datetime | None]]:
+    """Return the id, the name, the problem and the last heartbeat of servers whose agents can start no run."""
+    problems = tx.fetch_all(_PROBLEMS, {"project_id": project_id, "limit": limit})
+    return [(*row[:3], None if row[3] is None else rows.from_micros(row[3])) for row in problems]
 
 
 def iterate_selected(

@@ -10,6 +10,7 @@ import msgspec
 
 from stoker.model.errors import StackExists
 from stoker.model.stack import Source, Stack
+from stoker.store.notifier import project_topic
 from stoker.store.query import change, column, execute, scalar
 from stoker.store.repository import Repository, require
 from stoker.store.tx import Tx
@@ -67,6 +68,7 @@ def add(tx: Tx, new: Stack, source: Source) -> None:
     columns: dict[str, Any] = {"source": _dump_source(tx, source), "previous": None}
     if not STACKS.add(tx, new, unless_exists=True, encrypt=_hidden_columns(tx, new), **columns):
         raise StackExists(f"The Stack ({new.name}) already exists.")
+    tx.notify(project_topic(new.project_id, "stacks"))
 
 
 def find(tx: Tx, id: str, *, for_update: bool = False) -> Stack | None:
@@ -97,9 +99,11 @@ def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = Fa
 
 
 def save(tx: Tx, changed: Stack) -> None:
-    """Write the changeable columns of a stack."""
+    """Write the changeable columns of a stack, and notify the topic of the project's stacks."""
     tx.cache.pop((_LOCKED_ROW, changed.id), None)
     STACKS.save(tx, changed, encrypt=_hidden_columns(tx, changed))
+    if changed.parent_id is None:
+        tx.notify(project_topic(changed.project_id, "stacks"))
 
 
 def source(tx: Tx, id: str) -> Source:

@@ -10,7 +10,7 @@ import msgspec
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Content, Target, Trigger
 from stoker.store import rows, targets
-from stoker.store.notifier import trigger_topic
+from stoker.store.notifier import project_topic, trigger_topic
 from stoker.store.query import column, scalar
 from stoker.store.repository import Repository, require
 from stoker.store.sql import sql
@@ -62,6 +62,7 @@ def add(tx: Tx, new: Trigger, content: Content, servers: Sequence[Target]) -> No
     tx.secrets.learn(entry.get("default") for entry in content.inputs if entry["name"] in secret)
     _TRIGGERS.add(tx, new, config=tx.secrets.dump(content))
     targets.add(tx, servers)
+    _notify(tx, new)
 
 
 def get(tx: Tx, id: str, project_id: str | None = None, *, for_update: bool = False) -> Trigger:
@@ -109,16 +110,21 @@ def content(tx: Tx, id: str) -> Content:
 
 
 def save(tx: Tx, changed: Trigger) -> None:
-    """Write the changeable columns of a trigger, and notify its topic."""
+    """Write the changeable columns of a trigger, and notify its topics."""
     _TRIGGERS.save(tx, changed)
-    tx.notify(trigger_topic(changed.id))
+    _notify(tx, changed)
 
 
-def delete(tx: Tx, id: str) -> None:
-    """Delete the trigger and its targets, and notify its topic."""
-    targets.delete(tx, id)
-    _TRIGGERS.delete(tx, id)
-    tx.notify(trigger_topic(id))
+def delete(tx: Tx, old: Trigger) -> None:
+    """Delete the trigger and its targets, and notify its topics."""
+    targets.delete(tx, old.id)
+    _TRIGGERS.delete(tx, old.id)
+    _notify(tx, old)
+
+
+def _notify(tx: Tx, trigger: Trigger) -> None:
+    tx.notify(trigger_topic(trigger.id))
+    tx.notify(project_topic(trigger.project_id, "triggers"))
 
 
 def page(

@@ -19,7 +19,7 @@ from stoker.store import sql as sqls
 from stoker.store.connection import Connection, Rows
 from stoker.store.encryption import Encryption, SecretColumns
 from stoker.store.faults import DatabaseError
-from stoker.store.notifier import Notifier, server_topic
+from stoker.store.notifier import Notifier, project_topic, server_topic, stack_topic
 from stoker.store.sql import Statement, sql
 
 #: A revision is the time of its transaction in microseconds, so that none recurs after a restored backup: an agent that
@@ -303,6 +303,7 @@ class Tx(Statements):
         Record a change of a server's labels or facts, its addition or its deletion. At the end of the transaction, the
         callback for changed servers receives it.
         """
+        self.notify(project_topic(project_id, "servers"))
         if before != after:
             self._server_changes.append((project_id, before, after))
 
@@ -313,6 +314,7 @@ class Tx(Statements):
     def event(self, row: dict[str, Any]) -> None:
         """Append an event at the end of the transaction. ``row`` has the columns of the table ``events``."""
         self._events.append(row)
+        self.notify(stack_topic(row["stack_id"]))
 
     def after_commit(self, act: Callable[[], None]) -> None:
         """

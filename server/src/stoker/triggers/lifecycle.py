@@ -192,7 +192,7 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
         if deployment is not None:
             service.withdraw(tx, env, deployment)
     if len(share) == len(remaining):
-        triggers.delete(tx, ended.id)
+        triggers.delete(tx, ended)
     else:
         for target in share:
             targets.save(tx, replace(target, deployment_id=None))

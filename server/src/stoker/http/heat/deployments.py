@@ -23,6 +23,7 @@ from stoker.http.fields import (
     Count,
     Id,
     LongText,
+    Moment,
     Name,
     Query,
     Seconds,
@@ -121,6 +122,11 @@ class DeploymentQuery(NamesQuery):
     server_id: ServerId | None = None
     contains: Annotated[str | None, Meta(description="Part of the name of the config")] = None
     newest_first: bool = False
+    status: Literal["IN_PROGRESS", "COMPLETE", "FAILED"] | None = None
+    of_client: Annotated[
+        bool, Meta(description="Whether to list only deployments of clients, of no stack and no trigger")
+    ] = False
+    ended_since: Annotated[Moment | None, Meta(description="Only runs that ended at this time or later")] = None
     limit: Whole | None = None
     marker: str | None = None
 
@@ -131,19 +137,22 @@ class DeletionQuery(Query):
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
 def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
-    """List the project's deployments, oldest first, optionally of one server, or with a text in their names."""
-    start = None
-    if query.marker:  # an unknown marker is ignored, as in the list of configs
-        start = deployments.position(tx, query.marker, request.project)
-    listed = deployments.Listed(
+    """List the project's deployments, oldest first, of one server, with one status or with a text in their names."""
+    only = deployments.Filter(
         project_id=request.project,
         server_id=query.server_id or None,
         contains=query.contains,
+        status=query.status,
+        of_client=query.of_client,
+        ended_since=query.ended_since,
         newest_first=query.newest_first,
     )
+    start = None
+    if query.marker:  # an unknown marker is ignored, as in the list of configs
+        start = deployments.position(tx, query.marker, request.project)
 
     def read(tx: Tx, after: int | None, most: int) -> list[tuple[int, Any]]:
-        page = deployments.page(tx, listed, after=after, limit=most)
+        page = deployments.page(tx, only, after=after, limit=most)
         names = audit.names_of_all(tx, [deployment.id for _, deployment in page]) if query.names else {}
         return [
             (position, representation.deployment(tx, deployment, names.get(deployment.id)))
@@ -151,7 +160,7 @@ def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
         ]
 
     def fit(tx: Tx, after: int | None, most: int) -> int:
-        return deployments.count_fitting(tx, listed, after=after, limit=most, size=LARGE)
+        return deployments.count_fitting(tx, only, after=after, limit=most, size=LARGE)
 
     return pages.reply(request, tx, "software_deployments", read, first=100, start=start, limit=query.limit, fit=fit)
 

@@ -237,6 +237,11 @@ def count(tx: Tx, project: str, status: str) -> int:
     return stack_lists.count(tx, project, _filter(StackQuery(status=(status,))))
 
 
+def list_newest(tx: Tx, project: str, status: str, limit: int) -> list[Stack]:
+    """Return the newest stacks that ``index`` lists with this status."""
+    return stack_lists.list_all(tx, project, _filter(StackQuery(status=(status,), limit=limit)))
+
+
 def _filter(query: StackQuery) -> Filter:
     equal: dict[str, list[str]] = {}
     for name, column in _COLUMNS.items():

@@ -8,18 +8,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.http import event_stream
 from stoker.http.contracts import operation
-from stoker.http.event_stream import Batch, Event
+from stoker.http.event_stream import PAUSE_SECONDS, Batch, Event
 from stoker.http.fields import Answer, Count, Id, Position, Query, Time, Whole, fill
 from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
+from stoker.http.stoker import cursors
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.status import Status
 from stoker.store import deployments, logs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
+#: The events of a stream that chooses none.
+_USUAL = frozenset(("log", "progress", "status"))
 _LONGEST_WAIT = 60
 
 
@@ -66,14 +68,9 @@ async def follow(request: RequestContext, query: LogQuery) -> Response:
     """
     Return the output of a deployment's runs.
 
-    With `wait`, the request waits for output or the end of the run. A client that accepts text/event-stream receives
-    the events log, progress, status and end as they occur, until the run ends.
+    With `wait`, the request waits for output or the end of the run.
     """
     after = query.after
-    if event_stream.is_wanted(request):
-        after = event_stream.last_id(request) or after
-        reader = _LogReader(request.path["deployment_id"], request.project, after)
-        return await event_stream.reply(request, reader.topic, after, reader)
     wait = min(query.wait, _LONGEST_WAIT)
     if not wait:
         return Response(200, await request.in_thread(_read, request, after))
@@ -86,18 +83,24 @@ async def follow(request: RequestContext, query: LogQuery) -> Response:
         return Response(200, await hold(request, deployment_topic(request.path["deployment_id"]), wait, read))
 
 
-class _LogReader:
-    """The position of an event stream."""
+class DeploymentReader:
+    """
+    The position of a stream among the events of a deployment: ``log``, ``progress`` and ``status``.
 
-    def __init__(self, deployment_id: str, project: str, after: int) -> None:
-        self.topic = deployment_topic(deployment_id)
-        self._deployment_id, self._project = deployment_id, project
-        self._after = after
+    A position is the number of the last chunk of output that was sent.
+    """
+
+    pause = PAUSE_SECONDS
+
+    def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
+        self._id, self._project, self._kinds = id, project, kinds or _USUAL
+        self.is_repeatable = "log" not in self._kinds
+        self._after = cursors.parse_number(after) or 0
         self._progress: RunProgress | None = None
         self._status: dict[str, Any] | None = None
 
     def topics(self) -> Collection[str]:
-        return (self.topic,)
+        return (deployment_topic(self._id),)
 
     def read(self, tx: Tx, _notified: Collection[str] | None = None) -> Batch:
         """
@@ -106,18 +109,24 @@ class _LogReader:
         ``log`` for each chunk, ``progress`` and ``status`` when they change, and ``end`` when no more events can
         follow.
         """
-        deployment, page, run = _load_page(tx, self._deployment_id, self._project, self._after)
+        deployment, page, run = self._load(tx)
         progress = _progress(run, tx.now)
-        events = [Event("log", fill(OutputChunk, chunk), chunk.seq) for chunk in page.chunks]
+        events = [Event("log", fill(OutputChunk, chunk), str(chunk.seq)) for chunk in page.chunks]
         self._after = page.chunks[-1].seq if page.chunks else self._after
-        if progress is not None and progress != self._progress:
+        if progress is not None and progress != self._progress and "progress" in self._kinds:
             events.append(Event("progress", progress))
         status = {name: getattr(deployment, name) for name in ("status", "status_reason", "changed", "changed_items")}
-        if status != self._status:
+        if status != self._status and "status" in self._kinds:
             events.append(Event("status", status))
         self._progress, self._status = progress, status
         over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
+
+    def _load(self, tx: Tx) -> tuple[Deployment, logs.Page, Run | None]:
+        if "log" in self._kinds:
+            return _load_page(tx, self._id, self._project, self._after)
+        deployment = deployments.get(tx, self._id, self._project)
+        return deployment, logs.Page([], more=False), deployment.run
 
 
 def _read(request: RequestContext, after: int) -> DeploymentLogs:

@@ -42,7 +42,9 @@ def count(request: RequestContext, tx: Tx, query: ServerFilter) -> dict[str, Any
     """Count the project's servers that a query selects, as in the list of servers."""
     chosen = select_ids(request, tx, query)
     states = [
-        (status, is_outdated) for id, status, is_outdated in list_states(request, tx) if chosen is None or id in chosen
+        (status, is_outdated)
+        for id, status, is_outdated in list_states(request.app, request.project, tx)
+        if chosen is None or id in chosen
     ]
     by_status = dict(sorted(Counter(status for status, _ in states).items()))
     outdated = sum(is_outdated for _, is_outdated in states)

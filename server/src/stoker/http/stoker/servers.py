@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
@@ -37,6 +36,9 @@ from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
 from stoker.store import rows, server_lists, servers
 from stoker.store.tx import Tx
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 _Labels = Annotated[Any, described(dict[str, Annotated[str, Meta(max_length=63)] | None])]
 
@@ -176,7 +178,7 @@ def _sort(request: RequestContext, tx: Tx, query: ServerQuery) -> list[str]:
     """Return the ids of all servers that the query selects, in its order."""
     assert query.sort is not None
     chosen = select_ids(request, tx, query)
-    ids = server_lists.sort_ids(tx, request.project, query.sort, _online_since(request, tx))
+    ids = server_lists.sort_ids(tx, request.project, query.sort, tx.now - request.app.settings.offline_after)
     return ids if chosen is None else [id for id in ids if id in chosen]
 
 
@@ -237,14 +239,10 @@ def delete(request: RequestContext, tx: Tx) -> None:
         compute.delete(tx, server.id)
 
 
-def list_states(request: RequestContext, tx: Tx) -> list[tuple[str, str, bool]]:
+def list_states(app: App, project: str, tx: Tx) -> list[tuple[str, str, bool]]:
     """Return the id and the status of each server of the project, and whether its agent is outdated."""
-    version = request.app.servers.agent_bundle.version
-    return server_lists.list_states(tx, request.project, _online_since(request, tx), version)
-
-
-def _online_since(request: RequestContext, tx: Tx) -> datetime:
-    return tx.now - request.app.settings.offline_after
+    online_since = tx.now - app.settings.offline_after
+    return server_lists.list_states(tx, project, online_since, app.servers.agent_bundle.version)
 
 
 def _read_selector(query: ServerFilter) -> selectors.Selector | None:
@@ -260,7 +258,7 @@ def _find_ids(request: RequestContext, tx: Tx, query: ServerFilter) -> Collectio
         return named
     return {
         id
-        for id, status, is_outdated in list_states(request, tx)
+        for id, status, is_outdated in list_states(request.app, request.project, tx)
         if (not query.status or status in query.status)
         and query.agent_outdated in (None, is_outdated)
         and (named is None or id in named)
@@ -306,7 +304,7 @@ def _serialize_in_list(
             project_id=request.project,
             server_id=server.id,
             deployment_id="",
-            action=None,
+            action="run",
             group=group,
             actor=request.user.user_name,
         )

@@ -1,21 +1,18 @@
-"""/v1/{project}/software_triggers/{id}/events: a stream of the events of a trigger's servers (Stoker's own)."""
+"""The events of a trigger and its servers."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Sequence
+from dataclasses import replace as replace_event
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
-from typing import Annotated, Literal
 
-from msgspec import Meta
 from msgspec.structs import replace
 
-from stoker.http import event_stream
-from stoker.http.contracts import operation
-from stoker.http.event_stream import Batch, Event
-from stoker.http.fields import Query, fill
-from stoker.http.request import RequestContext, Response
+from stoker.http.event_stream import PAUSE_SECONDS, Batch, Event
+from stoker.http.fields import fill
+from stoker.http.stoker import cursors
 from stoker.http.stoker.logs import OutputChunk
 from stoker.http.stoker.triggers import (
     MOST_TARGETS,
@@ -35,8 +32,12 @@ from stoker.store import logs, targets, triggers
 from stoker.store.notifier import ALL, deployment_topic, trigger_topic
 from stoker.store.tx import Tx
 
+#: The events of a stream that chooses none.
+_USUAL = frozenset(("target", "log", "trigger"))
 #: After this time, all transactions that were open when a chunk was created have ended.
 _SETTLED = timedelta(seconds=10)
+#: Pause between two reads of streams without output, whose states people look at, in seconds.
+_STATE_SECONDS = 0.25
 _ALL = datetime.max.replace(tzinfo=UTC)
 
 
@@ -48,46 +49,23 @@ class TriggerOutput(OutputChunk):
     resource_name: str | None
 
 
-EventKind = Literal["target", "state", "log", "trigger"]
-_DEFAULT: frozenset[EventKind] = frozenset(("target", "log", "trigger"))
-
-
-class EventQuery(Query):
-    events: Annotated[
-        tuple[EventKind, ...],
-        Meta(
-            description="The events to send; can be repeated. state: compact targets. By default target, log, trigger"
-        ),
-    ] = ()
-
-
-@operation(200, str, media_type="text/event-stream")
-async def follow(request: RequestContext, query: EventQuery) -> Response:
-    """
-    Stream the events of a trigger until it ends.
-
-    Server-sent events: those of the query as they occur, and end when no more events can follow. Without log events,
-    every event has an id, and a stream that continues after it sends the targets that have changed since, and those in
-    progress; resync means that the id is unknown, so that all targets follow.
-    """
-    id, after, kinds = request.path["trigger_id"], event_stream.last_id(request), frozenset(query.events) or _DEFAULT
-    subject = ",".join([trigger_topic(id), *sorted(kinds)])
-    return await event_stream.reply(request, subject, after, TriggerReader(id, request.project, after, kinds))
-
-
 class TriggerReader:
     """
-    The position of an event stream.
+    The position of a stream among the events of a trigger: ``target``, ``state`` (compact), ``log``, ``trigger``.
 
-    A read costs as much as the targets that have changed since the previous one, and those that are running.
+    A position is the cursor of the targets that were sent with their output, and the last output that was sent, joined
+    by a dot. A read costs as much as the targets that have changed since the previous one, and those that are running.
     """
 
-    def __init__(self, id: str, project: str, after: int, kinds: frozenset[EventKind] = _DEFAULT) -> None:
-        self._id, self._project, self._kinds = id, project, kinds
-        self._sent = _SentLogs(after)
+    def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
+        self._id, self._project, self._kinds = id, project, kinds or _USUAL
+        cursor, output = _parse(after)
+        self._sent = _SentLogs(output)
+        self.is_repeatable = "log" not in self._kinds
+        self.pause = _STATE_SECONDS if self.is_repeatable else PAUSE_SECONDS
         self._trigger: SoftwareTrigger | None = None
-        #: Revision and position of the last target that was read.
-        self._after = (0, -1) if "log" in kinds else decode_cursor(after)
+        #: Revision and position of the last target that was read, and of the last whose output was sent completely.
+        self._after = self._complete = decode_cursor(cursor)
         self._is_first = True
         #: The running targets, and their last events, by position.
         self._running: dict[int, Target] = {}
@@ -108,14 +86,15 @@ class TriggerReader:
         The events of the stream's kinds as they occur, and ``end`` when no more events can follow. Of the running
         targets, only those whose topics are in ``notified`` are read; None: all.
         """
-        before = encode_cursor(*self._after)
         batch = self._read(tx, notified)
-        if "log" in self._kinds or not batch.events:
-            return batch
-        # A stream that ended within the batch continues before the batch.
-        ids = [*(before for _ in batch.events[1:]), encode_cursor(*self._after)]
-        events = [Event(event.name, event.data, id) for event, id in zip(batch.events, ids, strict=True)]
-        return Batch(events, batch.over, batch.more)
+        if self.is_repeatable or not (self._unread or batch.more):
+            self._complete = self._after
+        if batch.events:  # a stream that ends within the batch continues before it
+            batch.events[-1] = replace_event(batch.events[-1], id=self._position(self._sent.floor))
+        return batch
+
+    def _position(self, output: int) -> str:
+        return f"{encode_cursor(*self._complete)}.{output}"
 
     def _read(self, tx: Tx, notified: Collection[str] | None) -> Batch:
         start = self._start(tx) if self._is_first else []
@@ -147,7 +126,7 @@ class TriggerReader:
         self._is_first = False
         trigger = triggers.get(tx, self._id, self._project)
         if self._after[0] > trigger.revision + 1:
-            self._after = (0, -1)
+            self._after = self._complete = (0, -1)
             return [Event("resync", {"reason": "the cursor is unknown: all targets follow"})]
         if self._after[0]:
             self._note(targets.page(tx, self._id, limit=trigger.total, status=TargetStatus.IN_PROGRESS), is_new=False)
@@ -165,7 +144,7 @@ class TriggerReader:
             target = self._with_output[deployment_id]
             names = ("server_id", "server_name", "resource_name")
             output = fill(TriggerOutput, chunk, **{name: getattr(target, name) for name in names})
-            events.append(Event("log", output, self._sent.add(deployment_id, chunk, settled)))
+            events.append(Event("log", output, self._position(self._sent.add(deployment_id, chunk, settled))))
         if not more:
             self._unread.clear()
             self._with_output = {
@@ -205,6 +184,12 @@ class TriggerReader:
         return events
 
 
+def _parse(position: str) -> tuple[int, int]:
+    """Return the cursor of the targets and the last output of a position; zeros, the beginning, for any other text."""
+    cursor, output = map(cursors.parse_number, position.partition(".")[::2])
+    return (0, 0) if cursor is None or output is None else (cursor, output)
+
+
 class _SentLogs:
     """
     The output of each deployment that the stream has already sent.
@@ -215,7 +200,9 @@ class _SentLogs:
     """
 
     def __init__(self, after: int) -> None:
-        self._begin = self._floor = self._greatest = after
+        #: The id of the last event.
+        self.floor = after
+        self._begin = self._greatest = after
         self._of: dict[str, int] = {}
         #: When a chunk was created, and the greatest number sent until then, to which the lower bound will rise.
         self._rising: deque[tuple[datetime, int]] = deque()
@@ -230,8 +217,8 @@ class _SentLogs:
         self._greatest = max(self._greatest, chunk.seq)
         self._rising.append((chunk.at, self._greatest))
         while self._rising and self._rising[0][0] <= settled:
-            self._floor = self._rising.popleft()[1]
-        return self._floor
+            self.floor = self._rising.popleft()[1]
+        return self.floor
 
 
 def _is_notified(target: Target, notified: Collection[str] | None) -> bool:

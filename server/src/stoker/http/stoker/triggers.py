@@ -28,6 +28,7 @@ from stoker.http.heat import runs as deployment_runs
 from stoker.http.heat import warnings
 from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request import RequestContext, Response
+from stoker.http.stoker import cursors
 from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
@@ -135,6 +136,10 @@ class TriggerQuery(Query):
     requested_by: Annotated[str | None, Meta(description="The name of the user")] = None
 
 
+class ShowQuery(Query):
+    targets: Annotated[bool, Meta(description="Whether the trigger has its targets")] = True
+
+
 class TargetQuery(Query):
     limit: Annotated[Positive | None, Meta(description="At most this number of targets, and at most 1,000")] = None
     marker: Annotated[Whole | None, Meta(description="The position of the target after which the page begins")] = None
@@ -206,11 +211,12 @@ def index(request: RequestContext, tx: Tx, query: TriggerQuery) -> dict[str, Any
 
 
 @operation(200, {"software_trigger": SoftwareTrigger})
-def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
+def show(request: RequestContext, tx: Tx, query: ShowQuery) -> dict[str, Any]:
     """Return a trigger with its first 1,000 targets."""
     trigger = triggers.get(tx, request.path["trigger_id"], request.project)
     shown = serialize(tx, trigger)
-    shown.targets = _serialize_targets(tx, targets.page(tx, trigger.id, limit=MOST_TARGETS))
+    if query.targets:
+        shown.targets = _serialize_targets(tx, targets.page(tx, trigger.id, limit=MOST_TARGETS))
     return {"software_trigger": shown}
 
 
@@ -220,18 +226,19 @@ def index_targets(request: RequestContext, tx: Tx, query: TargetQuery) -> dict[s
     return {"targets": _serialize_targets(tx, _read_page(request, tx, query, MOST_TARGETS))}
 
 
-@operation(200, {"targets": list[CompactTarget], "cursor": Count})
+@operation(200, {"targets": list[CompactTarget], "cursor": str})
 def index_compact_targets(request: RequestContext, tx: Tx, query: CompactQuery) -> dict[str, Any]:
     """
     List the states of a trigger's targets in their order, optionally with one status.
 
-    ``cursor`` is the Last-Event-ID with which a stream of ``state`` events continues after the list.
+    ``cursor`` is the Last-Event-ID with which a stream of the trigger's events continues after the list.
     """
     page = _read_page(request, tx, query, MOST_COMPACT)
-    cursor = encode_cursor(triggers.get(tx, request.path["trigger_id"]).revision + 1, -1)
+    trigger = triggers.get(tx, request.path["trigger_id"])
+    position = f"{encode_cursor(trigger.revision + 1, -1)}.0"
     current = find_runs(tx, [target for target in page if target.status == TargetStatus.IN_PROGRESS])
     shown = [serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]
-    return {"targets": shown, "cursor": cursor}
+    return {"targets": shown, "cursor": cursors.join({cursors.name(f"trigger:{trigger.id}"): position})}
 
 
 @operation(200, {"output_groups": list[OutputGroup], "total": Count})

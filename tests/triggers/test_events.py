@@ -1,0 +1,148 @@
+"""One stream of several subjects: their events, its cursors, and what a project's lists announce."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from stoker.http.event_stream import Batch
+from stoker.http.stoker import cursors
+from stoker.http.stoker.events import SubjectsReader
+from stoker.http.stoker.project_events import ListReader
+from stoker.http.stoker.stack_events import StackReader
+from stoker.http.stoker.trigger_events import TriggerReader
+from stoker.model.errors import EntityNotFound
+from stoker.store import events
+from stoker.store.notifier import stack_topic, trigger_topic
+from support.fleet import Fleet
+from support.in_process import Inside
+from support.templates import config, template
+
+Read = Callable[..., Batch]
+
+
+def read(fleet: Fleet, reader, notified=None) -> Batch:
+    with fleet.world.store.read() as tx:
+        return reader.read(tx, notified)
+
+
+def names(batch: Batch) -> list[tuple[str, str | None]]:
+    return [(event.name, event.subject) for event in batch.events]
+
+
+def test_a_stack_sends_the_events_to_come_and_those_after_a_cursor(heat, fleet):
+    stack = heat.create(template({"a": config(), "b": config()}))
+    reader = StackReader(stack.id, fleet.world.project, "")
+    (first,) = read(fleet, reader).events
+    assert (first.name, first.data.stack_status) == ("stack", "CREATE_COMPLETE")
+    heat.update(stack, template({"a": config(), "c": config()}))
+    batch = read(fleet, reader)
+    states = [(event.data.resource_name, event.data.resource_status) for event in batch.events if event.name != "stack"]
+    assert ("c", "CREATE_COMPLETE") in states and ("b", "DELETE_COMPLETE") in states
+    assert read(fleet, reader).events == []
+    again = read(fleet, StackReader(stack.id, fleet.world.project, str(first.id)))
+    assert [event.data for event in again.events] == [event.data for event in batch.events]
+    nothing = read(fleet, StackReader(stack.id, fleet.world.project, str(batch.events[-1].id)))
+    assert [event.name for event in nothing.events] == ["stack"]
+
+
+def test_a_cursor_whose_events_were_deleted_is_too_old(heat, fleet):
+    stack = heat.create(template({"a": config()}))
+    (first,) = read(fleet, StackReader(stack.id, fleet.world.project, "")).events
+    heat.update(stack, template({"b": config()}))
+    heat.store.write(lambda tx: events.purge(tx, tx.now, 1000))
+    batch = read(fleet, StackReader(stack.id, fleet.world.project, str(first.id)))
+    assert [event.name for event in batch.events] == ["resync", "stack"]
+    with pytest.raises(EntityNotFound):
+        read(fleet, StackReader(stack.id, "another", ""))
+
+
+def test_several_subjects_have_one_cursor(heat, fleet):
+    stack = heat.create(template({"a": config()}))
+    trigger = fleet.trigger(config_id=fleet.config(), servers=[server.id for server in fleet.servers(2)])
+    one, other = fleet.running(trigger)
+    subjects = {"stack": f"stack:{stack.id}", "trigger": f"trigger:{trigger.id}"}
+    kinds = frozenset(("state", "stack", "resource"))
+
+    def open_stream(cursor: str = "") -> SubjectsReader:
+        positions = cursors.parse(cursor)
+        classes = {"stack": StackReader, "trigger": TriggerReader}
+        return SubjectsReader(
+            {
+                subject: classes[noun](
+                    subject.partition(":")[2], fleet.world.project, positions.get(cursors.name(subject), ""), kinds
+                )
+                for noun, subject in subjects.items()
+            },
+            cursor,
+        )
+
+    stream = open_stream()
+    batch = read(fleet, stream)
+    assert names(batch) == [("stack", subjects["stack"]), *[("state", subjects["trigger"])] * 2]
+    fleet.end(one)
+    assert read(fleet, stream, {stack_topic(stack.id)}).events == []
+    ended = read(fleet, stream, {trigger_topic(trigger.id)})
+    assert names(ended) == [("state", subjects["trigger"])]
+    heat.update(stack, template({"b": config()}))
+    again = read(fleet, open_stream(str(ended.events[-1].id)))
+    assert {event.data.resource_name for event in again.events if event.name == "resource"} == {"a", "b"}
+    assert [event.data.position for event in again.events if event.name == "state"] == [1]
+    fleet.end(other)
+    last = read(fleet, stream)
+    assert (names(last)[-1], last.over) == (("end", subjects["trigger"]), False)
+    assert set(stream.topics()) == {stack_topic(stack.id)}
+
+
+@pytest.fixture
+def site(tmp_path, store) -> Iterator[Inside]:
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()
+
+
+def test_lists_announce_changes_of_their_objects(site):
+    app, project = site.services, site.project
+    topics: set[str] = set()
+    app.store.notifier.subscribe(lambda topic, _: topics.add(topic))
+    readers = {noun: ListReader(app, project, noun) for noun in ("servers", "stacks", "triggers")}
+
+    def changed(noun: str) -> bool:
+        reader = readers[noun]
+        with app.store.read() as tx:
+            return bool(reader.read(tx, topics & set(reader.topics())).events)
+
+    for reader in readers.values():
+        with app.store.read() as tx:
+            assert reader.read(tx, None).events == []
+    topics.clear()
+    server = site.call("POST", "servers", {"name": "web1"})["server"]["id"]
+    assert [noun for noun in readers if changed(noun)] == ["servers"]
+    topics.clear()
+    site.call("PATCH", f"servers/{server}", {"labels": {"tier": "web"}})
+    assert [noun for noun in readers if changed(noun)] == ["servers"]
+    topics.clear()
+    body = {"stack_name": "shop", "template": template({"a": config()})}
+    stack = site.call("POST", "stacks", body)["stack"]["id"]
+    assert "stacks" in [noun for noun in readers if changed(noun)]
+    topics.clear()
+    site.call("DELETE", f"stacks/shop/{stack}")
+    assert "stacks" in [noun for noun in readers if changed(noun)]
+    body = {"name": "c", "group": "script", "config": "true"}
+    config_id = site.call("POST", "software_configs", body)["software_config"]["id"]
+    topics.clear()
+    site.call("POST", "software_triggers", {"config_id": config_id, "servers": [server]})
+    assert "triggers" in [noun for noun in readers if changed(noun)]
+
+
+def test_a_server_that_falls_silent_is_a_change(site):
+    reader = ListReader(site.services, site.project, "servers")
+    with site.services.store.read() as tx:
+        reader.read(tx, None)
+    server = site.call("POST", "servers", {"name": "web1"})["server"]["id"]
+    with site.services.store.read() as tx:
+        assert [event.name for event in reader.read(tx, None).events] == ["changed"]
+    assert server
+    with site.services.store.read() as tx:
+        assert reader.read(tx, None).events == []
