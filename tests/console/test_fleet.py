@@ -12,23 +12,47 @@ from .conftest import HOSTILE, Site
 from .test_pages import axe as axe  # noqa: PLC0414  # a fixture
 from .test_pages import is_loaded, problems_of
 
-PAGES = ["drift"]
+PAGES = ["schedules", "schedules?schedule=SCHEDULE", "drift"]
 CONTENT = "Managed by Stoker\n"
 
 
 @pytest.fixture(scope="module")
 def fleet(site: Site) -> Site:
-    """The site with a file on two servers that somebody has changed."""
+    """The site with a file on two servers that somebody has changed, and schedules, one of which waits for a window."""
     prepare(site)
     return site
 
 
+def path_of(site: Site, page: str) -> str:
+    return page.replace("SCHEDULE", schedule_of(site, "nightly backup")["id"])
+
+
 def prepare(site: Site) -> None:
-    """Let two servers drift."""
+    """Let two servers drift, and create schedules."""
+    window = {"cron": "0 22 * * *", "minutes": 90, "timezone": "UTC"}
+    for server in site.servers[2:4]:
+        policy = {"policy": {"maintenance_windows": [window]}}
+        assert site.stoker.heat("PATCH", f"/servers/{server['id']}", policy).status == 200
+    create_schedule(site, "nightly backup", cron="30 2 * * *", timezone="Europe/Vienna")
+    create_schedule(site, f"reports {HOSTILE}", cron="0 12 * * 1-5")
+    create_schedule(site, "log rotation", cron="*/30 * * * *")
     ids = [deploy_file(site, server, motd(site, server)) for server in site.servers[:2]]
     site.stoker.until(lambda: all(deployment(site, id)["status"] == "COMPLETE" for id in ids))
     for server in site.servers[:2]:
         change_file(site, server)
+
+
+def create_schedule(site: Site, name: str, **times: Any) -> None:
+    body = {"name": "backup", "group": "script", "config": "#!/bin/sh\necho saved"}
+    config = site.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
+    trigger = {"config_id": config, "servers": [server["name"] for server in site.servers[:4]]}
+    answer = site.stoker.heat("POST", "/software_schedules", {"name": name, "trigger": trigger, **times})
+    assert answer.status == 201, answer.raw
+
+
+def schedule_of(site: Site, name: str) -> dict[str, Any]:
+    listed = site.stoker.heat("GET", "/software_schedules").body["software_schedules"]
+    return next(schedule for schedule in listed if schedule["name"] == name)
 
 
 def motd(site: Site, server: dict[str, Any]) -> Path:
@@ -76,7 +100,7 @@ def test_every_page_is_accessible_and_fits(open_window, fleet, axe, scheme, widt
     page = open_window(color_scheme=scheme, viewport={"width": width, "height": 900}).page
     home = page.url
     for name in PAGES:
-        page.goto(home + name)
+        page.goto(home + path_of(fleet, name))
         is_loaded(page)
         assert problems_of(page, axe) == [], name
         assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} scrolls sideways"
@@ -86,9 +110,9 @@ def test_a_reader_sees_the_pages_without_buttons_for_changes(open_window, fleet)
     page = open_window(account=fleet.reader).page
     home = page.url
     for name in PAGES:
-        page.goto(home + name)
+        page.goto(home + path_of(fleet, name))
         is_loaded(page)
-        expect(page.locator("main .actions button")).to_have_count(0)
+        expect(page.locator("main .actions button:not(.view)")).to_have_count(0)
 
 
 def test_the_menu_leads_to_the_other_pages_without_a_mouse(open_window, fleet):
@@ -130,3 +154,62 @@ def test_drift_is_shown_with_its_difference_and_repaired(open_window, fleet):
     expect(page.locator(".folds > details")).to_contain_text("in sync")
     change_file(fleet, first)
     change_file(fleet, second)
+
+
+def test_a_week_of_schedules_shows_windows_and_what_waits_for_them(open_window, fleet):
+    page = open_window("schedules?from=2035-03-23", timezone_id="Europe/Vienna").page
+    rows = page.locator(".week-row")
+    expect(rows).to_have_count(3)
+    backup = rows.filter(has_text="nightly backup")
+    expect(backup.get_by_role("img")).to_have_attribute(
+        "aria-label", "nightly backup, every day at 02:30: 7 ahead, 7 of which wait"
+    )
+    expect(backup.locator(".week-wait")).to_have_count(7)
+    expect(backup.locator(".week-wait").first).to_have_attribute(
+        "title", "Fri 23, 02:30: 4 servers, 2 wait until Fri 23, 23:00"
+    )
+    expect(backup.locator(".week-window")).to_have_count(7)  # the first one began the day before
+    expect(page.locator(".week-key")).to_contain_text("Sun 25: the clock goes forward by 1 h")
+    expect(page.get_by_role("heading", level=2).first).to_have_text("23–29 March 2035")
+    expect(page.locator(".week-now")).to_have_count(1)  # that of the key: the week is in the future
+    page.get_by_role("button", name="From today").click()
+    expect(page.locator(".week-track .week-now")).to_have_count(3)
+    expect(rows.filter(has_text="log rotation").locator(".week-mark").first).to_have_text("4")
+
+
+def test_a_schedule_is_created_changed_run_and_deleted(open_window, fleet):
+    page = open_window("schedules", account=fleet.member, timezone_id="Europe/Vienna").page
+    page.get_by_role("button", name="New schedule").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Name", exact=True).fill("hourly sync")
+    dialog.get_by_label("Cron").fill("0 */6 * * *")
+    expect(dialog).to_contain_text("every 6 hours")
+    dialog.get_by_label("or by name").fill("absent")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog.get_by_role("alert")).to_contain_text("absent")
+    dialog.get_by_label("or by name").fill("web0, web1")
+    dialog.get_by_role("button", name="Create").click()
+    expect(dialog).to_have_count(0)
+    created = schedule_of(fleet, "hourly sync")
+    assert (created["cron"], created["timezone"], created["trigger"]["servers"]) == (
+        *("0 */6 * * *", "Europe/Vienna"),
+        ["web0", "web1"],
+    )
+    page.locator(".week-row").get_by_role("button", name="hourly sync").click()
+    assert f"schedule={created['id']}" in page.url
+    card = page.get_by_role("region", name="hourly sync")
+    card.get_by_role("button", name="Edit").click()
+    dialog.get_by_label("Cron").fill("0 5 * * sun")
+    dialog.get_by_role("button", name="Save").click()
+    expect(card).to_contain_text("on Sunday at 05:00")
+    confirm(page, "Pause")
+    expect(card).to_contain_text("paused")
+    assert not schedule_of(fleet, "hourly sync")["enabled"]
+    confirm(page, "Resume")
+    expect(card.get_by_role("button", name="Pause")).to_be_visible()
+    page.get_by_role("button", name="Run now").click()
+    dialog.get_by_role("button", name="Run now").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("_TRIGGER")
+    page.go_back()
+    confirm(page, "Delete")
+    expect(page.locator(".week-row")).to_have_count(3)

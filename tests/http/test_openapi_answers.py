@@ -174,6 +174,9 @@ def triggers(asked, config, server):
     assert asked.heat("PATCH", path, {"software_schedule": made}).body["software_schedule"] == made
     assert asked.heat("GET", "/software_schedules?next_before=2026-01-01").status == 400
     assert asked.heat("GET", "/software_schedules/forecast?limit=2").body["more"]
+    now = asked.heat("POST", f"{path}/run").body["software_trigger"]
+    assert (now["schedule_id"], now["total"]) == (made["id"], 1)
+    assert asked.heat("POST", f"/software_triggers/{now['id']}/cancel").status == 202
     assert asked.heat("GET", "/overview").body["overview"]["schedules_of_next_day"]["count"] == 1
     assert asked.heat("PATCH", path, {"enabled": False}).body["software_schedule"]["next_time"] is None
     asked.heat("GET", path)

@@ -34,7 +34,7 @@ def create(fleet):
 
 def predict(fleet, begin=DAY, end=DAY + timedelta(days=1), limit=100):
     with fleet.world.store.read() as tx:
-        return forecast(tx, fleet.world.engine, fleet.world.project, begin, end, limit)
+        return forecast(tx, fleet.world.engine, fleet.world.project, begin, end, limit)[:2]
 
 
 def hours(times):
@@ -85,4 +85,27 @@ def test_a_schedule_that_could_not_start_says_why(fleet, create):
 def test_another_project_has_no_part_in_it(fleet, create):
     create("job", fleet.servers(1), cron="0 12 * * *")
     with fleet.world.store.read() as tx:
-        assert forecast(tx, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False)
+        assert forecast(tx, fleet.world.engine, "other", DAY, DAY + timedelta(days=1), 10) == ([], False, [])
+
+
+def test_the_windows_of_the_servers_are_periods(fleet, create):
+    adjoining = [*NIGHT["maintenance_windows"], *LATER["maintenance_windows"]]
+    on = [
+        *fleet.servers(1),
+        *fleet.servers(2, policy=NIGHT),
+        *fleet.servers(1, policy={"maintenance_windows": adjoining}),
+    ]
+    create("job", on, cron="0 12 * * *")
+    with fleet.world.store.read() as tx:
+        begin = DAY + timedelta(hours=22, minutes=30)
+        found = forecast(tx, fleet.world.engine, fleet.world.project, begin, begin + timedelta(days=1), 10).windows
+    (id,) = {period.schedule_id for period in found}
+    assert id
+    hour = [(period.servers, period.begin - DAY, period.end - DAY) for period in found]
+    half, day = timedelta(hours=22, minutes=30), timedelta(days=1)
+    assert hour == [
+        (2, half, timedelta(hours=23)),
+        (2, day + timedelta(hours=22), day + half),
+        (1, half, day),
+        (1, day + timedelta(hours=22), day + half),
+    ]

@@ -11,7 +11,7 @@ from stoker_client.checks import Checks
 from stoker_client.collection import Anything, Collection, ReadOnlyCollection, Versions, part, segment
 from stoker_client.deployments import Configs, Deployments
 from stoker_client.servers import Servers
-from stoker_client.shapes import Decision, Enrollment, Schedule, ScheduledTime
+from stoker_client.shapes import Decision, Enrollment, Schedule, ScheduledTime, Trigger
 from stoker_client.stacks import Stacks
 from stoker_client.triggers import Triggers
 from stoker_client.updates import Event, follow
@@ -106,6 +106,10 @@ class Schedules(Collection[Schedule]):
         """
         answer = self._wire.get(f"{self._path}/forecast", {"until": until, "limit": limit})
         return part(answer, "forecast"), part(answer, "more")
+
+    def run(self, ref: str) -> Trigger:
+        """Start the trigger of a schedule now, and return it."""
+        return part(self._wire.send("POST", f"{self._path}/{segment(self.find_id(ref))}/run"), "software_trigger")
 
 
 class Identity:

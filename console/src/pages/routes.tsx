@@ -26,6 +26,7 @@ export const ROUTES: readonly Route[] = [
   { segment: "triggers", count: 0, page: TriggersPage },
   { segment: "triggers", count: 1, page: TriggerPage },
   { segment: "runs", count: 1, page: RunPage },
+  { segment: "schedules", count: 0, page: lazy(() => import("./schedules"), "SchedulesPage") },
   { segment: "drift", count: 0, page: lazy(() => import("./drift"), "DriftPage") },
   { segment: "runs", count: 0, page: lazy(() => import("./runs"), "RunsPage") },
 ];
@@ -45,5 +46,6 @@ export const SECTIONS: readonly Section[] = [
   { segment: "stacks", title: "Stacks", key: "s" },
   { segment: "servers", title: "Servers", key: "v" },
   { segment: "triggers", title: "Triggers", key: "t" },
+  { segment: "schedules", title: "Schedules", key: "c", isMore: true },
   { segment: "drift", title: "Drift", key: "d", isMore: true },
 ];

@@ -103,6 +103,16 @@ def forecast(session: Session, within: timedelta, output: Output) -> None:
         echo("stoker: there are more times: use a greater --limit, or a shorter --within", err=True)
 
 
+@schedule.command("run")
+@click.argument("schedule")
+@output_option
+@click.pass_obj
+def run(session: Session, schedule: str, output: Output) -> None:
+    """Start the trigger of a schedule now, in addition to its times."""
+    trigger = session.client.schedules.run(schedule)
+    emit_one(output, trigger, ("id", "name", "action", "status", "total"))
+
+
 @schedule.command("set")
 @click.argument("schedule")
 @_schedule_options

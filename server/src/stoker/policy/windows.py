@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import takewhile
 
 from stoker.work.cron import Cron
 
@@ -29,6 +30,22 @@ def find_opening(windows: Sequence[Window], now: datetime) -> datetime | None:
 def find_closing(windows: Sequence[Window], now: datetime) -> datetime | None:
     """Return when the current chain of adjoining windows ends; None if none is open or the chain never ends."""
     return _find_closing(tuple(windows), _minute(now))
+
+
+def list_periods(windows: Sequence[Window], begin: datetime, end: datetime) -> list[tuple[datetime, datetime]]:
+    """Return the periods in ``[begin, end)`` in which a window is open. Adjoining and overlapping windows are one."""
+    open_times = sorted(
+        (time, time + timedelta(minutes=window.minutes))
+        for window in windows
+        for time in takewhile(end.__gt__, window.begins.times(begin - timedelta(minutes=window.minutes)))
+    )
+    periods: list[tuple[datetime, datetime]] = []
+    for opening, closing in open_times:
+        if periods and opening <= periods[-1][1]:
+            periods[-1] = periods[-1][0], max(periods[-1][1], closing)
+        else:
+            periods.append((opening, closing))
+    return [(max(opening, begin), min(closing, end)) for opening, closing in periods]
 
 
 def _minute(now: datetime) -> datetime:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice, takewhile
+from typing import NamedTuple
 
 from stoker.model.errors import StokerError
 from stoker.model.trigger import Mode, Schedule
@@ -19,6 +20,9 @@ from stoker.store.tx import Tx
 from stoker.triggers.schedules import read_request
 from stoker.triggers.targets import resolve
 from stoker.work import cron
+
+#: Periods of one set of windows: those of a week that open each hour.
+_MOST_PERIODS = 168
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,16 +41,37 @@ class ScheduledTime:
     problem: str | None
 
 
-def forecast(
-    tx: Tx, engine: Engine, project_id: str, begin: datetime, end: datetime, limit: int
-) -> tuple[list[ScheduledTime], bool]:
-    """Return the first ``limit`` times of the project's schedules in ``[begin, end)``, and whether there are more."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenPeriod:
+    """A period in which servers of a schedule have an open maintenance window."""
+
+    schedule_id: str
+    begin: datetime
+    end: datetime
+    #: The number of servers with these windows.
+    servers: int
+
+
+class Forecast(NamedTuple):
+    """``more``: whether there are more times. ``windows`` are those of the schedules that ``times`` has."""
+
+    times: list[ScheduledTime]
+    more: bool
+    windows: list[OpenPeriod]
+
+
+def forecast(tx: Tx, engine: Engine, project_id: str, begin: datetime, end: datetime, limit: int) -> Forecast:
+    """Return the first ``limit`` times of the project's schedules in ``[begin, end)``."""
     listed = [schedule for schedule in schedules.list_all(tx, project_id, end) if schedule.enabled]
     merged = heapq.merge(*(_list_times(schedule, begin, end) for schedule in listed), key=lambda pair: pair[0])
     pairs = list(islice(merged, limit + 1))
     due = {schedule.id: schedule for _, schedule in pairs[:limit]}
     targets = {id: _Targets(tx, engine, schedule) for id, schedule in due.items()}
-    return [targets[schedule.id].at(time) for time, schedule in pairs[:limit]], len(pairs) > limit
+    return Forecast(
+        [targets[schedule.id].at(time) for time, schedule in pairs[:limit]],
+        len(pairs) > limit,
+        [period for target in targets.values() for period in target.list_windows(begin, end)],
+    )
 
 
 def _list_times(schedule: Schedule, begin: datetime, end: datetime) -> Iterator[tuple[datetime, Schedule]]:
@@ -77,6 +102,12 @@ class _Targets:
             policy = holds.load_policy(None if server.policy is None else rows.dump(server.policy))
             # a preview changes nothing, so it waits for no window
             self._windows[() if request.mode is Mode.PREVIEW else tuple(policy.windows)] += 1
+
+    def list_windows(self, begin: datetime, end: datetime) -> Iterator[OpenPeriod]:
+        """Yield the first periods with open windows, for each set of windows that servers have."""
+        for own, count in self._windows.items():
+            for opening, closing in windows.list_periods(own, begin, end)[:_MOST_PERIODS]:
+                yield OpenPeriod(schedule_id=self._schedule.id, begin=opening, end=closing, servers=count)
 
     def at(self, time: datetime) -> ScheduledTime:
         """Return what the schedule will do at a time."""

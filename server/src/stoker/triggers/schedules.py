@@ -102,7 +102,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     updated = replace(schedule, last_at=schedule.next_at, missed_count=schedule.missed_count + missed)
     if on_time or schedule.misfire_policy == MisfirePolicy.RUN:
         if failure is None:
-            trigger = _start(tx, engine, schedule)
+            trigger = start(tx, engine, schedule, requested_by=schedule.requested_by)
             tx.after_commit(partial(_log.info, "schedule.started", **_fields(schedule), trigger_id=trigger.id))
             updated = replace(updated, last_trigger_id=trigger.id, last_error=None, run_count=updated.run_count + 1)
         else:
@@ -120,8 +120,12 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
         _tidy_later(tx, engine, schedule.project_id, schedule.id)
 
 
-def _start(tx: Tx, engine: Engine, schedule: Schedule) -> Trigger:
-    """Start the trigger of a time. By default, it replaces the runs of earlier times that have not started."""
+def start(tx: Tx, engine: Engine, schedule: Schedule, *, requested_by: str | None) -> Trigger:
+    """
+    Start the trigger of a locked schedule. By default, it replaces the runs of earlier times that have not started.
+
+    Raises the same errors as ``create``, and DeploymentRefused.
+    """
     earlier: list[Trigger] = []
     if schedule.overlap_policy == OverlapPolicy.REPLACE:
         # The locks come before those that the new trigger takes.
@@ -132,7 +136,7 @@ def _start(tx: Tx, engine: Engine, schedule: Schedule) -> Trigger:
         engine,
         schedule.project_id,
         read_request(schedule),
-        requested_by=schedule.requested_by,
+        requested_by=requested_by,
         schedule_id=schedule.id,
     )
     for trigger in earlier:

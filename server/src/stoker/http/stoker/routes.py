@@ -52,6 +52,7 @@ ROUTES = [
     Route("GET", _SCHEDULES + "/forecast", READ, schedules.predict),
     Route("GET", _SCHEDULE, READ, schedules.show),
     Route("PATCH", _SCHEDULE, WRITE, schedules.change, action="change schedule"),
+    Route("POST", _SCHEDULE + "/run", WRITE, schedules.run, action="run schedule"),
     Route("DELETE", _SCHEDULE, WRITE, schedules.delete, action="delete schedule"),
     Route("GET", _SERVERS, READ, servers.index),
     Route("POST", _SERVERS, WRITE, enrollments.create_server, action="create enrollment"),

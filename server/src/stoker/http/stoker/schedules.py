@@ -13,7 +13,8 @@ from stoker.http.contracts import operation
 from stoker.http.fields import Absent, Answer, Count, Id, Moment, Positive, Query, RequiredName, Time, described, fill
 from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
-from stoker.http.stoker.triggers import unwrap
+from stoker.http.stoker.triggers import SoftwareTrigger, unwrap
+from stoker.http.stoker.triggers import serialize as serialize_trigger
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import schedules as stored
 from stoker.store.tx import Tx
@@ -81,6 +82,15 @@ class ScheduledTime(Answer):
     problem: Annotated[str | None, Meta(description="Why nothing could start now")]
 
 
+class OpenPeriod(Answer):
+    """A period in which servers of a schedule have an open maintenance window."""
+
+    schedule_id: Id
+    begin: Time
+    end: Time
+    servers: Annotated[Count, Meta(description="The number of servers with these windows")]
+
+
 class ForecastQuery(Query):
     begin: Annotated[Moment | None, Meta(description="The first time; by default, and at the earliest, now")] = field(
         name="from", default=None
@@ -123,13 +133,21 @@ def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
 
 
-@operation(200, {"forecast": list[ScheduledTime], "more": bool})
+@operation(200, {"forecast": list[ScheduledTime], "more": bool, "windows": list[OpenPeriod]})
 def predict(request: RequestContext, tx: Tx, query: ForecastQuery) -> dict[str, Any]:
-    """List the times at which the project's schedules will start their triggers, the earliest first."""
+    """
+    List the times at which the project's schedules will start their triggers, the earliest first.
+
+    `windows` has the open maintenance windows of the servers of these schedules.
+    """
     begin = max(query.begin or tx.now, tx.now)
     until = query.until or begin + _WEEK
-    times, more = forecast(tx, request.app.engine, request.project, begin, until, min(query.limit, MOST_TIMES))
-    return {"forecast": [fill(ScheduledTime, time) for time in times], "more": more}
+    times, more, windows = forecast(tx, request.app.engine, request.project, begin, until, min(query.limit, MOST_TIMES))
+    return {
+        "forecast": [fill(ScheduledTime, time) for time in times],
+        "more": more,
+        "windows": [fill(OpenPeriod, period) for period in windows],
+    }
 
 
 @operation(200, _ANSWER)
@@ -145,6 +163,15 @@ def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Respo
     schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
     return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, wanted))
+
+
+@operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,))
+def run(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    """Start the trigger of a schedule now, in addition to its times. Raises Invalid, EntityNotFound or Conflict."""
+    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    request.subject.detail = schedule.name
+    trigger = schedules.start(tx, request.app.engine, schedule, requested_by=request.user.user_name)
+    return {"software_trigger": serialize_trigger(tx, trigger)}
 
 
 @operation(204)
