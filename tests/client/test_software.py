@@ -222,6 +222,11 @@ def test_deployment_logs(stoker, written, follow):
     assert (only.out, only.err) == ("", "oops\n")
 
 
+def test_deployment_logs_as_bytes(stoker, written):
+    assert stoker("deployment", "logs", written, "--stream", "stdout", "--bytes").out == "one\ntwo\n"
+    assert stoker("deployment", "logs", written, "--stream", "stderr", "--bytes", "--run", "1").out == "oops\n"
+
+
 def test_deployment_logs_as_data(stoker, written):
     at_once = made(stoker("deployment", "logs", written, "-o", "json"))
     followed = [json.loads(line) for line in stoker("deployment", "logs", written, "-f", "-o", "json").out.splitlines()]

@@ -24,6 +24,8 @@ REFUSED = [
     ("run web1 --label role=web -- true", "give either servers or --label"),
     ("deployment logs x --since soon", "neither a duration"),
     ("deployment logs x --all --run 1", "give either --all or --run"),
+    ("deployment logs x --bytes", "--bytes needs --stream"),
+    ("deployment logs x --bytes --stream stdout --tail 3", "permits only --run"),
     ("trigger app", "name a resource: `stoker trigger app RESOURCE`"),
     ("trigger --on x", "give STACK RESOURCE, --config or --deployment"),
     ("trigger app r A B", "unexpected argument 'B' after ACTION"),

@@ -81,6 +81,21 @@ def test_head_and_tail_are_kept_and_all_bytes_are_counted(store):
         assert deployments.get(tx, made.id).run.stdout_bytes == 1000
 
 
+def test_output_is_read_backwards_and_as_bytes(store, monkeypatch):
+    monkeypatch.setattr(stored_logs, "PAGE_BYTES", 25)
+    made = begin(store, "a")
+    for offset in (0, 10, 20, 90):
+        log(store, made.config_id, offset, b"%09d\n" % offset, gap=True)
+    with store.read() as tx:
+        last, more = stored_logs.page(tx, made.id, 0, before=2**31 - 1, run=made.config_id)
+        first, rest = stored_logs.page(tx, made.id, 0, before=last[0].seq)
+        assert ([each.offset for each in last], more) == ([20, 90], True)
+        assert ([each.offset for each in first], rest) == ([0, 10], False)
+        assert stored_logs.page(tx, made.id, 0, run="another").chunks == []
+        stream = stored_logs.read_stream(tx, made.id, made.config_id, "stdout")
+    assert stream == b"000000000\n000000010\n000000020\n\n[60 bytes are not stored]\n000000090\n"
+
+
 def test_a_tail_with_gaps_may_be_sent_again_without_them(store):
     made = begin(store, "a")
     data = b"".join(b"%09d\n" % n for n in range(100))

@@ -106,8 +106,17 @@ def software(asked):
     plain = asked.heat("POST", "/software_deployments", given).body["software_deployment"]
     derived = {**given, "signal_transport": "STOKER_SIGNAL", "input_values": {"i": {}}, "timeout": 60}
     run = asked.heat("POST", "/software_deployments", derived).body["software_deployment"]["id"]
-    for below in ("", f"/{run}", f"/{run}/logs", f"/metadata/{server}", f"?server_id={server}"):
+    for below in (
+        "",
+        f"/{run}",
+        f"/{run}/logs",
+        f"/{run}/logs?before=9",
+        f"/{run}/logs/stdout",
+        f"/metadata/{server}",
+        f"?server_id={server}",
+    ):
         assert asked.heat("GET", f"/software_deployments{below}").status == 200
+    assert asked.heat("GET", f"/software_deployments/{run}/logs/stdin").status == 404
     asked.heat("PUT", f"/software_deployments/{plain['id']}", {"status": "COMPLETE", "output_values": {"o": [1]}})
     asked.heat("DELETE", f"/software_configs/{config}")  # in use
     runs(asked, config, server)

@@ -328,7 +328,7 @@ def _make_software(site: Site) -> None:
     schedule = {"name": "nightly", "cron": "0 3 * * *", "trigger": later}
     planned = ok(member.heat("POST", "/software_schedules", schedule))["software_schedule"]["id"]
     found = ok(member.heat("GET", "/software_deployments"))["software_deployments"]
-    site.places += [{"deployment_id": each["id"], "config_id": each["config_id"]} for each in found]
+    site.places += [{"deployment_id": each["id"], "config_id": each["config_id"], "stream": "stdout"} for each in found]
     site.places += [{"config_id": each} for each in (config, *derived)]
     site.places += [{"server_id": each} for each in {each["server_id"] for each in found}]
     site.places += [{"server": server}, {"trigger_id": run}, {"schedule_id": planned}, {"sha256": "0" * 64}]

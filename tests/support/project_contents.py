@@ -50,6 +50,7 @@ def fill_project(owner: Account) -> Contents:
         "project": owner.project,
         "config_id": deployment["config_id"],
         "deployment_id": deployment["id"],
+        "stream": "stdout",
         "trigger_id": _create(owner, "/software_triggers", "software_trigger", **trigger)["id"],
         "schedule_id": _create(owner, "/software_schedules", "software_schedule", **schedule)["id"],
         **_artifacts(owner, secret),

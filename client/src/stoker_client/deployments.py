@@ -125,6 +125,10 @@ class Deployments(Collection[Deployment]):
         for page in self._pages(id_, 0):
             yield from page["logs"]
 
+    def stream_bytes(self, id_: str, stream: str, run: str | None = None) -> bytes:
+        """Return the stored bytes of ``stdout`` or ``stderr``, of the run with the config ``run`` or of the newest."""
+        return self._at(id_, lambda path: self._wire.get_bytes(f"{path}/logs/{stream}", {"run": run}))
+
     def _pages(self, id_: str, after: int, *, wait: int = 0) -> Iterator[LogPage]:
         """Yield the pages of the log after ``after``, up to the first one without output."""
         while True:

@@ -231,6 +231,7 @@ class LogPage(TypedDict, total=False):
     status: str | None
     status_reason: str | None
     progress: Progress | None
+    previous: int | None
 
 
 class Output(TypedDict, total=False):

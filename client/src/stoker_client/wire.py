@@ -50,6 +50,11 @@ class Wire:
         most = wait + HELD if wait else TIMEOUT
         return self._call("GET", _address(path, query), timeout=(CONNECT, most), **(PATIENCE if patient else {}))
 
+    def get_bytes(self, path: str, query: Mapping[str, Any] | None = None) -> bytes:
+        """Read ``path``, whose content is not JSON."""
+        answer = self._request("GET", _address(path, query), {"Accept": "*/*"}, timeout=(CONNECT, TIMEOUT))
+        return bytes(answer.content)
+
     def send(self, method: str, path: str, body: Any = None) -> Any:
         """
         Send a POST, PUT, PATCH or DELETE once. Without an answer, the service may still have executed the request.

@@ -117,6 +117,7 @@ class _Since(click.ParamType[datetime]):
 @click.option("--since", type=_Since(), metavar="TIME", help="Only newer output: 10m, 2h, 1d or a time in ISO 8601.")
 @click.option("--timestamps", is_flag=True, help="Begin every line with its time.")
 @stream_option
+@click.option("--bytes", "as_bytes", is_flag=True, help="The stored bytes of one --stream, unchanged.")
 @raw_option
 @data_option
 @click.pass_obj
@@ -132,6 +133,7 @@ def logs(
     since: datetime | None,
     timestamps: bool,
     stream: str | None,
+    as_bytes: bool,
     raw: bool,
     form: str,
 ) -> None:
@@ -146,12 +148,17 @@ def logs(
     """
     if all_ and (number is not None or follow):
         raise click.UsageError(f"give either --all or {'--follow' if follow else '--run'}")
+    if as_bytes and (stream is None or all_ or follow or tail is not None or since is not None):
+        raise click.UsageError("--bytes needs --stream, and permits only --run beside it")
     deployments = session.client.deployments
     id_ = deployments.find_id(deployment)
     log = _Log(deployments, id_, stream, since, tail)
     printer = LogPrinter(form, raw=raw, timestamps=timestamps)
     runs = deployments.runs(id_)
-    if all_ and form == "table":
+    if as_bytes:
+        config_id = next((run["config_id"] for run in _chosen(runs, number, deployment) or ()), None)
+        click.echo(deployments.stream_bytes(id_, str(stream), config_id), nl=False)
+    elif all_ and form == "table":
         for run in reversed(runs):
             echo(_separator(run))
             printer.all(log.written([run]))

@@ -34,6 +34,7 @@ _PATH_PARAMETERS: dict[str, str] = {
     "project": "The id of the token's project",
     "config_id": "The id of a software config",
     "deployment_id": "The id of a software deployment",
+    "stream": "stdout or stderr",
     "trigger_id": "The id of a trigger",
     "schedule_id": "The id of a schedule",
     "server_id": "The id of a server",

@@ -29,9 +29,16 @@ purge: Callable[[Tx, datetime, int], int] = change(
     " AND deployments.ended_at IS NULL) ORDER BY at LIMIT :most)"
 )
 _COLUMNS = 'deployment_id, seq, config_id, stream, "offset", data, at'
-_AFTER = "SELECT {} FROM logs WHERE deployment_id = :id AND seq > :after ORDER BY seq LIMIT :limit"
+_OF_RUN = "SELECT {} FROM logs WHERE deployment_id = :id AND (:any_run OR config_id = :run)"
+_AFTER = _OF_RUN + " AND seq > :after ORDER BY seq LIMIT :limit"
+_BEFORE = _OF_RUN + " AND seq < :before ORDER BY seq DESC LIMIT :limit"
 #: Sizes are read before the data, so that no more data is read than the page contains.
 _CHUNKS_AFTER, _SIZES_AFTER = sql(_AFTER.format(_COLUMNS)), sql(_AFTER.format("length(data)"))
+_CHUNKS_BEFORE, _SIZES_BEFORE = sql(_BEFORE.format(_COLUMNS)), sql(_BEFORE.format("length(data)"))
+_STREAM = sql(
+    'SELECT "offset", data FROM logs WHERE deployment_id = :id AND config_id = :run AND stream = :of'
+    ' ORDER BY "offset", seq'
+)
 _AFTER_EACH = (
     "SELECT {} FROM @each_pair(positions) AS of JOIN logs ON logs.deployment_id = of.key"
     " AND logs.seq > CAST(of.value AS bigint) ORDER BY logs.seq LIMIT :limit"
@@ -67,12 +74,29 @@ def drop(tx: Tx, deployment_id: str, config_id: str, stream: str, begin: int, en
     _drop(tx, deployment_id, config_id, stream, begin, end, reaching)
 
 
-def page(tx: Tx, deployment_id: str, after: int) -> Page:
-    """Return the next chunks of a deployment with a ``seq`` greater than ``after``, oldest first."""
-    wanted = {"id": deployment_id, "after": after}
-    count, more = _count_fitting(tx.fetch_all(_SIZES_AFTER, {**wanted, "limit": PAGE_CHUNKS}))
-    result = tx.fetch_all(_CHUNKS_AFTER, {**wanted, "limit": count}) if count else ()
-    return Page([_chunk(row) for row in result], more)
+def page(tx: Tx, deployment_id: str, after: int, *, before: int | None = None, run: str | None = None) -> Page:
+    """
+    Return the next chunks of a deployment with a ``seq`` greater than ``after``, oldest first.
+
+    With ``before``, these are the last chunks with a smaller ``seq`` instead. ``run`` is the config of a single run.
+    """
+    wanted = {"id": deployment_id, "after": after, "before": before, "any_run": run is None, "run": run}
+    sizes, chunks = (_SIZES_AFTER, _CHUNKS_AFTER) if before is None else (_SIZES_BEFORE, _CHUNKS_BEFORE)
+    count, more = _count_fitting(tx.fetch_all(sizes, {**wanted, "limit": PAGE_CHUNKS}))
+    result = [_chunk(row) for row in tx.fetch_all(chunks, {**wanted, "limit": count})] if count else []
+    return Page(result if before is None else result[::-1], more)
+
+
+def read_stream(tx: Tx, deployment_id: str, config_id: str, stream: str) -> bytes:
+    """Return the stored bytes of a stream of a run, with a note in place of each gap."""
+    parts: list[bytes] = []
+    end = 0
+    for offset, data in tx.fetch_all(_STREAM, {"id": deployment_id, "run": config_id, "of": stream}):
+        if offset > end:
+            parts.append(b"\n[%d bytes are not stored]\n" % (offset - end))
+        parts.append(bytes(data))
+        end = offset + len(data)
+    return b"".join(parts)
 
 
 def page_of_each(tx: Tx, after: Mapping[str, int]) -> tuple[list[tuple[str, LogChunk]], bool]:

@@ -15,6 +15,7 @@ from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker import cursors
 from stoker.model.deployment import Deployment, Run, RunState
+from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
 from stoker.store import deployments, logs
 from stoker.store.notifier import deployment_topic
@@ -56,11 +57,22 @@ class DeploymentLogs(Answer):
     status: str | None
     status_reason: str | None
     progress: RunProgress | None
+    previous: Annotated[
+        Count | None, Meta(description="The parameter `before` of the request for the output before; null: none")
+    ]
 
 
 class LogQuery(Query):
     after: Annotated[Position, Meta(description="The position after which the output begins")] = 0
     wait: Annotated[Whole, Meta(description="Seconds to wait for output, at most 60")] = 0
+    before: Annotated[
+        Position | None, Meta(description="Only the last output before this position, in place of the first after one")
+    ] = None
+    run: Annotated[str | None, Meta(description="The config of a single run")] = None
+
+
+class StreamQuery(Query):
+    run: Annotated[str | None, Meta(description="The config of a run; by default, the newest run")] = None
 
 
 @operation(200, DeploymentLogs)
@@ -68,19 +80,30 @@ async def follow(request: RequestContext, query: LogQuery) -> Response:
     """
     Return the output of a deployment's runs.
 
-    With `wait`, the request waits for output or the end of the run.
+    With `wait`, the request waits for output or the end of the run. With `before`, read backwards from any later
+    position, such as 2147483647, and then from `previous`.
     """
-    after = query.after
     wait = min(query.wait, _LONGEST_WAIT)
     if not wait:
-        return Response(200, await request.in_thread(_read, request, after))
+        return Response(200, await request.in_thread(_read, request, query))
 
     async def read() -> tuple[DeploymentLogs, bool]:
-        page = await request.in_thread(_read, request, after)
+        page = await request.in_thread(_read, request, query)
         return page, bool(page.logs) or page.status != Status.IN_PROGRESS
 
     with request.app.waiters.count_request(request):
         return Response(200, await hold(request, deployment_topic(request.path["deployment_id"]), wait, read))
+
+
+@operation(200, bytes, media_type="application/octet-stream")
+def show_stream(request: RequestContext, tx: Tx, query: StreamQuery) -> Response:
+    """Return the stored bytes of `stdout` or `stderr` of a run, with a note in place of bytes that are not stored."""
+    deployment = deployments.get(tx, request.path["deployment_id"], request.project)
+    stream = request.path["stream"]
+    if stream not in logs.STREAMS:
+        raise EntityNotFound.of("Stream", stream)
+    content = logs.read_stream(tx, deployment.id, query.run or deployment.config_id, stream)
+    return Response(200, content, media_type="application/octet-stream")
 
 
 class DeploymentReader:
@@ -129,22 +152,26 @@ class DeploymentReader:
         return deployment, logs.Page([], more=False), deployment.run
 
 
-def _read(request: RequestContext, after: int) -> DeploymentLogs:
+def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
     with request.read() as tx:
-        deployment, page, run = _load_page(tx, request.path["deployment_id"], request.project, after)
+        id, project = request.path["deployment_id"], request.project
+        deployment, page, run = _load_page(tx, id, project, query.after, before=query.before, run=query.run)
         progress = _progress(run, tx.now)
     return DeploymentLogs(
         logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
-        next=page.chunks[-1].seq if page.chunks else after,
+        next=page.chunks[-1].seq if page.chunks else query.after,
         status=deployment.status,
         status_reason=deployment.status_reason,
         progress=progress,
+        previous=page.chunks[0].seq if query.before is not None and page.more else None,
     )
 
 
-def _load_page(tx: Tx, deployment_id: str, project: str, after: int) -> tuple[Deployment, logs.Page, Run | None]:
+def _load_page(
+    tx: Tx, deployment_id: str, project: str, after: int, *, before: int | None = None, run: str | None = None
+) -> tuple[Deployment, logs.Page, Run | None]:
     deployment = deployments.get(tx, deployment_id, project)
-    page = logs.page(tx, deployment.id, after)
+    page = logs.page(tx, deployment.id, after, before=before, run=run)
     return deployment, page, deployment.run
 
 
