@@ -8,13 +8,13 @@ is idle, and many when it is busy: then each item costs less.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextvars import Context
-from functools import partial
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from stoker.http.threads import POOL, resolve
+from stoker.background_thread import BackgroundThread
 from stoker.model.errors import TooManyRequests, Unavailable
 
 I = TypeVar("I")  # noqa: E741 — an item
@@ -25,43 +25,53 @@ _MOST_WAITING = 20_000
 
 class Batches(Generic[I, R]):
     """
-    Handles items in batches, one batch at a time. Use it on one event loop only.
+    Handles items in batches, on a thread that starts with the first item.
 
-    ``handle`` receives at most ``size`` items on a thread, and returns the result or the exception of each. If it
-    raises, each item is handled alone, so that an item with an error does not affect the others.
+    ``handle`` receives at most ``size`` items, and returns the result or the exception of each. If it raises, each item
+    is handled alone, so that an item with an error does not affect the others. Call ``submit`` on one event loop only.
     """
 
     def __init__(
-        self, name: str, handle: Callable[[Sequence[I]], Sequence[R | BaseException]], *, size: int = 100
+        self,
+        name: str,
+        handle: Callable[[Sequence[I]], Sequence[R | BaseException]],
+        *,
+        size: int = 100,
     ) -> None:
         self._name, self._handle, self._size = name, handle, size
+        self._changed = threading.Condition()
         self._waiting: deque[tuple[I, asyncio.Future[R]]] = deque()
-        self._is_busy = False
+        self._thread: BackgroundThread | None = None
+        self._is_idle = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     async def submit(self, item: I) -> R:
         """Return the result of the item, or raise its exception. Raises TooManyRequests if too many items wait."""
         if len(self._waiting) >= _MOST_WAITING:
             raise TooManyRequests(f"Too many requests wait already ({self._name}): try again in a moment", 2)
-        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, future))
-        if not self._is_busy:
-            self._begin()
+        self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[R] = self._loop.create_future()
+        with self._changed:
+            self._waiting.append((item, future))
+            if self._is_idle:
+                self._is_idle = False
+                self._changed.notify()
+        if self._thread is None:
+            self._thread = BackgroundThread(f"stoker-{self._name}", self._run)
+            self._thread.start()
         return await future
 
-    def _begin(self) -> None:
-        """Handle the next batch, if any item waits."""
-        batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
-        self._is_busy = bool(batch)
-        if batch:
-            # In a context of its own, because a batch belongs to no single request.
-            call = Context().run(POOL.run, self._handle_each, [item for item, _ in batch])
-            call.add_done_callback(partial(self._end, [future for _, future in batch]))
-
-    def _end(self, futures: Sequence[asyncio.Future[Any]], call: asyncio.Future[Sequence[Any]]) -> None:
-        outcomes = [asyncio.CancelledError()] * len(futures) if call.cancelled() else call.result()
-        for future, outcome in zip(futures, outcomes, strict=True):
-            resolve(future, outcome)
-        self._begin()
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                while not self._waiting:
+                    self._is_idle = True
+                    self._changed.wait()
+                batch = [self._waiting.popleft() for _ in range(min(self._size, len(self._waiting)))]
+            results = self._handle_each([item for item, _ in batch])
+            assert self._loop is not None
+            with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
+                self._loop.call_soon_threadsafe(_resolve, [future for _, future in batch], results)
 
     def _handle_each(self, items: Sequence[I]) -> Sequence[R | BaseException]:
         """Return the result or the exception of each item."""
@@ -71,3 +81,13 @@ class Batches(Generic[I, R]):
             return [error] * len(items)
         except BaseException as error:
             return [error] if len(items) == 1 else [self._handle_each([item])[0] for item in items]
+
+
+def _resolve(futures: Sequence[asyncio.Future[Any]], results: Sequence[Any]) -> None:
+    for future, result in zip(futures, results, strict=True):
+        if future.done():
+            continue  # its request was cancelled
+        if isinstance(result, BaseException):
+            future.set_exception(result)
+        else:
+            future.set_result(result)

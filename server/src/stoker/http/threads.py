@@ -1,5 +1,5 @@
 """
-The threads that run blocking calls for the event loop: one pool, and limits for three kinds of requests.
+The threads that run blocking calls for the event loop: one pool, and limits for kinds of requests.
 
 ``concurrent.futures.ThreadPoolExecutor`` costs three times as much (measured: 55 µs of CPU per call instead of 17),
 mostly for futures that threads can wait for. Here only the event loop waits. A route names its limit
@@ -87,20 +87,16 @@ class ThreadPool:
             del request, loop, future, context, function, args, outcome
 
     def _finish(self, future: asyncio.Future[Any], outcome: Any) -> None:
+        """End a future with a result or with the exception that was raised, unless its request was cancelled."""
         self._unfinished -= 1
-        resolve(future, outcome)
-
-
-def resolve(future: asyncio.Future[Any], outcome: Any) -> None:
-    """End a future with a result or with the exception that was raised, unless its request was cancelled."""
-    if future.done():
-        return
-    if isinstance(outcome, asyncio.CancelledError):
-        future.cancel()
-    elif isinstance(outcome, BaseException):
-        future.set_exception(outcome)
-    else:
-        future.set_result(outcome)
+        if future.done():
+            return
+        if isinstance(outcome, asyncio.CancelledError):
+            future.cancel()
+        elif isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
 
 
 class _Line:
@@ -148,7 +144,7 @@ class Limit:
         line.calls += 1
         try:
             async with line.turns, self._turns:
-                return await POOL.run(do, *args)
+                return await _POOL.run(do, *args)
         finally:
             self._calls -= 1
             line.calls -= 1
@@ -163,19 +159,22 @@ TEMPLATES = Limit("templates", threads=4, share=2, waiting=64, waiting_share=16)
 #: Requests that hash passwords. A hash takes 16 MiB and about 50 ms of a core: few threads keep logins from using all
 #: memory and all cores.
 LOGINS = Limit("logins", threads=2, share=2, waiting=40, waiting_share=10)
-#: Calls without a limit, such as token lookups and batches, find a free thread when all limits are reached.
-_SPARE = 12
-POOL = ThreadPool("stoker-handlers", HANDLERS.threads + TEMPLATES.threads + LOGINS.threads + _SPARE)
+#: Requests that look up the name of a webhook: a slow DNS server must not keep the threads of other requests.
+LOOKUPS = Limit("look-ups", threads=4, share=2, waiting=40, waiting_share=10)
+#: Calls without a limit, such as token lookups and reads of documents, find a free thread when all limits are reached.
+_SPARE = 8
+_LIMITS = (HANDLERS, TEMPLATES, LOGINS, LOOKUPS)
+_POOL = ThreadPool("stoker-handlers", sum(limit.threads for limit in _LIMITS) + _SPARE)
 
 
 async def in_thread(do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
     """Run a short blocking call on a thread, without waiting for a turn. Call it on the event loop."""
-    return await POOL.run(partial(do, **named) if named else do, *args)
+    return await _POOL.run(partial(do, **named) if named else do, *args)
 
 
 def shut_down(seconds: float) -> bool:
     """Start no more calls. Return whether all running calls have returned within ``seconds``."""
-    waiting = threading.Thread(target=POOL.shut_down, daemon=True)  # noqa: TID251 — one call
+    waiting = threading.Thread(target=_POOL.shut_down, daemon=True)  # noqa: TID251 — one call
     waiting.start()
     waiting.join(seconds)
     return not waiting.is_alive()

@@ -1,16 +1,10 @@
-"""
-Permitted webhook targets: public addresses, and the networks in the site's settings.
-
-Names are resolved on separate threads, so that a slow DNS server cannot block a caller beyond its time limit.
-"""
+"""Permitted webhook targets: public addresses, and the networks in the site's settings."""
 
 from __future__ import annotations
 
 import ipaddress
-import queue
 import re
 import socket
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
@@ -21,9 +15,6 @@ _Address = IPv4Address | IPv6Address
 #: Prefixes of IPv6 addresses that contain an IPv4 address: in the last 32 bits, and in bits 16 to 48.
 _NAT64, _SIX_TO_FOUR = IPv6Network("64:ff9b::/96"), IPv6Network("2002::/16")
 _NUMBERS = re.compile(r"[0-9a-fA-FxX.]+")
-#: Maximum number of concurrent look-ups, and the time limit in seconds when a subscriber is checked. The limit is
-#: short, because every delivery resolves the name again.
-_LOOKUPS, _SHORT = threading.BoundedSemaphore(32), 2.0
 
 
 class TargetRefused(Exception):
@@ -57,21 +48,21 @@ class Targets:
 
     def check(self, host: str) -> None:
         """
-        Raises Invalid if ``host`` is a forbidden address or a name of one.
+        Raises Invalid if ``host`` is a forbidden address or a name of one. May wait for a DNS server.
 
-        A name that cannot be resolved in time passes, because every delivery resolves the name again.
+        A name that cannot be resolved passes, because every delivery resolves the name again.
         """
         self.check_literal(host)
         try:
-            addresses = _look_up(host, 0, _SHORT)
+            addresses = _look_up(host, 0)
         except TargetRefused:
             return
         if not all(self.allows(address) for address in addresses):
             raise Invalid(_refusal(host))
 
-    def resolve(self, host: str, port: int, seconds: float) -> Sequence[str]:
+    def resolve(self, host: str, port: int) -> Sequence[str]:
         """The permitted addresses of a host. Raises TargetRefused if there is none."""
-        addresses = [address for address in _look_up(host, port, seconds) if self.allows(address)]
+        addresses = [address for address in _look_up(host, port) if self.allows(address)]
         if not addresses:
             raise TargetRefused(_refusal(host))
         return [str(address) for address in addresses]
@@ -118,26 +109,10 @@ def _literal(host: str) -> _Address | None:
         return None
 
 
-def _look_up(host: str, port: int, seconds: float) -> list[_Address]:
-    """Resolve a host. Raises TargetRefused if there is no answer in time."""
-    answers: queue.SimpleQueue[list[_Address] | OSError] = queue.SimpleQueue()
-
-    def ask() -> None:
-        try:
-            answer = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            answers.put([ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in answer])
-        except (OSError, UnicodeError, ValueError) as error:
-            answers.put(OSError(str(error)))
-        finally:
-            _LOOKUPS.release()
-
-    if not _LOOKUPS.acquire(timeout=max(0.0, seconds)):
-        raise TargetRefused("too many names are being looked up")
-    threading.Thread(target=ask, name="look-up", daemon=True).start()  # noqa: TID251 — one call
+def _look_up(host: str, port: int) -> list[_Address]:
+    """Resolve a host. Raises TargetRefused."""
     try:
-        answer = answers.get(timeout=max(0.0, seconds))
-    except queue.Empty:
-        raise TargetRefused(f"looking up {host!r:.300} took longer than {seconds:.1f} s") from None
-    if isinstance(answer, OSError):
-        raise TargetRefused(f"cannot look up {host!r:.300}: {answer}")
-    return answer
+        answer = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        return [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in answer]
+    except (OSError, UnicodeError, ValueError) as error:
+        raise TargetRefused(f"cannot look up {host!r:.300}: {error}") from None

@@ -32,7 +32,10 @@ class WebhookFailed(Exception):
 
 
 class WebhookClient:
-    """``seconds``: time limit of a call, from the look-up to the response's head."""
+    """
+    ``seconds``: time limit of a call, from the look-up to the response's head. A look-up ends when the machine's
+    resolver gives up, also later.
+    """
 
     def __init__(self, targets: Targets, seconds: float, context: ssl.SSLContext) -> None:
         self._targets = targets
@@ -58,7 +61,7 @@ class WebhookClient:
     def _connect(self, target: SplitResult, until: float) -> socket.socket:
         host, port = target.hostname or "", target.port or _PORTS[target.scheme]
         problem: OSError = OSError(f"{host} has no address")
-        for address in self._targets.resolve(host, port, _left(until)):
+        for address in self._targets.resolve(host, port):
             try:
                 stream = socket.create_connection((address, port), _left(until))
             except OSError as error:

@@ -148,12 +148,9 @@ class _Webhooks:
             status = self._client.post(to.subscriber, _text(to, message), headers)
         except WebhookFailed as error:
             if time.monotonic() - begin > _SLOW:
-                self._rest(to.id)
+                self._resting.put(to.id, time.monotonic() + _REST)
             return str(error)
         return None if status < 500 else f"it answered {status}"
-
-    def _rest(self, subscription_id: str) -> None:
-        self._resting.put(subscription_id, time.monotonic() + _REST)
 
 
 def _lane(project_id: str, subscription_id: str) -> str:

@@ -7,6 +7,7 @@ from stoker.http.api import Api, Failure, Route
 from stoker.http.messaging import messages, queues, subscriptions
 from stoker.http.messaging.access import MOUNTED_AT, queue_access
 from stoker.http.request import Response
+from stoker.http.threads import LOOKUPS
 from stoker.messaging import limits
 
 _V2 = MOUNTED_AT + "/v2"
@@ -35,9 +36,9 @@ ROUTES = [
     Route("GET", _MESSAGE, _READ, messages.show),
     Route("DELETE", _MESSAGE, _WRITE, messages.delete),
     Route("GET", _SUBSCRIPTIONS, _READ, subscriptions.index),
-    Route("POST", _SUBSCRIPTIONS, _WRITE, subscriptions.create, _SMALL),
+    Route("POST", _SUBSCRIPTIONS, _WRITE, subscriptions.create, _SMALL, limit=LOOKUPS),
     Route("GET", _SUBSCRIPTION, _READ, subscriptions.show),
-    Route("PATCH", _SUBSCRIPTION, _WRITE, subscriptions.change, _SMALL),
+    Route("PATCH", _SUBSCRIPTION, _WRITE, subscriptions.change, _SMALL, limit=LOOKUPS),
     Route("DELETE", _SUBSCRIPTION, _WRITE, subscriptions.delete),
 ]
 
