@@ -26,9 +26,7 @@ _RUNS = "Not checked since the last run"
 
 
 def configure(tx: Tx, work: Work, deployment: Deployment, settings: CheckSettings) -> None:
-    """
-    Set how a deployment is checked, and tell the agent; known drift is remediated. Not for triggers, which run once.
-    """
+    """Set how a deployment is checked, tell the agent, and remediate known drift. Triggers run only once."""
     if deployment.trigger_id is not None:
         return
     check = checks.find(tx, deployment.id)

@@ -74,9 +74,7 @@ def mark_secrets(
 
 
 def redact_config(tx: Tx, config: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return a rendered config as shown to people. Only agents receive the values of secret inputs and the signal URLs.
-    """
+    """Return a rendered config as shown to people: only agents receive secret inputs and signal URLs."""
     inputs = [
         _redact_input(entry) if entry.get("secret") or entry["name"] in CREDENTIALS else entry
         for entry in config["inputs"]
@@ -86,9 +84,7 @@ def redact_config(tx: Tx, config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def redact_metadata(tx: Tx, metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """
-    Return a resource's metadata as shown to people. The metadata of a server contains the configs that it has to run.
-    """
+    """Return a resource's metadata as shown to people. That of a server contains the configs that it has to run."""
     configs = [
         redact_config(tx, config) if _is_config(config) else config for config in _as_list(metadata.get("deployments"))
     ]
@@ -102,9 +98,7 @@ def _as_list(value: Any) -> list[Any]:
 
 
 def _is_config(value: Any) -> bool:
-    """
-    Return whether ``value`` has the form of a config: metadata may contain anything that a template's author wrote.
-    """
+    """Return whether ``value`` has the form of a config: metadata may contain anything."""
     return isinstance(value, Mapping) and isinstance(value.get("inputs"), list)
 
 

@@ -217,9 +217,7 @@ def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: 
 
 
 def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest) -> None:
-    """
-    Check the request of a client or trigger, without opening anything. Raises Invalid, UserParameterMissing.
-    """
+    """Check the request of a client or trigger without opening anything. Raises Invalid, UserParameterMissing."""
     transport = client_transport(tx, env, request.signal_transport, request.server_id)
     facts = _facts(request, transport, possible_inputs(transport))
     _render(request.content, derived_inputs(request.content.inputs, request.input_values, facts))

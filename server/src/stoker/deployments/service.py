@@ -114,9 +114,7 @@ def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[s
 
 
 def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
-    """
-    Job: fail the run ``config_id`` of ``deployment_id`` for the ``reason``, by default because its deadline has passed.
-    """
+    """Job: fail the run ``config_id`` of ``deployment_id`` for the ``reason``, by default its deadline."""
     deployment = owners.find_locked(tx, args["deployment_id"])
     if deployment is None or deployment.config_id != args["config_id"] or deployment.has_ended:
         return

@@ -79,10 +79,7 @@ def resolve_signal(
 
 
 def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str, str]]]:
-    """
-    Return whether the run changed the server (None: unknown), and what, within limits: maps with ``item``, ``outcome``,
-    ``diff``.
-    """
+    """Return whether the run changed the server, if known, and maps with ``item``, ``outcome`` and ``diff``."""
     changed, reported = values.get(_CHANGED), values.get(CHANGES)
     items = [item for item in reported if isinstance(item, dict)] if isinstance(reported, list) else []
     changes = [

@@ -123,9 +123,7 @@ class Environment(Struct, frozen=True):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """
-        Heat's representation, which ``parse`` accepts. Merge strategies appear only if set, as they belong to one file.
-        """
+        """Heat's form, which ``parse`` accepts. Merge strategies belong to one file, so they appear only if set."""
         sections: dict[str, Any] = {
             "parameters": dict(self.parameters),
             "parameter_defaults": dict(self.parameter_defaults),

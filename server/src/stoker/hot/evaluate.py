@@ -39,9 +39,7 @@ def is_call(value: Any, version: str) -> bool:
 
 
 class _Evaluation:
-    """
-    One evaluation. Recursion is safe because the reader limits the depth. Keep the code fast: it runs for every value.
-    """
+    """One evaluation. The reader limits the depth of the recursion. Keep the code fast: it runs for every value."""
 
     __slots__ = ("_scope", "_table", "calls", "left")
 

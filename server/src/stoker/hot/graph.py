@@ -9,9 +9,7 @@ from stoker.model.errors import CircularDependencyException
 
 
 def sort(requirements: Mapping[str, Set[str]]) -> tuple[str, ...]:
-    """
-    Sort the names so that each follows all it requires, else in the given order. Raises CircularDependencyException.
-    """
+    """Sort names so that each follows all it requires, else as given. Raises CircularDependencyException."""
     sorter: TopologicalSorter[str] = TopologicalSorter()
     # Add the names first, so that the result does not depend on the order of sets, which varies between processes.
     for name in requirements:

@@ -104,9 +104,7 @@ class Registry:
         return name == resource_name or (glob is not None and glob.matches_whole(resource_name))
 
     def below(self, resource_name: str) -> Registry:
-        """
-        The registry for the nested stack of a resource: the general entries and those for the nested stack's resources.
-        """
+        """The registry for a resource's nested stack: general entries, and those for the nested stack's resources."""
         inner: dict[str, Any] = {}
         # Entries for the exact name come last, so that they take precedence.
         for name, entries in sorted(self._named.items(), key=lambda entry: entry[0] == resource_name):

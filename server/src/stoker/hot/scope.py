@@ -52,9 +52,7 @@ class Scope(Protocol):
         ...
 
     def facade(self, part: str) -> Any:
-        """
-        In a nested template, ``metadata`` and other parts of the parent's resource that the nested stack implements.
-        """
+        """In a nested template, ``metadata`` and other parts of the resource that the nested stack implements."""
         ...
 
 

@@ -322,9 +322,7 @@ def _check(
 
 
 def _check_output(output: OutputDefinition, names: Names, flaws: Flaws) -> OutputDefinition:
-    """
-    Check an output. As in Heat, a reference to an unknown parameter is the output's error: the stack is created.
-    """
+    """Check an output. As in Heat, a reference to an unknown parameter is its own error: the stack is created."""
     if output.flaw is not None:
         return output
     own = Flaws()

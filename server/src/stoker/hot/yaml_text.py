@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -45,14 +46,12 @@ class Unreadable(Exception):
         self.line = line
 
 
+@dataclass(slots=True)
 class _Place:
     """A part of a path whose line is wanted, and the parts that may follow."""
 
-    __slots__ = ("line", "parts")
-
-    def __init__(self) -> None:
-        self.line: int | None = None
-        self.parts: dict[str | int, _Place] = {}
+    line: int | None = None
+    parts: dict[str | int, _Place] = field(default_factory=dict)
 
 
 def lines(source: str, paths: Iterable[tuple[str | int, ...]]) -> dict[tuple[str | int, ...], int]:
@@ -99,9 +98,7 @@ def _load(text: str, max_weight: int, root: _Place | None) -> Any:
 
 
 def _refuse_tag_directives(text: str) -> None:
-    """
-    Refuse %TAG directives: libyaml compares each with all others, which takes seconds for half a megabyte of them.
-    """
+    """Refuse %TAG directives: libyaml compares each with all others, which takes seconds for many of them."""
     start = 0 if text.startswith("%TAG") else text.find("\n%TAG") + 1
     if start or text.startswith("%TAG"):
         raise Unreadable("%TAG directives are not supported", text.count("\n", 0, start) + 1)
@@ -112,20 +109,18 @@ def _line_of_odd_character(text: str) -> int:
     return text.count("\n", 0, odd.start()) + 1 if odd else 1
 
 
+@dataclass(slots=True)
 class _Open:
     """A list or map that is being read."""
 
-    __slots__ = ("anchor", "key", "merged", "place", "value", "weight")
-
-    def __init__(self, value: Any, anchor: str | None, weight: int, place: _Place | None) -> None:
-        self.value = value
-        self.anchor = anchor
-        #: The weight of the document before this value.
-        self.weight = weight
-        #: None if no line inside is wanted.
-        self.place = place
-        self.key: Any = _NONE
-        self.merged: list[dict[str, Any]] | None = None
+    value: Any
+    anchor: str | None
+    #: The weight of the document before this value.
+    weight: int
+    #: None if no line inside is wanted.
+    place: _Place | None
+    key: Any = _NONE
+    merged: list[dict[str, Any]] | None = None
 
 
 class _Builder:

@@ -47,9 +47,7 @@ def waiting_reason(server_name: str, opening: datetime) -> str:
 
 
 def schedule_check(tx: Tx, work: Work, server_id: str, at: datetime | None) -> None:
-    """
-    Schedule the job that holds or releases the server's runs for ``at``, and cancel any earlier job. None only cancels.
-    """
+    """Schedule the job that holds or releases the server's runs in place of any earlier one. None only cancels."""
     work.cancel(tx, JOB, server_id)
     if at is not None:
         work.defer(tx, JOB, server_id, {"server_id": server_id}, at=at)

@@ -49,9 +49,7 @@ def list_periods(windows: Sequence[Window], begin: datetime, end: datetime) -> l
 
 
 def _minute(now: datetime) -> datetime:
-    """
-    Round down to the minute, the resolution of windows, so that the cached functions compute a result once a minute.
-    """
+    """Round down to the minute, the resolution of windows, so that the cached functions compute once a minute."""
     return now.replace(second=0, microsecond=0)
 
 

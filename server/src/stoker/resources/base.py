@@ -354,10 +354,7 @@ def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAM
 
 
 def name_within(stack_name: str, resource: Resource, limit: int = LONGEST_NAME) -> str:
-    """
-    Return the physical name of a resource of the stack ``stack_name``. Long names are shortened in the middle, as in
-    Heat.
-    """
+    """Return the physical name of a resource of a stack. As in Heat, long names are shortened in the middle."""
     name = f"{stack_name}-{resource.name}-{_short_id(resource.id)}"
     return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
 

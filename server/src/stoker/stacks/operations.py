@@ -172,11 +172,7 @@ _NOT_AFTER = {
 
 
 def run_action(tx: Tx, engine: Engine, stack_id: str, action: Action, *, facade: Resource | None = None) -> Stack:
-    """
-    Suspend, resume or check a stack.
-
-    Suspending a suspended stack does nothing. Raises NotSupported, ActionInProgress.
-    """
+    """Suspend a stack that is not suspended, resume or check it. Raises NotSupported, ActionInProgress."""
     session = lock_stack(tx, engine, stack_id, facade=facade)
     stack = session.stack
     if stack.action in _NOT_AFTER[action]:

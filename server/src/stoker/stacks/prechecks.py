@@ -134,10 +134,7 @@ def list_denied_by_template(outline: Outline) -> Iterator[Flaw]:
 
 
 def _deny_own(deployment: PlannedDeployment, hook: DeliveredHook | None, site: SiteDefaults) -> str | None:
-    """
-    Return why a server of the same template denies the deployment, or None. The stack owns it, so only groups and hooks
-    count.
-    """
+    """Return why a server of the template denies the deployment. The stack owns it: only groups and hooks count."""
     if deployment.group is None or deployment.own_server is None or deployment.policy is UNKNOWN:
         return None
     declared = deployment.policy or Policy()

@@ -160,10 +160,7 @@ def check(tx: Tx, engine: Engine, resolved: ResolvedTrigger, request: TriggerReq
 
 
 def _refuse_if_all(problems: Iterable[StokerError | None]) -> None:
-    """
-    Raise the first of the servers' problems if every server has one. If some have none, the runs on the others fail on
-    their own.
-    """
+    """Raise the first of the servers' problems if every server has one. Otherwise, single runs fail on their own."""
     first: StokerError | None = None
     for problem in problems:
         if problem is None:

@@ -83,10 +83,7 @@ def digest_output(tx: Tx, target: Target, ended: Deployment) -> str | None:
 
 
 def normalize(text: str, own_names: Collection[str]) -> str:
-    """
-    Return the text with ``SERVER`` in place of a server's own names, which are sorted by length, and ``TIME`` in place
-    of times.
-    """
+    """Return the text with ``SERVER`` for a server's names, which are sorted by length, and ``TIME`` for times."""
     # Few outputs contain names, and compiling an expression takes longer than searching for them.
     if present := [re.escape(name) for name in own_names if name in text]:
         text = re.sub(rf"(?<!\w)(?:{'|'.join(present)})(?!\w)", SERVER, text)

@@ -240,9 +240,7 @@ def _member(tx: Tx, stack: Stack, resource: Resource, path: str) -> _Member:
 
 
 def _refuse_difference(resource: Resource, members: Sequence[_Member], present: Any) -> None:
-    """
-    Raise Invalid if the members do not run the same content. ``present`` is the id of the resource's present config.
-    """
+    """Raise Invalid if members run different content. ``present``: the id of the resource's present config."""
     if len({member.runs for member in members}) <= 1:
         return
     others = [member.path for member in members if member.applied.get("config") != present]

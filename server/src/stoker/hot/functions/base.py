@@ -93,8 +93,6 @@ def as_text(name: str, part: str, value: Any) -> str:
 
 
 def check_length(name: str, length: int) -> None:
-    """
-    Check the length before the text is built: two nested functions can describe terabytes. Raises if it is too long.
-    """
+    """Raise for a text that would be too long, before it is built: nested functions can describe terabytes."""
     if length > MAX_WEIGHT:
         raise StackValidationFailed(f'"{name}": the result would be longer than {MAX_WEIGHT} characters')

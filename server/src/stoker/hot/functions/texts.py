@@ -76,9 +76,7 @@ class StrReplaceVstrict(StrReplaceStrict):
 
 
 def replace(name: str, template: str, values: dict[str, str]) -> str:
-    """
-    Replace the words in the order of ``values``. Raises StackValidationFailed if the replacement would take too long.
-    """
+    """Replace the words in the order of ``values``. Raises StackValidationFailed if that would take too long."""
     if len(values) * len(template) > _MOST_WORK:
         raise StackValidationFailed(f'"{name}": {len(values)} words are too many for a text that long')
     # Even positions hold text that is still searched, odd positions hold inserted text.

@@ -25,9 +25,7 @@ from stoker.model.secrets import REDACTED
 
 
 class Parameters(Struct, frozen=True):
-    """
-    The values of all parameters of a stack, including pseudo parameters. Stored with the stack and used in each step.
-    """
+    """The values of all parameters of a stack, including pseudo parameters, as stored with the stack."""
 
     values: Mapping[str, Any]
     types: Mapping[str, str]

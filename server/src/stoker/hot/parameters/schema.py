@@ -53,9 +53,7 @@ class ParameterSchema:
         return converted
 
     def check_default(self) -> str | None:
-        """
-        The problem of the default, or None. Custom constraints are not checked: the default may be for another cloud.
-        """
+        """The problem of the default, or None. Custom constraints, maybe of another cloud, are not checked."""
         return self._problem(self.default, [item for item in self.constraints if not isinstance(item, Custom)])
 
     def custom_problem(self, value: Any, find_problem: Callable[[str, str], str | None]) -> str | None:

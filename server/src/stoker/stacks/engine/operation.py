@@ -219,9 +219,7 @@ def _end(session: StackSession, status: Status, reason: str) -> None:
 
 
 def forget_plan(session: StackSession) -> None:
-    """
-    Drop stored steps, continuation and deadline. They exist only if the operation outlasted its first transaction.
-    """
+    """Drop stored steps, continuation and deadline, which exist if the operation outlasted its first transaction."""
     if not session.created and session.before.status is Status.IN_PROGRESS:
         work = session.engine.env.work
         work.cancel(session.tx, DEADLINE, session.stack.id)

@@ -320,9 +320,7 @@ class StackSession:
             self._saved = self.stack
 
     def add_unreached(self) -> None:
-        """
-        Add rows for resources that the present plan has not started, so that lists include them even after a failure.
-        """
+        """Add rows for resources that the plan has not started, so that lists include them after a failure."""
         for name, planned in self.plan.unsaved_definitions().items():
             if self.resources.find(name) is None:
                 definition = hot.Definition.from_json(planned)
