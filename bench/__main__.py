@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bench import agents, cases, comparison, growth, salt, transports, triggers
+from bench import agents, cases, comparison, console, growth, salt, transports, triggers
 from bench.api import Api, variables
 from bench.cases import Result, Target
 from bench.floor import floor
@@ -32,7 +32,12 @@ Failures = dict[tuple[str, str], str]
 
 def main() -> None:
     arguments = argparse.ArgumentParser(prog="bench", description=__doc__)
-    arguments.add_argument("what", nargs="?", choices=["growth"], help="how costs grow, in place of the cases")
+    arguments.add_argument(
+        "what",
+        nargs="?",
+        choices=["growth", "console"],
+        help="in place of the cases: how costs grow, or the console in Chromium",
+    )
     arguments.add_argument("--heat", action="store_true", help="measure a real Heat in the same run")
     arguments.add_argument("--floor", action="store_true", help="the creations of `bench.floor` in the same run")
     arguments.add_argument(
@@ -48,6 +53,10 @@ def main() -> None:
     failed: Failures = {}
     if said.salt:
         run_beside_salt(said.database)
+        return
+    if said.what == "console":
+        with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder, stoker(None, folder=folder) as target:
+            console.run(Target(target.api, target.pids, said.scale), Path(folder))
         return
     if said.what == "growth":
         with stoker(said.database) as target:
@@ -104,10 +113,11 @@ def run(
 
 
 @contextlib.contextmanager
-def stoker(database: str | None, *options: str) -> Iterator[Target]:
-    """Yield a new `stoker serve` with a temporary state directory and further ``options``."""
+def stoker(database: str | None, *options: str, folder: str | None = None) -> Iterator[Target]:
+    """Yield a new `stoker serve` with further ``options``. ``folder`` is the state directory; by default a new one."""
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="stoker-bench-") as folder:
+    with contextlib.ExitStack() as cleanup:
+        folder = folder or cleanup.enter_context(tempfile.TemporaryDirectory(prefix="stoker-bench-"))
         program = [sys.executable, "-m", "stoker_client.cli.main"]
         command = [*program, "serve", "--port", str(port), "--state-dir", folder]
         command += ["--local-servers-unsafe", "--no-clouds-yaml", *options]

@@ -141,8 +141,8 @@ def test_a_project_without_rights_says_so(open_window, site):
     page.goto(page.url.replace(site.stoker.project, other))
     expect(page.locator("main")).to_contain_text("You have no role in this project.")
     page.get_by_role("link", name="Choose another one").click()
-    page.get_by_role("link").first.click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    # Of one project, the console shows the overview; of several, their list.
+    expect(page.get_by_role("heading", level=1)).to_have_text(re.compile("Overview|Choose a project"))
 
 
 def test_an_installation_without_the_console_says_so(chromium, tmp_path):
@@ -154,8 +154,7 @@ def test_an_installation_without_the_console_says_so(chromium, tmp_path):
         stoker.start()
         page = chromium.new_page()
         page.goto(f"{stoker.url}/console/")
-        expect(page.locator("main")).to_contain_text("console")
-        assert not page.locator("input").count()
+        expect(page.locator("body")).to_contain_text("This installation of Stoker lacks the console")
         page.close()
     finally:
         stoker.end()
