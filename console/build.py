@@ -24,6 +24,8 @@ from pathlib import Path
 
 CONSOLE = Path(__file__).resolve().parent
 BUILT = CONSOLE.parent / "server/src/stoker/http/console/built"
+#: The templates that the console offers as examples.
+EXAMPLES = CONSOLE.parent / "client/src/stoker_client/examples"
 MODULES, SCHEMA = CONSOLE / "node_modules", CONSOLE / "src/api/schema.ts"
 #: What Vite needs.
 OLDEST = (20, 19)
@@ -166,13 +168,14 @@ def sources() -> Iterator[Path]:
         parts = path.relative_to(CONSOLE).parts
         if path.is_file() and parts[0] not in ("node_modules", "README.md") and path != SCHEMA:
             yield path
+    yield from (path for path in sorted(EXAMPLES.rglob("*")) if path.suffix in (".yaml", ".py"))
 
 
 def digest_of(paths: Iterator[Path] | Sequence[Path]) -> str:
     """Return a digest of the names and contents of files."""
     digest = hashlib.sha256()
     for path in paths:
-        digest.update(f"{path.relative_to(CONSOLE)}\0".encode() + path.read_bytes() + b"\0")
+        digest.update(f"{path.relative_to(CONSOLE.parent)}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
 

@@ -149,8 +149,9 @@ function useKeys(onHelp: () => void): void {
   useEffect(() => {
     let isGoing = false;
     const onKey = (event: KeyboardEvent) => {
-      const target = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
+      const target = event.composedPath()[0] as HTMLElement; // also within a shadow root
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
       if (document.querySelector("dialog[open]")) return;
       const section = isGoing ? SECTIONS.find(({ key }) => key === event.key) : undefined;
       isGoing = event.key === "g";

@@ -4,6 +4,7 @@ import "./styles/views.css";
 import "./styles/fleet.css";
 import "./styles/run.css";
 import "./styles/live.css";
+import "./styles/stack.css";
 import { render } from "preact";
 import { App } from "./app";
 

@@ -44,8 +44,9 @@ export async function change(
   path: keyof paths,
   names: Names = {},
   body?: unknown,
+  query: Record<string, unknown> = {},
 ): Promise<unknown> {
-  const response = await send(method, url(path, names), body);
+  const response = await send(method, url(path, names, query), body);
   const text = await response.text();
   return text ? JSON.parse(text) : null;
 }

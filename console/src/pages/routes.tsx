@@ -21,6 +21,8 @@ export const ROUTES: readonly Route[] = [
   { segment: "", count: 0, page: OverviewPage },
   { segment: "stacks", count: 0, page: StacksPage },
   { segment: "stacks", count: 2, page: StackPage },
+  { segment: "new-stack", count: 0, page: lazy(() => import("./stack_edit"), "NewStackPage") },
+  { segment: "update-stack", count: 2, page: lazy(() => import("./stack_edit"), "UpdateStackPage") },
   { segment: "servers", count: 0, page: ServersPage },
   { segment: "servers", count: 1, page: ServerPage },
   { segment: "triggers", count: 0, page: TriggersPage },

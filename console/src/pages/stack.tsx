@@ -3,29 +3,22 @@ import { session } from "../api/session";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { countBy, StateFilter } from "../ui/filters";
+import { lazy } from "../ui/lazy";
 import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
-import { Link, navigate, hrefOf, query, setQuery } from "../ui/router";
+import { Link, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { Graph, shortType } from "../views/graph";
-import { statusOf } from "./stacks";
+import { GraphPart } from "./stack_graph";
+import { type Resource, Resources } from "./stack_resources";
+import { Snapshots } from "./stack_snapshots";
 
 type Stack = Schemas["StackDetail"];
-type Resource = Schemas["StackResource"];
 type Event = Schemas["StackEvent"];
 
-/** Resources above which the table is shown first. */
-const MOST_NODES = 300;
-const TABS = ["Resources", "Graph", "Events", "Outputs", "Parameters"] as const;
+const TABS = ["Resources", "Graph", "Events", "Outputs", "Parameters", "Template", "Snapshots"] as const;
 type Tab = (typeof TABS)[number];
-
-const RESOURCES: Column<Resource>[] = [
-  { title: "Resource", cell: (resource) => <ResourceLink resource={resource} />, sort: (resource) => resource.resource_name },
-  { title: "State", cell: (resource) => <State of={resource.resource_status} />, sort: (resource) => resource.resource_status },
-  { title: "Type", cell: (resource) => shortType(resource.resource_type), sort: (resource) => resource.resource_type, isWide: true },
-  { title: "Reason", cell: (resource) => resource.resource_status_reason, isWide: true },
-  { title: "Changed", cell: (resource) => <Time at={resource.updated_time} />, sort: (resource) => resource.updated_time },
-];
+/** Characters of a reason that has a row of its own. */
+const LONG = 60;
+const SourcePart = lazy(() => import("./stack_source"), "SourcePart");
 
 const EVENTS: Column<Event>[] = [
   { title: "Time", cell: (event) => <Time at={event.event_time} /> },
@@ -34,22 +27,7 @@ const EVENTS: Column<Event>[] = [
   { title: "Reason", cell: (event) => event.resource_status_reason, isWide: true },
 ];
 
-/** Returns the page of what a resource stands for: a server, a deployment or a nested stack. */
-function pageOf(resource: Resource): string[] | null {
-  const id = resource.physical_resource_id;
-  if (!id) return null;
-  if (/^OS::(Nova|Stoker)::Server$/.test(resource.resource_type)) return ["servers", id];
-  if (/::(SoftwareDeployment|StructuredDeployment)$/.test(resource.resource_type)) return ["runs", id];
-  const nested = resource.links.find((link) => link.rel === "nested")?.href.split("/").slice(-2);
-  return nested ? ["stacks", ...nested.map(decodeURIComponent)] : null;
-}
-
-function ResourceLink({ resource }: { resource: Resource }) {
-  const page = pageOf(resource);
-  return page ? <Link to={page}>{resource.resource_name}</Link> : <>{resource.resource_name}</>;
-}
-
-/** One stack: its resources as a table and as a graph, events, outputs and parameters. */
+/** One stack: its resources as a table and as a graph, events, outputs, parameters, template and snapshots. */
 export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) {
   const path = { stack_name: name, stack_id: id };
   const loaded = useData(`stack ${id}`, async (signal) => {
@@ -62,6 +40,11 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
   return (
     <>
       <Head title={name} kind="Stack">
+        {loaded.data && !loaded.data.stack.parent && session.can_write && (
+          <Link to={["update-stack", name, id]} class="button">
+            Update
+          </Link>
+        )}
         {loaded.data && <Actions of={actionsOf(loaded.data.stack)} onDone={loaded.reload} />}
       </Head>
       <Data of={loaded}>
@@ -79,9 +62,10 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
 }
 
 function factsOf(stack: Stack) {
+  const reason = stack.stack_status_reason;
   return [
     ["State", <State of={stack.stack_status} />],
-    ["Reason", stack.stack_status_reason],
+    ["Reason", reason.length > LONG ? <span class="long">{reason}</span> : reason],
     ["Created", <Time at={stack.creation_time} />],
     ["Changed", <Time at={stack.updated_time} />],
     ["Owner", stack.stack_owner],
@@ -101,7 +85,7 @@ function Tabs() {
         <button
           key={tab}
           aria-pressed={tab === readTab()}
-          onClick={() => setQuery({ tab: tab === "Resources" ? "" : tab.toLowerCase(), status: "", sort: "" })}
+          onClick={() => setQuery({ tab: tab === "Resources" ? "" : tab.toLowerCase(), status: "", sort: "", open: "", all: "" })}
         >
           {tab}
         </button>
@@ -110,66 +94,23 @@ function Tabs() {
   );
 }
 
-function Part({ stack, resources, path, at }: { stack: Stack; resources: Resource[]; path: Record<string, string>; at: number }) {
+function Part({ stack, resources, path, at }: { stack: Stack; resources: Resource[]; path: { stack_name: string; stack_id: string }; at: number }) {
   switch (readTab()) {
     case "Resources":
       return <Resources resources={resources} />;
     case "Graph":
-      return <GraphPart resources={resources} />;
+      return <GraphPart path={path} table={<Resources resources={resources} />} />;
     case "Events":
       return <Events path={path} at={at} />;
     case "Outputs":
       return <Outputs stack={stack} />;
     case "Parameters":
       return <Facts of={Object.entries(stack.parameters).map(([name, value]) => [name, <Value of={value} />] as const)} />;
+    case "Template":
+      return <SourcePart names={[path.stack_name, path.stack_id]} />;
+    case "Snapshots":
+      return <Snapshots path={path} canChange={!stack.parent} />;
   }
-}
-
-function Resources({ resources }: { resources: readonly Resource[] }) {
-  const status = query.value.get("status") ?? "";
-  const shown = status ? resources.filter((resource) => statusOf(resource.resource_status) === status) : resources;
-  return (
-    <>
-      <StateFilter counts={countBy(resources, (resource) => statusOf(resource.resource_status))} />
-      <Table
-        label="Resources"
-        rows={shown}
-        columns={RESOURCES}
-        keyOf={(resource) => resource.resource_name}
-        empty={<Empty>{resources.length > 0 ? "No resource is in this state." : "The stack has no resources."}</Empty>}
-      />
-    </>
-  );
-}
-
-function GraphPart({ resources }: { resources: Resource[] }) {
-  const failed = resources.filter((resource) => resource.resource_status.endsWith("FAILED"));
-  const open = (name: string) => {
-    const page = pageOf(resources.find((resource) => resource.resource_name === name)!);
-    if (page) navigate(hrefOf(page));
-  };
-  if (resources.length === 0) return <Empty>The stack has no resources.</Empty>;
-  if (resources.length > MOST_NODES && query.value.get("all") !== "1") {
-    return (
-      <Empty>
-        The stack has {resources.length} resources. <button onClick={() => setQuery({ all: "1" })}>Draw all of them</button>
-      </Empty>
-    );
-  }
-  return (
-    <>
-      <p>
-        {resources.length} resources, {failed.length} failed
-        {failed.map((resource) => (
-          <span key={resource.resource_name}>
-            {" · "}
-            <ResourceLink resource={resource} />
-          </span>
-        ))}
-      </p>
-      <Graph resources={resources} onOpen={open} />
-    </>
-  );
 }
 
 /** The newest events, read again when the stack was: at the time `at`. */
@@ -207,7 +148,9 @@ function actionsOf(stack: Stack): Action[] {
   });
   const name = stack.stack_name;
   if (stack.stack_status.endsWith("IN_PROGRESS")) {
-    return [act("Cancel", "cancel_without_rollback", `The operation (${wordsOf(stack.stack_status)}) stops. Nothing is rolled back.`)];
+    const cancel = act("Cancel", "cancel_without_rollback", `The operation (${wordsOf(stack.stack_status)}) stops. Nothing is rolled back.`);
+    const rollBack = act("Roll back", "cancel_update", `The update of ${name} stops, and what it has changed is rolled back.`);
+    return stack.stack_status === "UPDATE_IN_PROGRESS" ? [rollBack, cancel] : [cancel];
   }
   const isSuspended = stack.stack_status === "SUSPEND_COMPLETE";
   return [

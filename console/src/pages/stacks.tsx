@@ -1,4 +1,5 @@
 import { get, type Schemas } from "../api/client";
+import { session } from "../api/session";
 import { useData } from "../ui/data";
 import { countBy, StateFilter, TextFilter } from "../ui/filters";
 import { Data, Empty, Head, State, Time } from "../ui/parts";
@@ -35,7 +36,13 @@ export function StacksPage() {
   const name = (query.value.get("name") ?? "").toLowerCase();
   return (
     <>
-      <Head title="Stacks" />
+      <Head title="Stacks">
+        {session.can_write && (
+          <Link to={["new-stack"]} class="button primary">
+            New stack
+          </Link>
+        )}
+      </Head>
       <div class="filters">
         <TextFilter name="name" label="Name" hint="part of a name" />
       </div>
@@ -56,7 +63,7 @@ export function StacksPage() {
                       "No stack matches these filters."
                     ) : (
                       <>
-                        There are no stacks yet. <code>stoker stack create</code> creates one from a template.
+                        There are no stacks yet. <Link to={["new-stack"]}>Create one</Link> from a template.
                       </>
                     )}
                   </Empty>

@@ -1,28 +1,29 @@
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { Schemas } from "../api/client";
-import { layOut, type Edge, type Layout, type Place } from "../model/layout";
-import { SYMBOLS, toneOf, wordsOf } from "../model/state";
+import type { Drawing, GraphNode, Vertex } from "../model/graph";
+import { layOut, type Edge, type Layout, type Place, type Requirements } from "../model/layout";
+import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
+import { durationOf, parseTime } from "../model/time";
+import { now } from "../ui/clock";
 
-type Resource = Schemas["StackResource"];
-
-const WIDTH = 190;
+const WIDTH = 236;
 const HEIGHT = 44;
 const GAP_X = 56;
 const GAP_Y = 14;
 
 /** The resources of a stack, each right of those that it depends on. Arrow keys follow the edges. */
-export function Graph({ resources, onOpen }: { resources: readonly Resource[]; onOpen: (name: string) => void }) {
+export function Graph({ drawing, names, onOpen }: { drawing: Drawing; names: ReadonlyMap<string, string>; onOpen: (vertex: Vertex) => void }) {
+  const { vertices, requires } = drawing;
   const previous = useRef<Layout | undefined>(undefined);
   const svg = useRef<SVGSVGElement>(null);
-  const requires = useMemo(() => requirementsOf(resources), [resources]);
   const structure = [...requires].map(([name, others]) => `${name}:${others.join()}`).join(";");
   // States change often, the structure seldom: a place is computed once for a structure.
   const layout = useMemo(() => (previous.current = layOut(requires, previous.current)), [structure]);
-  const [current, setCurrent] = useState(resources[0]?.resource_name ?? "");
+  const [current, setCurrent] = useState("");
+  const stop = vertices.has(current) ? current : [...vertices.keys()][0];
 
-  const move = (event: KeyboardEvent, name: string) => {
-    const next = neighborOf(event.key, name, layout, requires);
-    if (event.key === "Enter" || event.key === " ") onOpen(name);
+  const move = (event: KeyboardEvent, vertex: Vertex) => {
+    const next = neighborOf(event.key, vertex.key, layout, requires);
+    if (event.key === "Enter" || event.key === " ") onOpen(vertex);
     else if (next) {
       setCurrent(next);
       svg.current?.querySelector<SVGRectElement>(`[data-name="${CSS.escape(next)}"]`)?.focus();
@@ -37,29 +38,26 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
         {layout.edges.map((edge) => (
           <path key={`${edge.from} ${edge.to}`} class="edge" d={curve(edge, layout)} aria-hidden="true" />
         ))}
-        {resources.map((resource) => {
-          const { x, y } = pointOf(layout.nodes.get(resource.resource_name)!);
-          const tone = toneOf(resource.resource_status);
+        {[...vertices.values()].map((vertex) => {
+          const { x, y } = pointOf(layout.nodes.get(vertex.key)!);
           return (
-            <g key={resource.resource_name} class={`node ${tone}`} transform={`translate(${x} ${y})`}>
+            <g key={vertex.key} class={`node ${toneOfVertex(vertex)}`} transform={`translate(${x} ${y})`}>
               <rect
                 width={WIDTH}
                 height={HEIGHT}
                 rx="6"
                 role="button"
-                tabIndex={resource.resource_name === current ? 0 : -1}
-                data-name={resource.resource_name}
-                aria-label={describe(resource, requires)}
-                onClick={() => onOpen(resource.resource_name)}
-                onFocus={() => setCurrent(resource.resource_name)}
-                onKeyDown={(event) => move(event, resource.resource_name)}
-              />
-              <text x="12" y="18" class="node-name" aria-hidden="true">
-                {SYMBOLS[tone]} {shorten(resource.resource_name, 22)}
-              </text>
-              <text x="12" y="34" class="node-type" aria-hidden="true">
-                {shorten(shortType(resource.resource_type), 24)}
-              </text>
+                tabIndex={vertex.key === stop ? 0 : -1}
+                data-name={vertex.key}
+                aria-label={describe(vertex, requires, names)}
+                {...(vertex.isOpen === null ? {} : { "aria-expanded": vertex.isOpen })}
+                onClick={() => onOpen(vertex)}
+                onFocus={() => setCurrent(vertex.key)}
+                onKeyDown={(event) => move(event, vertex)}
+              >
+                <title>{describe(vertex, requires, names)}</title>
+              </rect>
+              <Texts vertex={vertex} names={names} />
             </g>
           );
         })}
@@ -68,15 +66,65 @@ export function Graph({ resources, onOpen }: { resources: readonly Resource[]; o
   );
 }
 
-function requirementsOf(resources: readonly Resource[]): Map<string, string[]> {
-  const requires = new Map<string, string[]>(resources.map((resource) => [resource.resource_name, []]));
-  for (const resource of resources) {
-    for (const name of resource.required_by) requires.get(name)?.push(resource.resource_name);
-  }
-  return requires;
+function Texts({ vertex, names }: { vertex: Vertex; names: ReadonlyMap<string, string> }) {
+  const { node, lanes, isOpen } = vertex;
+  const fold = isOpen === null ? "" : isOpen ? "▾ " : "▸ ";
+  const title = lanes ? `${lanes.servers} servers · ${lanes.deployments} deployments` : `${SYMBOLS[toneOf(node.resource_status)]} ${node.resource_name}`;
+  const detail = lanes ? countsOf(vertex) : (waitOf(node, names) ?? placeOf(node));
+  return (
+    <>
+      <text x="12" y="18" class="node-name" aria-hidden="true">
+        {shorten(fold + title, 28)}
+      </text>
+      <text x="12" y="34" class="node-type" aria-hidden="true">
+        {shorten(detail, lanes ? 34 : 26)}
+      </text>
+      {!lanes && node.start_time && (
+        <text x={WIDTH - 10} y="34" text-anchor="end" class="node-type" aria-hidden="true">
+          {node.end_time ? durationOf(parseTime(node.end_time) - parseTime(node.start_time)) : <Running since={node.start_time} />}
+        </text>
+      )}
+    </>
+  );
 }
 
-function neighborOf(key: string, name: string, layout: Layout, requires: Map<string, string[]>): string | undefined {
+/** A time that runs: only this text changes each second, not the graph. */
+function Running({ since }: { since: string }) {
+  return <>{durationOf(now.value - parseTime(since))} …</>;
+}
+
+function countsOf({ lanes }: Vertex): string {
+  return [...lanes!.counts].map(([state, count]) => `${SYMBOLS[toneOf(state)]} ${count} ${wordsOf(state)}`).join("  ");
+}
+
+/** Returns the server of a deployment, or else the type. */
+function placeOf(node: GraphNode): string {
+  const isServer = node.physical_resource_id === node.server_id;
+  return node.server_name && !isServer ? `on ${node.server_name}` : shortType(node.resource_type);
+}
+
+/** Returns what keeps a resource from running, if anything does. */
+function waitOf(node: GraphNode, names: ReadonlyMap<string, string>): string | null {
+  if (node.breakpoint) return `at breakpoint ${node.breakpoint}`;
+  return node.waits_for.length > 0 ? `waits for ${node.waits_for.map((id) => names.get(id) ?? "another").join(", ")}` : null;
+}
+
+function toneOfVertex({ node, lanes }: Vertex): Tone {
+  const states = lanes ? [...lanes.counts.keys()] : [node.resource_status];
+  const tones = states.map(toneOf);
+  return (["bad", "busy", "wait", "good"] as const).find((tone) => tones.includes(tone)) ?? tones[0]!;
+}
+
+function describe(vertex: Vertex, requires: Requirements, names: ReadonlyMap<string, string>): string {
+  const { node, lanes } = vertex;
+  const others = requires.get(vertex.key) ?? [];
+  const parts = lanes
+    ? [`${lanes.servers} servers with ${lanes.deployments} deployments each`, countsOf(vertex)]
+    : [node.resource_name, shortType(node.resource_type), node.server_name ? `on ${node.server_name}` : null, wordsOf(node.resource_status), waitOf(node, names)];
+  return [...parts, others.length > 0 ? `after ${others.join(", ")}` : null].filter(Boolean).join(", ");
+}
+
+function neighborOf(key: string, name: string, layout: Layout, requires: Requirements): string | undefined {
   const node = layout.nodes.get(name)!;
   if (key === "ArrowLeft") return requires.get(name)?.[0];
   if (key === "ArrowRight") return layout.edges.find((edge) => edge.from === name)?.to;
@@ -85,12 +133,6 @@ function neighborOf(key: string, name: string, layout: Layout, requires: Map<str
   const index = column.findIndex(([other]) => other === name);
   const step = key === "ArrowDown" ? 1 : key === "ArrowUp" ? -1 : 0;
   return step ? column[index + step]?.[0] : undefined;
-}
-
-function describe(resource: Resource, requires: Map<string, string[]>): string {
-  const others = requires.get(resource.resource_name) ?? [];
-  const after = others.length > 0 ? `, after ${others.join(", ")}` : "";
-  return `${resource.resource_name}, ${shortType(resource.resource_type)}, ${wordsOf(resource.resource_status)}${after}`;
 }
 
 function pointOf(place: Place): { x: number; y: number } {
@@ -120,4 +162,25 @@ function shorten(text: string, most: number): string {
 /** Returns a type without the part that all types have: Heat::SoftwareConfig. */
 export function shortType(type: string): string {
   return type.replace(/^OS::/, "");
+}
+
+/** What a picture keeps of the page's styles. */
+const STYLES = ["fill", "stroke", "stroke-width", "font-family", "font-size", "font-weight"];
+
+/** Saves the graph as an SVG file, as it is on the page. */
+export function downloadGraph(name: string): void {
+  const svg = document.querySelector<SVGSVGElement>(".graph svg");
+  if (!svg) return;
+  const copy = svg.cloneNode(true) as SVGSVGElement;
+  const [shown, copied] = [svg.querySelectorAll("path, rect, text"), copy.querySelectorAll("path, rect, text")];
+  shown.forEach((element, index) => {
+    const style = getComputedStyle(element);
+    for (const property of STYLES) copied[index]!.setAttribute(property, style.getPropertyValue(property));
+  });
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
+  link.download = `${name}.svg`;
+  link.click();
+  URL.revokeObjectURL(link.href);
 }

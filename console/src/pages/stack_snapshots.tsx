@@ -1,0 +1,72 @@
+import { useState } from "preact/hooks";
+import { ApiError, change, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
+import { Actions } from "../ui/actions";
+import { useData } from "../ui/data";
+import { Data, Empty, Problem, State, Time } from "../ui/parts";
+import { type Column, Table } from "../ui/table";
+
+type Snapshot = Schemas["StackSnapshot"];
+
+const SNAPSHOTS = "/v1/{project}/stacks/{stack_name}/{stack_id}/snapshots";
+const SNAPSHOT = `${SNAPSHOTS}/{snapshot_id}` as const;
+
+/** The snapshots of a stack: take one, return to one, delete one. */
+export function Snapshots({ path, canChange }: { path: { stack_name: string; stack_id: string }; canChange: boolean }) {
+  const loaded = useData(`snapshots ${path.stack_id}`, async (signal) => (await get(SNAPSHOTS, path, {}, signal)).snapshots);
+  const [error, setError] = useState<ApiError | null>(null);
+  const take = async (event: SubmitEvent) => {
+    event.preventDefault();
+    const form = event.currentTarget as HTMLFormElement;
+    try {
+      setError(null);
+      await change("POST", SNAPSHOTS, path, { name: String(new FormData(form).get("name")) || null });
+      form.reset();
+      loaded.reload();
+    } catch (problem) {
+      setError(problem as ApiError);
+    }
+  };
+  const columns: Column<Snapshot>[] = [
+    { title: "Snapshot", cell: (snapshot) => snapshot.name ?? snapshot.id },
+    { title: "State", cell: (snapshot) => <State of={snapshot.status} /> },
+    { title: "Reason", cell: (snapshot) => snapshot.status_reason, isWide: true },
+    { title: "Taken", cell: (snapshot) => <Time at={snapshot.creation_time} /> },
+    { title: "Change", cell: (snapshot) => canChange && <SnapshotActions snapshot={snapshot} path={path} onDone={loaded.reload} /> },
+  ];
+  return (
+    <>
+      {canChange && session.can_write && (
+        <form class="filters" onSubmit={(event) => void take(event)}>
+          <label class="filter">
+            <span>Name of a snapshot</span>
+            <input name="name" maxLength={255} />
+          </label>
+          <button>Take a snapshot</button>
+        </form>
+      )}
+      {error && <Problem error={error} />}
+      <Data of={loaded}>
+        {(list) => (
+          <Table label="Snapshots" rows={list} columns={columns} keyOf={(snapshot) => snapshot.id} empty={<Empty>There are no snapshots.</Empty>} />
+        )}
+      </Data>
+    </>
+  );
+}
+
+function SnapshotActions({ snapshot, path, onDone }: { snapshot: Snapshot; path: Record<string, string>; onDone: () => void }) {
+  const names = { ...path, snapshot_id: snapshot.id };
+  const title = snapshot.name ?? snapshot.id;
+  const restore = {
+    label: "Restore",
+    question: `The stack is updated to the template and the parameters that it had when ${title} was taken.`,
+    run: () => change("POST", `${SNAPSHOT}/restore`, names, {}),
+  };
+  const remove = { label: "Delete", question: `The snapshot ${title} is deleted.`, isDangerous: true, run: () => change("DELETE", SNAPSHOT, names) };
+  return (
+    <div class="actions">
+      <Actions of={snapshot.status === "COMPLETE" ? [restore, remove] : [remove]} onDone={onDone} />
+    </div>
+  );
+}
