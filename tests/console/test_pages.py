@@ -24,6 +24,10 @@ PAGES = [
     "STACK?tab=events",
     "STACK?tab=outputs",
     "runs?status=FAILED&of_client=true",
+    "STACK?tab=template",
+    "STACK?tab=snapshots",
+    "new-stack?from=example:three-tier",
+    "UPDATE",
     "servers",
     "SERVER",
     "triggers",
@@ -48,6 +52,7 @@ def places(site) -> dict[str, str]:
     assert (ended["total"], ended["failed"]) == (4, 4)
     return {
         "STACK": f"stacks/shop/{site.stack}",
+        "UPDATE": f"update-stack/shop/{site.stack}",
         "SERVER": f"servers/{site.servers[0]['id']}",
         "TRIGGER": f"triggers/{trigger['id']}",
         "RUN": f"runs/{site.run_of(trigger)}",
