@@ -23,6 +23,12 @@ export default defineConfig({
   // Relative, so that the console works below any prefix; the server adds the way to the page's folder.
   base: "./",
   oxc: { jsx: { runtime: "automatic", importSource: "preact" } },
-  build: { target: "es2023", modulePreload: { polyfill: false }, assetsInlineLimit: 0, cssCodeSplit: false },
+  build: {
+    target: "es2023",
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    cssCodeSplit: false,
+    rollupOptions: { input: ["index.html", "enter.html"] },
+  },
   plugins: [precompress()],
 });

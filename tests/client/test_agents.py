@@ -54,3 +54,24 @@ def test_approval_continues_after_a_failure(site, stoker):
     assert len(result.err.splitlines()) == 2
     add_pending(site, "web3")
     assert stoker("server", "approve", "--all").out == "server web3 approved\n"
+
+
+def test_facts_are_listed_with_their_values(site, stoker):
+    for name in ("web1", "web2"):
+        site.add_agent(name)
+    assert stoker("server", "label", "web1", "web2", "tier=web").code == 0
+    rows = {row["name"]: row for row in json.loads(stoker("server", "facts", "-o", "json").out)}
+    assert rows["tier"]["values"] == ["web (2)"]
+    assert "web (2)" in stoker("server", "facts").out
+
+
+def test_lists_find_a_part_of_a_name(site, stoker):
+    web = site.add_agent("web1")
+    config = site.api("POST", "/software_configs", {"name": "Nightly backup", "group": "script", "config": "x"})
+    body = {"config_id": config["software_config"]["id"], "servers": [web.id], "name": "Nightly backup"}
+    site.api("POST", "/software_triggers", body)
+    for noun in ("trigger", "deployment"):
+        for text, count in (("BACK", 1), ("absent", 0)):
+            listed = json.loads(stoker(noun, "list", "--contains", text, "-o", "json").out)
+            assert len(listed) == count, (noun, text)
+    assert json.loads(stoker("stack", "list", "--contains", "absent", "-o", "json").out) == []

@@ -265,3 +265,94 @@ def test_a_session_is_valid_in_every_process_of_the_site(browser, member):
     stoker.stop()
     stoker.restart()
     assert stacks_of(browser, member.project).status == 200
+
+
+def code_of(account: Account) -> str:
+    headers = {"X-Auth-Token": account.token}
+    answer = account.stoker.request("POST", f"/v1/{account.project}/console_codes", headers=headers)
+    assert answer.status == 201, answer.raw
+    return str(answer.body["console_code"]["code"])
+
+
+def enter(browser: Browser, code: str) -> Answer:
+    """Do what the script of the page does."""
+    match = re.search(rb'name="stoker-csrf" content="(\w+)"', browser.get("enter").raw)
+    assert match is not None
+    return browser.post("enter", {"code": code, "csrf": match[1].decode()})
+
+
+@pytest.mark.parametrize("account", ["member", "reader"])
+def test_a_one_time_code_signs_in_once(stoker, account, request):
+    user = request.getfixturevalue(account)
+    code, browser = code_of(user), Browser(stoker)
+    answer = enter(browser, code)
+    assert (answer.status, answer.body) == (200, {"next": f"p/{user.project}/"})
+    assert cookie_attributes(answer) == ["HttpOnly", "SameSite=Strict"]
+    browser.open(user.project)
+    assert stacks_of(browser, user.project).status == 200
+    for again in (Browser(stoker), browser):
+        assert enter(again, code).status == 401
+    assert "stoker-console" not in Browser(stoker).cookies
+
+
+def test_a_code_that_was_used_is_refused_by_every_process(stoker, member):
+    code = code_of(member)
+    assert enter(Browser(stoker), code).status == 200
+    stoker.stop()
+    stoker.restart()
+    assert enter(Browser(stoker), code).status == 401
+    reasons = [entry["reason"] for entry in read_site_audit(stoker) if entry["actor"] == member.name]
+    assert any("one-time code was used before" in reason for reason in reasons)
+
+
+def read_site_audit(stoker: Served) -> list[dict[str, str]]:
+    answer = stoker.request("GET", f"/v1/{stoker.project}/audit/site", headers={"X-Auth-Token": stoker.token})
+    entries: list[dict[str, str]] = answer.body["audit"]
+    return entries
+
+
+def test_altered_codes_and_cookies_are_no_codes(stoker, member):
+    browser = signed_in(member)
+    code = code_of(member)
+    for wrong in ("", "x", "é", code[:-6] + "AAAAA=", code[::-1], browser.cookies["stoker-console"], member.token):
+        assert enter(Browser(stoker), wrong).status == 401
+    browser.cookies["stoker-console"] = code
+    assert stacks_of(browser, member.project).status == 401
+
+
+def test_another_site_cannot_sign_a_browser_in_with_a_code(stoker, member):
+    attacker, victim = Browser(stoker), Browser(stoker)
+    attacker.get("enter")
+    match = re.search(rb'name="stoker-csrf" content="(\w+)"', attacker.get("enter").raw)
+    assert match is not None
+    form = {"code": code_of(member), "csrf": match[1].decode()}
+    assert victim.post("enter", form).status == 401
+    page = victim.get("enter", **{"Sec-Fetch-Site": "cross-site"})
+    assert b"<script" not in page.raw
+    assert b"stoker-csrf" not in page.raw
+
+
+def test_a_code_of_another_user_takes_no_window_over(stoker, member, reader):
+    browser, code = signed_in(member), code_of(reader)
+    refused = enter(browser, code)
+    assert refused.status == 409
+    assert member.name.encode() in refused.raw
+    browser.post("sign-out", {"csrf": browser.csrf})
+    assert enter(browser, code).status == 200  # the refusal has not used the code
+
+
+def test_a_code_ends_with_its_token(stoker, member):
+    account = create_account(stoker, "member")
+    code = code_of(account)
+    headers = {"X-Auth-Token": stoker.token, "X-Subject-Token": account.token}
+    assert stoker.request("DELETE", "/identity/v3/auth/tokens", headers=headers).status == 204
+    assert enter(Browser(stoker), code).status == 401
+
+
+def test_a_code_is_in_no_log_and_no_url(stoker, member):
+    code = code_of(member)
+    assert enter(Browser(stoker), code).status == 200
+    assert enter(Browser(stoker), code).status == 401
+    assert code not in stoker.output
+    assert Browser(stoker).get("enter").headers["referrer-policy"] == "no-referrer"
+    assert Browser(stoker).get(f"enter?code={code}").raw.count(code.encode()) == 0

@@ -45,6 +45,8 @@ PUBLIC = {
     ("GET", "/cfn"),
     ("GET", "/console"),  # the handlers of the console look for the session's cookie
     ("GET", "/console/assets/{asset_name}"),
+    ("GET", "/console/enter"),
+    ("POST", "/console/enter"),  # a one-time code is in the body
     ("GET", "/console/sign-in"),
     ("POST", "/console/sign-in"),
     ("POST", "/console/sign-out"),
@@ -82,7 +84,11 @@ LOGGED_IN = {
     "/identity/v3/regions/{region_id}",
 }
 #: Reviewed: requests with a body that change nothing, and that readers may send.
-READING = {("POST", "/v1/{project}/validate"), ("POST", "/v1/{project}/stacks/preview")}
+READING = {
+    ("POST", "/v1/{project}/validate"),
+    ("POST", "/v1/{project}/stacks/preview"),
+    ("POST", "/v1/{project}/console_codes"),  # for themselves
+}
 #: Reviewed: what an agent's key gives without naming a run is of its own server.
 OF_ITS_OWN = {"/agent/v1/document", "/agent/v1/approval", "/agent/v1/facts", "/agent/v1/refusals"}
 #: What an actor is expected to get.

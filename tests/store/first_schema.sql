@@ -733,6 +733,13 @@ CREATE INDEX ix_tokens_expires_at ON tokens (expires_at);
 CREATE INDEX ix_tokens_parent_hash ON tokens (parent_hash);
 CREATE INDEX ix_tokens_user_id ON tokens (user_id);
 
+-- One-time codes of the console that were used. A row is deleted after its code has expired.
+CREATE TABLE used_codes (
+    hash varchar(64) NOT NULL PRIMARY KEY,
+    expires_at bigint NOT NULL
+);
+CREATE INDEX ix_used_codes_expires_at ON used_codes (expires_at);
+
 CREATE TABLE application_credentials (
     id varchar(64) NOT NULL PRIMARY KEY,
     user_id varchar(64) NOT NULL,

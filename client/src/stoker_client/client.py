@@ -79,6 +79,15 @@ class Client:
         """
         return follow(self.wire, subjects, kinds, cursor)
 
+    def console_code(self) -> str:
+        """Return a code with which a browser signs in to the console as this user, once and within a minute."""
+        answer = part(self.wire.send("POST", "/console_codes"), "console_code")
+        return str(part(answer, "code"))
+
+    def console_url(self, *path: str) -> str:
+        """Return the URL of a page of the console, such as that of ``("triggers", id)``, in the client's project."""
+        return "/".join((self.root_url, "console", "p", *map(segment, (self.wire.project_id, *path))))
+
     def close(self) -> None:
         """Close all connections."""
         self.wire.close()

@@ -111,6 +111,14 @@ class Wire:
         except ksa.ClientException as problem:
             raise faults.error_of_exception(problem, self._address()) from problem
 
+    @property
+    def project_id(self) -> str:
+        """The id of the project of the login."""
+        try:
+            return str(self._adapter.get_project_id())
+        except ksa.ClientException as problem:
+            raise faults.error_of_exception(problem, self._address()) from problem
+
     def close(self) -> None:
         """Close all connections."""
         self._adapter.session.session.close()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from stoker_client import triggers
 from stoker_client.cli._fold import print_groups
 from stoker_client.cli._logs import LogPrinter
+from stoker_client.cli._options import print_link
 from stoker_client.cli._output import echo
 from stoker_client.cli._runs import run_of, summarize, summarize_changes
 from stoker_client.cli._session import TIMED_OUT, Session
@@ -32,19 +33,23 @@ _LOOK = 5
 
 
 def run_one(
-    client: Client, server: Server, script: str, body: Mapping[str, Any], limit: Limit, *, keep: bool, raw: bool
-) -> int:
+    session: Session, server: Server, script: str, body: Mapping[str, Any], limit: Limit, *, keep: bool, link: bool,
+    raw: bool,
+) -> int:  # fmt: skip
     """
     Run ``script`` on a server, print the output and return the exit code.
 
     ``body`` has members of the deployment. Raises TimedOut if the run has not begun within ``limit``. ``keep`` keeps
-    the deployment and the config.
+    the deployment and the config; ``link`` prints the URL of the console's page.
     """
+    client = session.client
     config_id, run = start_script(client, script, body, lambda config_id: client.deployments.create({
         **body, "config_id": config_id, "server_id": server["id"], "action": "CREATE",
         "signal_transport": "STOKER_SIGNAL",
     }))  # fmt: skip
     id_ = run["id"]
+    if link:
+        print_link(session, "runs", id_)
 
     def delete() -> None:
         client.deployments.delete(id_)
@@ -200,13 +205,13 @@ def _has_begun(client: Client, id_: str) -> bool:
 
 def run_several(
     session: Session, servers: Sequence[Server], script: str, body: Mapping[str, Any], limit: Limit, *, keep: bool,
-    fold: bool, raw: bool,
+    fold: bool, link: bool, raw: bool,
 ) -> int:  # fmt: skip
     """
     Run ``script`` on ``servers`` and print the output; with ``fold`` at the end, once for servers with equal output.
 
     Return the highest exit code, or TIMED_OUT if all runs that did not succeed have not begun within ``limit``.
-    ``keep`` keeps the trigger and the config.
+    ``keep`` keeps the trigger and the config; ``link`` prints the URL of the console's page.
     """
     client = session.client
     ids = [server["id"] for server in servers]
@@ -214,6 +219,8 @@ def run_several(
         triggers.body(config_id=config_id, servers=ids, **body)
     ))  # fmt: skip
     id_ = trigger["id"]
+    if link:
+        print_link(session, "triggers", id_)
     overdue: set[str] = set()
     with naming_remains("trigger", id_, config_id, show="show"):
         watch = _follow(session, id_, limit, overdue, fold=fold, raw=raw)

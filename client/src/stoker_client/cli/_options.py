@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from stoker_client.cli._output import echo
 from stoker_client.cli._session import Session
 from stoker_client.client import Client
 from stoker_client.collection import is_id, is_pattern, is_prefix
@@ -45,6 +46,7 @@ def _parse_canary(_ctx: click.Context, _param: click.Parameter, text: str | None
     raise click.UsageError(f"--canary is a number of servers, or a percentage such as 10%, not {text!r}")
 
 
+link_option = click.option("--link", is_flag=True, help="Print the URL of the console's page, on standard error.")
 contains_option = click.option("--contains", metavar="TEXT", help="Only those with this text in their names.")
 wait_option = click.option("--wait", is_flag=True, help="Show the progress until the operation ends; fail if it fails.")
 
@@ -104,6 +106,11 @@ class Duration(click.ParamType[timedelta]):
         if duration is None:
             self.fail(f"{value!r} is not a duration such as 90s, 10m, 2h or 7d", param, ctx)
         return duration
+
+
+def print_link(session: Session, *path: str) -> None:
+    """Print the URL of a page of the console, on standard error: standard output is for data."""
+    echo(session.client.console_url(*path), err=True)
 
 
 def server_id(client: Client, ref: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import click
 
-from stoker_client.cli._options import given_options, merge, pair, together, wait_option
+from stoker_client.cli._options import given_options, link_option, merge, pair, print_link, together, wait_option
 from stoker_client.cli._output import (
     Output,
     block,
@@ -83,6 +83,7 @@ _dry_run_options = together([
 @wait_option
 @click.option("--rollback", is_flag=True, help="Roll back failures; a failed creation is deleted.")
 @_dry_run_options
+@link_option
 @output_option
 @click.pass_obj
 def create(
@@ -94,6 +95,7 @@ def create(
     rollback: bool,
     dry_run: bool,
     on_servers: bool,
+    link: bool,
     output: Output,
     **options: Any,
 ) -> None:
@@ -114,6 +116,8 @@ def create(
         _emit_plan(session.client, output, {"added": added}, runs, previews)
         return
     operation = session.client.stacks.create(body)
+    if link:
+        print_link(session, "stacks", *operation.ref.split("/"))
     if wait:
         wait_for_stack(session.client, operation, "CREATE_COMPLETE")
     emit_result(output, session.client.stacks.show(operation.ref), outputs=wait)

@@ -11,7 +11,7 @@ from stoker_client.checks import state_of
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import logs
 from stoker_client.cli._nouns import Noun, delete_each, yes_option
-from stoker_client.cli._options import contains_option, given_options, pair, server_id
+from stoker_client.cli._options import contains_option, given_options, link_option, pair, print_link, server_id
 from stoker_client.cli._output import (
     Output,
     Row,
@@ -256,11 +256,14 @@ _FIELDS = (
 
 @deployment.command("show")
 @click.argument("deployment")
+@link_option
 @output_option
 @click.pass_obj
-def show(session: Session, deployment: str, output: Output) -> None:
+def show(session: Session, deployment: str, link: bool, output: Output) -> None:
     """Show a deployment."""
     details = session.client.deployments.show(deployment)
+    if link:
+        print_link(session, "runs", details["id"])
     shown = {**details, **_check(session, details["id"])}
     emit_one(output, shown, _FIELDS, text={"requested_by": requester_of(shown) or ""})
 

@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import click
 
 from stoker_client.cli._adhoc import Limit, report_absence, run_one, run_several
-from stoker_client.cli._options import canary_option, choose_servers, given_options, pair, read_text, selector_option
+from stoker_client.cli._options import (
+    canary_option,
+    choose_servers,
+    given_options,
+    link_option,
+    pair,
+    read_text,
+    selector_option,
+)
 from stoker_client.cli._output import raw_option
 from stoker_client.cli._session import Session
 
@@ -52,6 +60,7 @@ class RunCommand(click.Command):
 @click.option("--name", default="run", show_default=True, help="A name for the config and the deployment.")
 @click.option("--keep", is_flag=True, help="Keep the config and the deployment.")
 @click.option("--fold", is_flag=True, help="At the end, print the output once for all servers with equal output.")
+@link_option
 @raw_option
 @click.pass_obj
 def run(
@@ -69,6 +78,7 @@ def run(
     name: str,
     keep: bool,
     fold: bool,
+    link: bool,
     raw: bool,
 ) -> int:
     """Run a command or a script on one server or on several, now.
@@ -91,8 +101,8 @@ def run(
     body = given_options({"name": name, "input_values": dict(inputs), "timeout": timeout})
     if len(targets) > 1:
         body |= given_options({"max_concurrent": max_concurrent, "canary": canary})
-        return run_several(session, targets, script, body, limit, keep=keep, fold=fold, raw=raw)
-    return run_one(session.client, targets[0], script, body, limit, keep=keep, raw=raw)
+        return run_several(session, targets, script, body, limit, keep=keep, fold=fold, link=link, raw=raw)
+    return run_one(session, targets[0], script, body, limit, keep=keep, link=link, raw=raw)
 
 
 def _split(

@@ -12,7 +12,7 @@ import click
 from stoker_client import graph_renderer
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import confirm_deletion, yes_option
-from stoker_client.cli._options import contains_option, wait_option
+from stoker_client.cli._options import contains_option, link_option, print_link, wait_option
 from stoker_client.cli._output import (
     Output,
     echo,
@@ -282,11 +282,14 @@ _STACK_FIELDS = (
 
 @stack.command("show")
 @click.argument("stack")
+@link_option
 @output_option
 @click.pass_obj
-def show_stack(session: Session, stack: str, output: Output) -> None:
+def show_stack(session: Session, stack: str, link: bool, output: Output) -> None:
     """Show a stack."""
     details = session.client.stacks.show(stack)
+    if link:
+        print_link(session, "stacks", details["stack_name"], details["id"])
     if output.is_data:
         emit_data(output.form, details)
         return

@@ -12,7 +12,7 @@ from stoker_client.cli._fold import print_groups
 from stoker_client.cli._groups import Group
 from stoker_client.cli._logs import LogPrinter, stream_option
 from stoker_client.cli._nouns import Noun
-from stoker_client.cli._options import contains_option, given_options, service_name
+from stoker_client.cli._options import contains_option, given_options, link_option, print_link, service_name
 from stoker_client.cli._output import (
     Output,
     data_option,
@@ -89,6 +89,7 @@ trigger = Group(
 @click.option("--require-window", is_flag=True, help="Start on each server when its maintenance window opens.")
 @click.option("--dry-run", is_flag=True, help="Wait, and show what the runs would change; nothing changes.")
 @_follow_option
+@link_option
 @output_option
 @click.pass_obj
 def create(
@@ -99,6 +100,7 @@ def create(
     require_window: bool,
     dry_run: bool,
     follow: bool,
+    link: bool,
     output: Output,
     **options: Any,
 ) -> int:
@@ -117,6 +119,8 @@ def create(
             {"name": name, "require_window": require_window or None, "mode": "PREVIEW" if dry_run else None}
         )
     )
+    if link:
+        print_link(session, "triggers", trigger["id"])
     if dry_run:
         # imported here because only a dry run needs it
         from stoker_client.cli._preview import PATIENCE, show_targets, take_preview
@@ -234,10 +238,20 @@ TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
 @click.option("--fold", is_flag=True, help="Only the output of ended runs, once for all servers with equal output.")
 @click.option("--diff", is_flag=True, help="As --fold; of other groups only the differences from the largest one.")
 @_follow_option
+@link_option
 @output_option
 @click.pass_obj
 def show(
-    session: Session, /, *, trigger: str, status: str | None, fold: bool, diff: bool, follow: bool, output: Output
+    session: Session,
+    /,
+    *,
+    trigger: str,
+    status: str | None,
+    fold: bool,
+    diff: bool,
+    follow: bool,
+    link: bool,
+    output: Output,
 ) -> int:
     """Show a trigger, its servers, and the outputs of its runs.
 
@@ -245,6 +259,8 @@ def show(
     equal, too.
     """
     id_ = session.client.triggers.find_id(trigger)
+    if link:
+        print_link(session, "triggers", id_)
     if fold or diff:
         return _show_groups(session.client, id_, status, output, follow=follow, shows_diff=diff)
     if follow:

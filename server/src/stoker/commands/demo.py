@@ -15,6 +15,8 @@ from pathlib import Path
 
 import click
 
+from stoker.http.console import assets
+
 _STACKS = ("two-deployments", "three-tier")
 _STOKER = [sys.executable, "-m", "stoker_client.cli.main"]
 
@@ -28,7 +30,20 @@ def demo() -> None:
         subprocess.run([*_STOKER, "examples", str(examples)], env=environment, check=True, stdout=subprocess.DEVNULL)
         for name in _STACKS:
             _create_stack(name, examples / f"{name}.yaml", environment)
-    click.echo(f"\nThe demo took {time.monotonic() - began:.1f} s. `stoker examples` writes the templates.")
+        click.echo(f"\nThe demo took {time.monotonic() - began:.1f} s. `stoker examples` writes the templates.")
+        _show_console(environment)
+
+
+def _show_console(environment: Mapping[str, str]) -> None:
+    """Print the URL of the console, and wait for a key if somebody sits at the terminal."""
+    if assets.page() is None:
+        return
+    url = environment["OS_AUTH_URL"].partition("/identity")[0]
+    login = f"user {environment['OS_USERNAME']}, password {environment['OS_PASSWORD']}"
+    click.echo(f"\nThe console: {url}/console/ ({login})")
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        subprocess.run([*_STOKER, "console"], env=environment, check=False)
+        click.pause("Press any key to end the demo.")
 
 
 def _create_stack(name: str, template: Path, environment: Mapping[str, str]) -> None:

@@ -32,6 +32,10 @@ class Logins(Protocol):
         """Return a token for a project, which expires with ``token``."""
         ...
 
+    def leave(self, token: str) -> str:
+        """Return a token without a project for the user of a project's token, with which it expires."""
+        ...
+
     def list_projects(self, token: str) -> Sequence[Project]:
         """Return the projects in which the token's user has a role."""
         ...
@@ -56,6 +60,10 @@ class OwnLogins:
     def enter(self, token: str, project_id: str) -> str:
         """Revoking ``token`` revokes the new one, too."""
         return self._directory.rescope(token, Scope(Named(id=project_id))).token
+
+    def leave(self, token: str) -> str:
+        """Revoking ``token`` revokes the new one, too."""
+        return self._directory.rescope(token, UNSCOPED).token
 
     def list_projects(self, token: str) -> Sequence[Project]:
         user_id = self._directory.tokens.validate(token).user_id

@@ -55,7 +55,7 @@ def load() -> dict[str, Asset]:
 
 
 @cache
-def page() -> str | None:
-    """Return the page that starts the console; None if the installation lacks it."""
-    file = resources.files(__package__) / "built" / "index.html"
+def page(name: str = "index") -> str | None:
+    """Return the page that starts the console, or another built page; None if the installation lacks it."""
+    file = resources.files(__package__) / "built" / f"{name}.html"
     return file.read_text() if file.is_file() else None

@@ -12,10 +12,12 @@ from urllib.parse import parse_qs, quote
 from stoker.http import audit_trail
 from stoker.http.access import Caller
 from stoker.http.console import assets
-from stoker.http.console.session import CSRF_HEADER, Session, end_session, is_equal
+from stoker.http.console.session import CODE_LIFE, CSRF_HEADER, Session, end_session, is_equal
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_NAME
-from stoker.model.errors import TooManyRequests, Unauthorized
+from stoker.model.errors import Conflict, TooManyRequests, Unauthorized
+from stoker.model.principal import Principal
+from stoker.store import used_codes
 from stoker.version import VERSION
 
 _HTML = "text/html; charset=utf-8"
@@ -41,6 +43,7 @@ _DOMAIN = Template('<label>Domain<input name="domain" required value="$domain"><
 _SIGN_OUT = Template("""\
 <form method="post" action="sign-out"><input type="hidden" name="csrf" value="$csrf"><button>Sign out</button></form>
 """)
+_CODE_REFUSED = "The link has expired or was used: run `stoker console` again"
 _NOTHING: Mapping[str, str] = {}
 
 
@@ -127,6 +130,58 @@ def sign_in(request: RequestContext) -> Response:
     target = form.get("next", "")
     is_own = target.startswith("p/") and target.isprintable() and target.isascii() and "\\" not in target
     return _redirect(target if is_own else "./", _cookie_of(request, session))
+
+
+def ask_to_enter(request: RequestContext) -> Response:
+    """
+    Return the page whose script signs in with the one-time code of the URL's fragment, which no server receives.
+
+    A link of another site gets no script: it could sign its visitors in as somebody else.
+    """
+    html = assets.page("enter")
+    if html is None:
+        return _ask_to_sign_in(request, "enter")
+    if request.raw.headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        return _plain(
+            "Sign in", '<p>Another site has sent you here. <a href="sign-in">Sign in with a password.</a></p>'
+        )
+    csrf, cookie = request.app.sessions.begin_login(is_secure=_is_secure(request))
+    document = html.replace("</head>", f'<meta name="stoker-csrf" content="{csrf}"></head>', 1)
+    return Response(200, document.encode(), {"Set-Cookie": cookie}, _HTML)
+
+
+def enter(request: RequestContext) -> Response:
+    """
+    Begin a session with a one-time code, and return the page of its project.
+
+    Raises Unauthorized if the code is not valid, has expired or was used, and Conflict if somebody else is signed in.
+    """
+    form, sessions, store = _read_form(request), request.app.sessions, request.app.store
+    if not sessions.may_log_in(request.raw, form.get("csrf", "")):
+        raise Unauthorized("The page has expired: open the link again")
+    address = client_address(request.raw, request.app.settings)
+    code = sessions.read_code(form.get("code", ""), store.clock.now())
+    if code is None:
+        raise Unauthorized(_CODE_REFUSED)
+    session = sessions.create(code.token)
+    principal = sessions.principal_of(session)
+    _refuse_other_user(request, principal)
+    if not store.write(lambda tx: used_codes.use(tx, code.hash, tx.now + CODE_LIFE)):
+        audit_trail.record_failed_login(store, principal.user_name, address, "the one-time code was used before")
+        raise Unauthorized(_CODE_REFUSED)
+    audit_trail.record_login(store, principal, address)
+    return Response(200, {"next": f"p/{quote(code.project_id)}/"}, _cookie_of(request, session))
+
+
+def _refuse_other_user(request: RequestContext, principal: Principal) -> None:
+    """Raise Conflict if the browser has a session of another user, whose windows would change hands."""
+    present = request.app.sessions.find(request.raw)
+    if present is None:
+        return
+    with suppress(Unauthorized):  # the session has ended
+        name = request.app.sessions.principal_of(present).user_name
+        if name != principal.user_name:
+            raise Conflict(f"This browser is signed in as {name}: sign out first, or open the link in another browser")
 
 
 def sign_out(request: RequestContext) -> Response:

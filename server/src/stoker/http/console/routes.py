@@ -15,6 +15,8 @@ _FORM_LIMIT = 64 * 1024
 ROUTES = [
     Route("GET", "/console", PUBLIC, pages.start),
     Route("GET", "/console/assets/{asset_name}", PUBLIC, assets.show),
+    Route("GET", "/console/enter", PUBLIC, pages.ask_to_enter),
+    Route("POST", "/console/enter", PUBLIC, pages.enter, _FORM_LIMIT, limit=LOGINS),
     Route("GET", "/console/sign-in", PUBLIC, pages.ask),
     Route("POST", "/console/sign-in", PUBLIC, pages.sign_in, _FORM_LIMIT, limit=LOGINS),
     Route("POST", "/console/sign-out", PUBLIC, pages.sign_out, _FORM_LIMIT),

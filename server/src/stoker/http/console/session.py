@@ -12,6 +12,7 @@ import base64
 import hashlib
 import hmac
 import secrets
+from datetime import datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
 from typing import NamedTuple
 
@@ -38,13 +39,27 @@ class Session(NamedTuple):
     csrf: str
 
 
+#: How long a one-time code is valid.
+CODE_LIFE = timedelta(minutes=1)
+
+
+class Code(NamedTuple):
+    """What a one-time code contains: a user's token without a project, and the project that the browser opens."""
+
+    token: str
+    project_id: str
+    #: The hash by which all processes of the site know that the code was used.
+    hash: str
+
+
 class Sessions:
     """Creates and reads sessions. ``secret`` is the site secret, so sessions are valid in all processes of the site."""
 
     def __init__(self, secret: bytes, logins: Logins, tokens: TokenCheck) -> None:
         self.logins = logins
         self._tokens = tokens
-        self._fernet = Fernet(base64.urlsafe_b64encode(hmac.digest(secret, b"stoker console sessions", hashlib.sha256)))
+        self._fernet = _encryption(secret, b"stoker console sessions")
+        self._codes = _encryption(secret, b"stoker console codes")
         self._key = hmac.digest(secret, b"stoker console requests", hashlib.sha256)
         #: The token of a project, by the session's token and the project.
         self._entered: LruCache[tuple[str, str], str] = LruCache(_REMEMBERED)
@@ -64,6 +79,26 @@ class Sessions:
     def cookie_of(self, session: Session, *, is_secure: bool) -> str:
         """Return the value of the header Set-Cookie that gives the session to a browser."""
         return _set_cookie(_COOKIE, self._fernet.encrypt(session.token.encode()).decode(), is_secure=is_secure)
+
+    def create_code(self, token: str, project_id: str, now: datetime) -> str:
+        """
+        Return a code with which a browser signs in once as the user of a project's token.
+
+        The code is the user's token without a project, encrypted, so no process stores it. Raises Unauthorized if the
+        token can be used in its project only, and Unavailable.
+        """
+        content = f"{project_id} {self.logins.leave(token)}"
+        return self._codes.encrypt_at_time(content.encode(), int(now.timestamp())).decode()
+
+    def read_code(self, code: str, now: datetime) -> Code | None:
+        """Return what a code contains; None if it is no code, or has expired."""
+        try:
+            content = self._codes.decrypt_at_time(code, int(CODE_LIFE.total_seconds()), int(now.timestamp())).decode()
+        except (InvalidToken, ValueError):  # ValueError: characters that are not ASCII
+            return None
+        project_id, _, token = content.partition(" ")
+        # By what it contains: the same code can be written in several ways.
+        return Code(token, project_id, self._sign(content))
 
     def begin_login(self, *, is_secure: bool) -> tuple[str, str]:
         """
@@ -110,6 +145,10 @@ class Sessions:
 
     def _sign(self, text: str) -> str:
         return hmac.digest(self._key, text.encode(), hashlib.sha256).hex()
+
+
+def _encryption(secret: bytes, purpose: bytes) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hmac.digest(secret, purpose, hashlib.sha256)))
 
 
 def end_session(*, is_secure: bool) -> str:

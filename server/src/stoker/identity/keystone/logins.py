@@ -38,6 +38,9 @@ class KeystoneLogins:
     def enter(self, token: str, project_id: str) -> str:
         return self._issue({"methods": ["token"], "token": {"id": token}}, {"project": {"id": project_id}})
 
+    def leave(self, token: str) -> str:
+        return self._issue({"methods": ["token"], "token": {"id": token}}, "unscoped")
+
     def list_projects(self, token: str) -> Sequence[Project]:
         answer = self._send("GET", "/auth/projects", headers={"X-Auth-Token": token})
         return [

@@ -1,0 +1,27 @@
+"""One-time codes of the console: how long they are valid."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from stoker.http.console.session import CODE_LIFE
+from support.in_process import Inside
+
+
+@pytest.fixture
+def site(tmp_path, store):
+    inside = Inside(tmp_path, store)
+    yield inside
+    inside.close()
+
+
+def test_a_code_is_valid_for_a_minute(site):
+    answer = site.client.post(f"/v1/{site.project}/console_codes", headers=site.headers)
+    assert answer.status_code == 201, answer.text
+    code, now = answer.json()["console_code"]["code"], site.store.clock.now()
+    sessions = site.services.sessions
+    assert sessions.read_code(code, now).project_id == site.project
+    assert sessions.read_code(code, now + CODE_LIFE - timedelta(seconds=2)) is not None
+    assert sessions.read_code(code, now + CODE_LIFE + timedelta(seconds=2)) is None
