@@ -1,25 +1,35 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { hasEnded, renew, root, session } from "./api/session";
-import { ROUTES, SECTIONS } from "./pages/routes";
+import { ACTIONS, ROUTES, SECTIONS } from "./pages/routes";
+import { KEYS, useKeys } from "./ui/keys";
 import { Upgraded } from "./ui/live";
-import { Dialog, Empty, Head } from "./ui/parts";
 import { More } from "./ui/more";
-import { hrefOf, Link, navigate, segments } from "./ui/router";
+import { Palette, type Place } from "./ui/palette";
+import { Dialog, Empty, Head } from "./ui/parts";
+import { Link, segments } from "./ui/router";
+
+/** The pages and actions of the palette; readers see no actions. */
+const PLACES: readonly Place[] = [
+  ...SECTIONS.map(({ segment, title }) => ({ kind: "Page", title, path: segment ? [segment] : [] })),
+  ...(session.can_write ? ACTIONS.map((action) => ({ kind: "Action", ...action })) : []),
+];
 
 /** The console: navigation, the page of the URL, and the dialogs over it. */
 export function App() {
   const [isHelping, setHelping] = useState(false);
-  useKeys(() => setHelping(true));
+  const [isSearching, setSearching] = useState(false);
+  useKeys({ sections: SECTIONS, onHelp: () => setHelping(true), onPalette: () => setSearching(true) });
   return (
     <>
       <a class="skip" href="#main">
         Skip to the page
       </a>
-      <Navigation onHelp={() => setHelping(true)} />
+      <Navigation onHelp={() => setHelping(true)} onPalette={() => setSearching(true)} />
       <Upgraded />
       <main id="main" tabIndex={-1}>
         <Page />
       </main>
+      {isSearching && <Palette places={PLACES} onClose={() => setSearching(false)} />}
       {isHelping && <Help onClose={() => setHelping(false)} />}
       {hasEnded.value && <SignIn />}
     </>
@@ -43,7 +53,7 @@ function Page() {
   return <route.page key={segments.value.join("/")} names={names} />;
 }
 
-function Navigation({ onHelp }: { onHelp: () => void }) {
+function Navigation({ onHelp, onPalette }: { onHelp: () => void; onPalette: () => void }) {
   const current = segments.value[0] ?? "";
   return (
     <header class="bar">
@@ -70,6 +80,9 @@ function Navigation({ onHelp }: { onHelp: () => void }) {
           {session.user}
           {session.can_write ? "" : " (reader)"}
         </span>
+        <button class="link" onClick={onPalette} title="Go to … (Ctrl-K)">
+          Go to …
+        </button>
         <button class="link" onClick={onHelp} aria-label="Keys" title="Keys (?)">
           ?
         </button>
@@ -119,13 +132,7 @@ function SignIn() {
 }
 
 function Help({ onClose }: { onClose: () => void }) {
-  const keys = [
-    ["/", "to the first filter"],
-    ["n, p", "to the next and the previous failure"],
-    ...SECTIONS.map(({ key, title }) => [`g ${key}`, title.toLowerCase()]),
-    ["?", "these keys"],
-    ["Esc", "close"],
-  ];
+  const keys = [...KEYS, ...SECTIONS.map(({ key, title }) => [`g ${key}`, title.toLowerCase()] as const)];
   return (
     <Dialog title="Keys" onClose={onClose}>
       <dl class="keys">
@@ -143,34 +150,4 @@ function Help({ onClose }: { onClose: () => void }) {
       </div>
     </Dialog>
   );
-}
-
-function useKeys(onHelp: () => void): void {
-  useEffect(() => {
-    let isGoing = false;
-    const onKey = (event: KeyboardEvent) => {
-      const target = event.composedPath()[0] as HTMLElement; // also within a shadow root
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      if (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName)) return;
-      if (document.querySelector("dialog[open]")) return;
-      const section = isGoing ? SECTIONS.find(({ key }) => key === event.key) : undefined;
-      isGoing = event.key === "g";
-      if (section) navigate(hrefOf(section.segment ? [section.segment] : []));
-      else if (event.key === "?") onHelp();
-      else if (event.key === "/") document.querySelector<HTMLElement>("main .text-filter")?.focus();
-      else if (event.key === "n" || event.key === "p") focusFailure(event.key === "n" ? 1 : -1);
-      else return;
-      event.preventDefault();
-    };
-    document.addEventListener("keydown", onKey);
-    return () => document.removeEventListener("keydown", onKey);
-  }, []);
-}
-
-/** Moves to the next link of a row that has failed. */
-function focusFailure(step: number): void {
-  const rows = [...document.querySelectorAll("tr, .rows li, .node.bad")].filter((row) => row.matches(".node") || row.querySelector(".state.bad"));
-  const links = rows.map((row) => (row.querySelector<HTMLElement | SVGElement>(row.matches(".node") ? "rect" : "a"))).filter((link) => link !== null);
-  const index = links.findIndex((link) => link === document.activeElement);
-  links[(index + step + links.length) % Math.max(1, links.length)]?.focus();
 }

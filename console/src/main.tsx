@@ -5,6 +5,7 @@ import "./styles/fleet.css";
 import "./styles/run.css";
 import "./styles/live.css";
 import "./styles/stack.css";
+import "./styles/servers.css";
 import { render } from "preact";
 import { App } from "./app";
 

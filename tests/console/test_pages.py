@@ -28,8 +28,12 @@ PAGES = [
     "STACK?tab=snapshots",
     "new-stack?from=example:three-tier",
     "UPDATE",
-    "servers",
+    "servers?chosen=all&selector=hostname%20exists",
     "SERVER",
+    "enroll",
+    "run?servers=web*",
+    "run?what=config",
+    "run?what=entry&entry=nginx/1",
     "triggers",
     "TRIGGER",
     "RUN",
@@ -187,6 +191,48 @@ def test_the_pages_need_no_mouse(open_window, site):
     page.keyboard.press("/")
     page.keyboard.type("space")
     expect(page.locator(".line.hit")).to_have_count(1)
+
+
+def test_the_palette_opens_any_object_page_and_action(open_window, site, places):
+    page = open_window("triggers").page
+    for text, heading in (
+        ("shop", "shop"),
+        ("web2", "web2"),
+        ("overv", "Overview"),
+        ("run a command", "Run a command"),
+        ("enroll", "Enroll servers"),
+    ):
+        page.keyboard.press("Control+k")
+        search = page.get_by_role("dialog").get_by_role("combobox")
+        search.press_sequentially(text)
+        expect(page.get_by_role("option").first).to_contain_text(re.compile(text, re.IGNORECASE))
+        expect(page.get_by_role("dialog").get_by_role("status")).to_contain_text("found")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_have_text(heading)
+    page.get_by_role("button", name="Go to …").click()
+    page.get_by_role("dialog").get_by_role("combobox").fill(HOSTILE[:8])
+    expect(page.get_by_role("option").filter(has_text=re.compile("^Trigger"))).to_contain_text(HOSTILE)
+    expect(page.get_by_role("option").filter(has_text=re.compile("^Run")).first).to_contain_text(" on web")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(HOSTILE)
+
+
+def test_keys_move_in_lists_and_go_back(open_window):
+    page = open_window("servers?name=web").page
+    expect(page.locator("tbody tr")).to_have_count(4)
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    expect(page.get_by_role("link", name="web1")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("link", name="web2")).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("web1")
+    page.keyboard.press("q")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Servers")
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog")).to_contain_text("Ctrl-K")
 
 
 def test_arrows_follow_the_edges_of_the_graph(open_window, site):

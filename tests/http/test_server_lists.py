@@ -109,6 +109,7 @@ def test_facts_are_listed_as_selectors_name_them(site):
     assert listed["tier"]["values"] == [{"value": "web", "count": 5}, {"value": "db", "count": 2}]
     assert listed["os.family"]["values"] == [{"value": "debian", "count": 2}, {"value": "redhat", "count": 1}]
     assert listed["hooks"]["count"] == 3
+    assert [name for name, fact in listed.items() if fact["is_label"]] == ["tier"]
     for name, fact in listed.items():
         for value in fact["values"]:
             assert count(site, f"selector={name}={value['value']}")["total"] == value["count"]

@@ -25,6 +25,8 @@ export const ROUTES: readonly Route[] = [
   { segment: "update-stack", count: 2, page: lazy(() => import("./stack_edit"), "UpdateStackPage") },
   { segment: "servers", count: 0, page: ServersPage },
   { segment: "servers", count: 1, page: ServerPage },
+  { segment: "enroll", count: 0, page: lazy(() => import("./enroll"), "EnrollPage") },
+  { segment: "run", count: 0, page: lazy(() => import("./run_command"), "RunCommandPage") },
   { segment: "triggers", count: 0, page: TriggersPage },
   { segment: "triggers", count: 1, page: TriggerPage },
   { segment: "runs", count: 1, page: RunPage },
@@ -50,4 +52,14 @@ export const SECTIONS: readonly Section[] = [
   { segment: "triggers", title: "Triggers", key: "t" },
   { segment: "schedules", title: "Schedules", key: "c", isMore: true },
   { segment: "drift", title: "Drift", key: "d", isMore: true },
+];
+
+/** What the palette offers to do, beside the pages. */
+export const ACTIONS: readonly { title: string; path: readonly string[]; query?: Record<string, string> }[] = [
+  { title: "Run a command", path: ["run"] },
+  { title: "New stack", path: ["new-stack"] },
+  { title: "Run a config", path: ["run"], query: { what: "config" } },
+  { title: "Run a catalog entry", path: ["run"], query: { what: "entry" } },
+  { title: "Upgrade agents", path: ["run"], query: { what: "upgrade" } },
+  { title: "Enroll servers", path: ["enroll"] },
 ];

@@ -1,13 +1,20 @@
-import { get, type Schemas } from "../api/client";
-import { Actions } from "../ui/actions";
+import { useState } from "preact/hooks";
+import { type ApiError, change, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
+import { joinNames, parseLabels } from "../model/targets";
+import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
-import { Link } from "../ui/router";
+import { Card, Data, Dialog, Empty, Facts, Head, Problem, State, Time, Value } from "../ui/parts";
+import { hrefOf, Link, navigate } from "../ui/router";
+import type { Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
-import { approvalsOf, Labels } from "./servers";
+import { Labels } from "./server_columns";
 
-type Server = Schemas["ShownServer"];
 type Deployment = Schemas["SoftwareDeployment"];
+type Check = Schemas["ShownCheck"];
+
+/** Runs of a page of the history. */
+const PAGE = 50;
 
 export const DEPLOYMENTS: Column<Deployment>[] = [
   {
@@ -25,38 +32,62 @@ export const DEPLOYMENTS: Column<Deployment>[] = [
   },
 ];
 
+const CHECKS: Column<Check>[] = [
+  { title: "Deployment", cell: (check) => <Link to={["runs", check.deployment_id]}>{check.name ?? check.deployment_id}</Link> },
+  { title: "State", cell: (check) => <State of={check.state} /> },
+  { title: "Difference", cell: (check) => check.summary, isWide: true },
+  { title: "Since", cell: (check) => <Time at={check.since} /> },
+];
+
 /** Returns what people call a deployment: its stack and resource, or its config. */
 export function nameOf(deployment: Deployment): string {
   if (deployment.stack_name && deployment.resource_name) return `${deployment.stack_name}/${deployment.resource_name}`;
   return deployment.config_name || deployment.id;
 }
 
-/** One server: its state, what is deployed on it, and what its agent reports. */
+/** One server: its state, its rules, what runs and ran on it, its drift, and what its agent reports. */
 export function ServerPage({ names: [id = ""] }: { names: string[] }) {
-  const loaded = useData(`server ${id}`, async (signal) => {
+  const [count, setCount] = useState(PAGE);
+  const loaded = useData(`server ${id} ${count}`, async (signal) => {
     const { server } = await get("/v1/{project}/servers/{server}", { server: id }, {}, signal);
-    const query = { server_id: server.id, names: true };
-    const { software_deployments } = await get("/v1/{project}/software_deployments", {}, query, signal);
-    return { server, deployments: software_deployments };
+    const query = { server_id: server.id, names: true, newest_first: true, limit: count };
+    const [{ software_deployments: deployments }, { checks }] = await Promise.all([
+      get("/v1/{project}/software_deployments", {}, query, signal),
+      get("/v1/{project}/checks", {}, { server: server.id }, signal),
+    ]);
+    return { server, deployments, checks };
   }, [`server:${id}`]);
+  const server = loaded.data?.server;
   return (
     <>
-      <Head title={loaded.data?.server.name ?? id} kind="Server">
-        {loaded.data && <Actions of={approvalsOf(loaded.data.server)} onDone={loaded.reload} />}
+      <Head title={server?.name ?? id} kind="Server">
+        {server && session.can_write && <ServerButtons server={server} onDone={loaded.reload} />}
       </Head>
       <Data of={loaded}>
-        {({ server, deployments }) => (
+        {({ server, deployments, checks }) => (
           <>
             {server.problem && <p class="banner bad">{server.problem}</p>}
             <Facts of={factsOf(server)} />
-            <Card title="Deployments">
+            <Current deployments={deployments} />
+            <div class="columns">
+              <Rules server={server} />
+              <Card title="Drift">
+                <Table label="Drift" isSorted rows={checks} columns={CHECKS} keyOf={(check) => check.deployment_id} empty={<Empty>No deployment on this server is checked.</Empty>} />
+              </Card>
+            </div>
+            <Card title="History">
               <Table
-                label="Deployments"
+                label="History"
                 rows={deployments}
                 columns={DEPLOYMENTS}
                 keyOf={(deployment) => deployment.id}
-                empty={<Empty>Nothing is deployed on this server.</Empty>}
+                empty={
+                  <Empty>
+                    Nothing is deployed on this server. <Link to={["run"]} with={{ servers: joinNames([server.name]) }}>Run a command</Link>
+                  </Empty>
+                }
               />
+              {deployments.length === count && <button onClick={() => setCount(count + 200)}>Show earlier ones</button>}
             </Card>
             <Card title="Facts" aside={<Time at={server.facts_at} none="no facts yet" />}>
               <FactTable of={server.facts ?? {}} />
@@ -68,8 +99,131 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
   );
 }
 
-function factsOf(server: Server) {
+function ServerButtons({ server, onDone }: { server: Server; onDone: () => void }) {
+  const [isLabeling, setLabeling] = useState(false);
+  const open = (what: string) => navigate(hrefOf(["run"], { servers: joinNames([server.name]), what }));
+  return (
+    <>
+      {server.status === "PENDING_APPROVAL" ? (
+        <Actions of={approvalsOf(server)} onDone={onDone} />
+      ) : (
+        <>
+          <button onClick={() => open("")}>Run a command …</button>
+          {server.agent_outdated && <button onClick={() => open("upgrade")}>Upgrade the agent …</button>}
+        </>
+      )}
+      <button onClick={() => setLabeling(true)}>Edit labels …</button>
+      {isLabeling && (
+        <LabelDialog
+          server={server}
+          onClose={(isDone) => {
+            setLabeling(false);
+            if (isDone) onDone();
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+function LabelDialog({ server, onClose }: { server: Server; onClose: (isDone: boolean) => void }) {
+  const [text, setText] = useState(joinNames(Object.entries(server.labels).map(([name, value]) => `${name}=${value}`)));
+  const [error, setError] = useState<ApiError | null>(null);
+  const save = async (event: Event) => {
+    event.preventDefault();
+    try {
+      const next = text.trim() === "" ? {} : parseLabels(text);
+      const removed = Object.keys(server.labels).filter((name) => !(name in next)).map((name) => [name, null] as const);
+      const labels = { ...next, ...Object.fromEntries(removed) };
+      await change("PATCH", "/v1/{project}/servers/{server}", { server: server.id }, { labels });
+      onClose(true);
+    } catch (problem) {
+      setError(problem as ApiError);
+    }
+  };
+  return (
+    <Dialog title={`Labels of ${server.name}`} onClose={() => onClose(false)}>
+      <form class="stack" onSubmit={(event) => void save(event)}>
+        <label>
+          Labels, as NAME=VALUE
+          <textarea autofocus rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        {error && <Problem error={error} />}
+        <div class="buttons">
+          <button class="primary">Save</button>
+          <button type="button" onClick={() => onClose(false)}>
+            Leave it
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** What a user can do with a server that waits for approval. */
+function approvalsOf(server: Server): Action[] {
+  const names = { server: server.id };
+  return [
+    {
+      label: "Approve",
+      question: `${server.name} becomes a server of this project, and may fetch what is deployed on it.`,
+      run: () => change("POST", "/v1/{project}/servers/{server}/approve", names, {}),
+    },
+    {
+      label: "Reject",
+      question: `${server.name} does not become a server. Its agent has to enroll again.`,
+      isDangerous: true,
+      run: () => change("POST", "/v1/{project}/servers/{server}/reject", names, {}),
+    },
+  ];
+}
+
+function Current({ deployments }: { deployments: readonly Deployment[] }) {
+  const current = deployments.filter((deployment) => deployment.status === "IN_PROGRESS");
+  if (current.length === 0) return null;
+  return (
+    <Card title="Running and waiting">
+      <ul class="rows">
+        {current.map((deployment) => (
+          <li key={deployment.id}>
+            <span class="row-name">
+              <Link to={["runs", deployment.id]}>{nameOf(deployment)}</Link>
+            </span>
+            <span class="row-text">{deployment.status_reason || <State of={deployment.status} />}</span>
+            <span class="row-time">
+              <Time at={deployment.updated_time ?? deployment.creation_time} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+function Rules({ server }: { server: Server }) {
   const { policy, window } = server;
+  const windows = policy.maintenance_windows.map((one) => (
+    <p key={`${one.cron} ${one.timezone}`}>
+      <span class="mono">{one.cron}</span>, {one.minutes} min ({one.timezone})
+    </p>
+  ));
+  return (
+    <Card title="Policy" aside={server.policy_source === "site" ? "the site's" : "its own"}>
+      <Facts
+        of={[
+          ["Deployments of", policyOf(policy.allow)],
+          ["Groups of configs", policy.groups === null ? "all" : policy.groups.join(", ") || "none"],
+          ["At a time", `${policy.max_concurrent_runs}`],
+          ["Maintenance", windows.length > 0 ? windows : "any time"],
+          ["Now", windows.length > 0 ? (window.open ? "open" : "closed") : undefined],
+          ["Until", windows.length > 0 && window.changes_at ? <Time at={window.changes_at} /> : undefined],
+        ]}
+      />
+    </Card>
+  );
+}
+
+function factsOf(server: Server) {
   return [
     ["State", <State of={server.status} />],
     ["Last seen", <Time at={server.last_seen} />],
@@ -77,8 +231,7 @@ function factsOf(server: Server) {
     ["Address", server.address],
     ["Agent", `${server.agent_version ?? "none"}${server.agent_outdated ? " (outdated)" : ""}`],
     ["Labels", Object.keys(server.labels).length > 0 ? <Labels of={server.labels} /> : null],
-    ["Policy", `${policyOf(policy.allow)}, ${policy.max_concurrent_runs} at a time (${server.policy_source})`],
-    ["Maintenance", policy.maintenance_windows.length === 0 ? "any time" : window.open ? "open now" : "closed"],
+    ["Host name", server.hostname],
     ["Id", <span class="mono">{server.id}</span>],
   ] as const;
 }

@@ -1,120 +1,78 @@
-import { change, get, type Schemas } from "../api/client";
-import { wordsOf } from "../model/state";
-import { parseTime } from "../model/time";
-import { type Action, Actions } from "../ui/actions";
-import { loadAll, useData } from "../ui/data";
-import { countBy, StateFilter, TextFilter } from "../ui/filters";
-import { Data, Empty, Head, State, Time } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { useEffect, useRef } from "preact/hooks";
+import { get } from "../api/client";
+import { session } from "../api/session";
+import { useData } from "../ui/data";
+import { StateFilter, TextFilter } from "../ui/filters";
+import { Data, Empty, Head } from "../ui/parts";
+import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
+import { SelectorField, useFacts } from "../ui/selector";
+import { readChosen, readFilter, type Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
+import { columnsOf, DEFAULT_COLUMNS, OPTIONAL_COLUMNS } from "./server_columns";
+import { SelectionBar } from "./server_selection";
 
-type Server = Schemas["ShownServer"];
+/** Servers of a page. */
+const PAGE = 100;
 
-const COLUMNS: Column<Server>[] = [
-  { title: "Name", cell: (server) => <Link to={["servers", server.id]}>{server.name}</Link>, sort: (server) => server.name },
-  { title: "State", cell: (server) => <State of={server.status} />, sort: (server) => wordsOf(server.status) },
-  { title: "System", cell: (server) => server.os ?? "", sort: (server) => server.os ?? "", isWide: true },
-  { title: "Address", cell: (server) => server.address ?? "", sort: (server) => server.address ?? "", isWide: true },
-  { title: "Labels", cell: (server) => <Labels of={server.labels} />, isWide: true },
-  {
-    title: "Agent",
-    cell: (server) => (
-      <>
-        {server.agent_version ?? ""} {server.agent_outdated && <State of="outdated" tone="warn" />}
-      </>
-    ),
-    sort: (server) => server.agent_version ?? "",
-    isWide: true,
-  },
-  {
-    title: "Last seen",
-    cell: (server) => <Time at={server.last_seen} />,
-    sort: (server) => (server.last_seen ? -parseTime(server.last_seen) : 0),
-  },
-];
-
-export function Labels({ of: labels }: { of: Record<string, string> }) {
-  return (
-    <span class="labels">
-      {Object.entries(labels).map(([name, value]) => (
-        <span key={name} class="label">
-          {name}={value}
-        </span>
-      ))}
-    </span>
-  );
-}
-
-/** What a user can do with a server that waits for approval. */
-export function approvalsOf(server: Server): Action[] {
-  if (server.status !== "PENDING_APPROVAL") return [];
-  const names = { server: server.id };
-  return [
-    {
-      label: "Approve",
-      question: `${server.name} becomes a server of this project, and may fetch what is deployed on it.`,
-      run: () => change("POST", "/v1/{project}/servers/{server}/approve", names, {}),
-    },
-    {
-      label: "Reject",
-      question: `${server.name} does not become a server. Its agent has to enroll again.`,
-      isDangerous: true,
-      run: () => change("POST", "/v1/{project}/servers/{server}/reject", names, {}),
-    },
-  ];
-}
-
-/** Reads all servers that a selector and a name select. */
-function loadServers(signal: AbortSignal, selector: string, name: string): Promise<Server[]> {
-  const filters = { ...(selector ? { selector } : {}), ...(name ? { name: [name] } : {}), limit: 1000 };
-  return loadAll(
-    async (marker) => (await get("/v1/{project}/servers", {}, { ...filters, ...(marker ? { marker } : {}) }, signal)).servers,
-    (server) => server.id,
-    1000,
-  );
-}
-
-/** The servers of the project. */
+/** The servers of the project, filtered, sorted and divided into pages by the service. */
 export function ServersPage() {
-  const selector = query.value.get("selector") ?? "";
-  const text = query.value.get("name") ?? "";
-  const name = text && !/[*?[]/.test(text) ? `*${text}*` : text;
-  const servers = useData(`servers ${selector} ${name}`, (signal) => loadServers(signal, selector, name), ["servers"]);
-  const status = query.value.get("status") ?? "";
-  const isOutdated = query.value.get("outdated") === "1";
+  const filter = readFilter();
+  const status = (query.value.get("status") ?? "") as Server["status"] | "";
+  const sort = query.value.get("sort") ?? "";
+  const after = query.value.get("after") ?? "";
+  const shown = query.value.get("columns")?.split(",") ?? DEFAULT_COLUMNS;
+  const columns = columnsOf(shown);
+  const order = orderOf(sort, columns);
+  const all = { ...filter, ...(status ? { status: [status] } : {}) };
+  useFirstPage(JSON.stringify([all, order]));
+  const loaded = useData(
+    JSON.stringify([all, order, after]),
+    async (signal) => {
+      const page = { ...all, ...(order ? { sort: order } : {}), ...(after ? { marker: after } : {}), limit: PAGE };
+      const [listed, counted] = await Promise.all([
+        get("/v1/{project}/servers", {}, page, signal),
+        get("/v1/{project}/server_counts", {}, filter, signal),
+      ]);
+      return { servers: listed.servers, counts: counted.server_counts };
+    },
+    ["servers"],
+  );
+  const hasFilter = Object.keys(all).length > 0;
   return (
     <>
-      <Head title="Servers" />
+      <Head title="Servers">
+        {session.can_write && (
+          <button class="primary" onClick={() => navigate(hrefOf(["enroll"]))}>
+            Enroll servers
+          </button>
+        )}
+      </Head>
       <div class="filters">
         <TextFilter name="name" label="Name" hint="web*" />
-        <TextFilter name="selector" label="Selector" hint="tier=web and os.family=debian" />
+        <SelectorField value={filter.selector ?? ""} onChange={(selector) => setQuery({ selector })} />
+        <ColumnMenu shown={shown} />
       </div>
-      <Data of={servers}>
-        {(all) => {
-          const list = isOutdated ? all.filter((server) => server.agent_outdated) : all;
-          const shown = status ? list.filter((server) => server.status === status) : list;
+      <Data of={loaded}>
+        {({ servers, counts }) => {
+          const total = status ? (counts.by_status[status] ?? 0) : counts.total;
           return (
             <>
-              <StateFilter counts={countBy(list, (server) => server.status)} />
-              {isOutdated && <OutdatedNote />}
+              <StateFilter counts={new Map(Object.entries(counts.by_status))} />
+              {filter.agent_outdated && (
+                <p class="quiet">
+                  Only servers whose agents have another version than this Stoker. <Link to={["servers"]}>Show all</Link>
+                </p>
+              )}
+              <SelectionBar servers={servers} filter={all} total={total} onDone={loaded.reload} />
               <Table
                 label="Servers"
-                rows={shown}
-                columns={COLUMNS}
+                isSorted
+                rows={servers}
+                columns={session.can_write ? [CHOICE, ...columns] : columns}
                 keyOf={(server) => server.id}
-                empty={
-                  <Empty>
-                    {all.length > 0 || selector || name ? (
-                      "No server matches these filters."
-                    ) : (
-                      <>
-                        There are no servers yet. <code>stoker server add</code> prints a line that makes a machine one.
-                      </>
-                    )}
-                  </Empty>
-                }
+                empty={<Nothing hasFilter={hasFilter} />}
               />
-              <Waiting servers={shown} reload={servers.reload} />
+              <Pager servers={servers} total={total} />
             </>
           );
         }}
@@ -123,29 +81,90 @@ export function ServersPage() {
   );
 }
 
-function OutdatedNote() {
+/** Returns to the first page, with nothing chosen, when the list changes. */
+function useFirstPage(key: string): void {
+  const last = useRef(key);
+  useEffect(() => {
+    if (last.current !== key) setQuery({ after: "", first: "", chosen: "" });
+    last.current = key;
+  }, [key]);
+}
+
+const CHOICE: Column<Server> = { title: "Choose", cell: (server) => <Choice server={server} /> };
+
+function Choice({ server }: { server: Server }) {
+  const chosen = readChosen();
+  const change = () => {
+    const next = new Set(chosen === "all" ? [] : chosen);
+    if (!next.delete(server.id)) next.add(server.id);
+    setQuery({ chosen: [...next].join(",") });
+  };
+  const isChosen = chosen === "all" || chosen.has(server.id);
+  return <input type="checkbox" aria-label={`Choose ${server.name}`} checked={isChosen} onChange={change} />;
+}
+
+type Order = NonNullable<Parameters<typeof get<"/v1/{project}/servers">>[2]>["sort"];
+
+/** Returns the API's name of an order of the table. */
+function orderOf(sort: string, columns: readonly Column<Server>[]): Order | undefined {
+  const title = sort.replace(/^-/, "");
+  const key = columns.find((column) => column.title === title)?.sort ? ORDERS[title] : undefined;
+  if (!key) return "name";
+  // The newest time comes first where the arrow points up, as with ages.
+  const isDown = sort.startsWith("-") !== (key === "last_seen");
+  return (isDown ? `-${key}` : key) as Order;
+}
+
+const ORDERS: Record<string, string> = { Name: "name", State: "status", Agent: "agent_version", "Last seen": "last_seen" };
+
+function ColumnMenu({ shown }: { shown: readonly string[] }) {
+  const labels = useFacts().filter((fact) => fact.is_label);
+  const names = [...OPTIONAL_COLUMNS, ...labels.map((fact) => `label:${fact.name.replace(/^label\./, "")}`)];
+  const change = (name: string) => {
+    const next = shown.includes(name) ? shown.filter((one) => one !== name) : [...shown, name];
+    setQuery({ columns: next.join() === DEFAULT_COLUMNS.join() ? "" : next.join(",") });
+  };
   return (
-    <p class="quiet">
-      Only servers whose agents have another version than this Stoker. <Link to={["servers"]}>Show all</Link>
-    </p>
+    <details class="menu">
+      <summary>Columns</summary>
+      <div class="menu-body choices">
+        {names.map((name) => (
+          <label key={name}>
+            <input type="checkbox" checked={shown.includes(name)} onChange={() => change(name)} /> {name}
+          </label>
+        ))}
+      </div>
+    </details>
   );
 }
 
-function Waiting({ servers, reload }: { servers: readonly Server[]; reload: () => void }) {
-  const waiting = servers.filter((server) => server.status === "PENDING_APPROVAL");
-  if (waiting.length === 0) return null;
+function Pager({ servers, total }: { servers: readonly Server[]; total: number }) {
+  const first = Number(query.value.get("first") || 1);
+  const last = first + servers.length - 1;
+  if (servers.length === 0 || (first === 1 && last >= total)) return null;
   return (
-    <section class="card">
-      <h2>Waiting for approval</h2>
-      <ul class="rows">
-        {waiting.map((server) => (
-          <li key={server.id}>
-            <span class="row-name">{server.name}</span>
-            <span class="row-text">{server.address}</span>
-            <Actions of={approvalsOf(server)} onDone={reload} />
-          </li>
-        ))}
-      </ul>
-    </section>
+    <div class="pager" role="group" aria-label="Pages of the list">
+      <span class="quiet">
+        {first.toLocaleString("en")}–{last.toLocaleString("en")} of {total.toLocaleString("en")}
+      </span>
+      {first > 1 && <button onClick={() => open("", "")}>First page</button>}
+      {last < total && (
+        <button onClick={() => open(servers[servers.length - 1]!.id, `${last + 1}`)}>Next {Math.min(PAGE, total - last)}</button>
+      )}
+    </div>
+  );
+}
+
+/** Opens another page of the list, as an entry of the history of its own. */
+function open(after: string, first: string): void {
+  navigate(hrefOf(["servers"], { ...Object.fromEntries(query.value), after, first }));
+}
+
+function Nothing({ hasFilter }: { hasFilter: boolean }) {
+  if (hasFilter || !session.can_write) return <Empty>{hasFilter ? "No server matches these filters." : "There are no servers yet."}</Empty>;
+  return (
+    <Empty>
+      There are no servers yet. <Link to={["enroll"]}>Enroll the first one</Link>: you get a line to paste on the machine.
+    </Empty>
   );
 }

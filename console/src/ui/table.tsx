@@ -22,14 +22,17 @@ export function Table<T>({
   columns,
   keyOf,
   empty,
+  isSorted = false,
 }: {
   label: string;
   rows: readonly T[];
   columns: readonly Column<T>[];
   keyOf: (row: T) => string;
   empty: ComponentChildren;
+  /** Whether the service has sorted the rows. */
+  isSorted?: boolean;
 }) {
-  const sorted = useSorted(rows, columns);
+  const sorted = useSorted(rows, isSorted ? [] : columns);
   const isWindowed = sorted.length > WINDOWED;
   const { box, first, last } = useWindow(sorted.length, isWindowed);
   if (rows.length === 0) return <>{empty}</>;

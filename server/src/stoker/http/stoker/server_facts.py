@@ -33,6 +33,7 @@ class FactValue(Answer):
 
 class FactName(Answer):
     name: Annotated[str, Meta(description="As in selectors, such as os.family, or the name of a label")]
+    is_label: bool
     count: Annotated[Count, Meta(description="The number of servers that have the label or fact")]
     values: Annotated[list[FactValue], Meta(description="The most frequent ones, at most 50")]
 
@@ -56,10 +57,13 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the names that a selector can use, the labels and the facts of the project's servers, with their values."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
     has: Counter[str] = Counter()
+    label_names: set[str] = set()
     for labels, facts in server_lists.iterate_facts(tx, request.project):
         named = defaultdict[str, set[str]](set)
         for name, value in labels.items():
-            named[name if name.partition(".")[0] not in NAMES else f"label.{name}"].add(value)
+            key = name if name.partition(".")[0] not in NAMES else f"label.{name}"
+            named[key].add(value)
+            label_names.add(key)
         for name, value in _flatten(facts, ""):
             named[name].add(value)
         has.update(named.keys())
@@ -69,6 +73,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
         "server_facts": [
             FactName(
                 name=name,
+                is_label=name in label_names,
                 count=has[name],
                 values=[FactValue(value=value, count=count) for value, count in counts[name].most_common(_MOST_VALUES)],
             )
