@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { parseLine, plainStyle, stripLine } from "../src/model/ansi";
-import { LineStore, parseRange, visible } from "../src/model/lines";
+import { LineStore, parseRange, patternOf, rangeOf, Rows, Search, visible } from "../src/model/lines";
 
 function chunk(data: string, offset: number, stream = "stdout") {
   return { stream, offset, size: new TextEncoder().encode(data).length, data, time: "2026-11-28T09:00:00Z" };
@@ -80,8 +80,44 @@ test("a line of a megabyte is cut", () => {
   expect(store.cut(0)).toBe(1_000_000 - 4096);
 });
 
-test("ranges of lines are read in either order", () => {
-  expect(parseRange("7")).toEqual([7, 7]);
-  expect(parseRange("140-120")).toEqual([120, 140]);
-  expect(parseRange("x")).toBeNull();
+test.each(["stdout@7", "stdout@7-90", "stderr@7-stdout@90"])("chosen lines are read as they are written: %s", (text) => {
+  expect(rangeOf(...parseRange(text)!)).toBe(text);
+});
+
+test.each(["7", "stdin@7", "stdout@x", ""])("%j names no lines", (text) => {
+  expect(parseRange(text)).toBeNull();
+});
+
+test("a line is found by any byte of it, also after cuts and in a tail", () => {
+  const store = new LineStore([chunk("äb\ncd\n", 100), chunk("late\n", 900)], false);
+  expect(store.lines.map((line) => [line.offset, line.gap])).toEqual([
+    [100, 0],
+    [104, 0],
+    [107, 793],
+    [900, 0],
+  ]);
+  expect([99, 100, 103, 104, 500, 902].map((offset) => store.find("stdout", offset))).toEqual([-1, 0, 0, 1, 2, 3]);
+  expect(store.find("stderr", 100)).toBe(-1);
+});
+
+test("a search sees what has come since its last look", () => {
+  const store = new LineStore();
+  const search = new Search(store, patternOf("a.c", false)!);
+  store.add(chunk("a.c\n\x1b[31ma\x1b[0m.", 0));
+  expect(search.look()).toEqual([0]);
+  store.add(chunk("C\nabc\n", 15));
+  expect(search.look()).toEqual([0, 1]);
+  expect(new Search(store, patternOf("^a.c$", true)!).look()).toEqual([0, 1, 2]);
+  expect(patternOf("(", true)).toBeNull();
+});
+
+test("wrapped lines take as many rows as they need", () => {
+  const lengths = [0, 10, 11, 35, 3];
+  const rows = new Rows(lengths.length, 10, (line) => lengths[line]!);
+  expect(rows.total).toBe(9);
+  expect(lengths.map((_, line) => rows.startOf(line))).toEqual([0, 1, 2, 4, 8]);
+  for (let line = 0; line < lengths.length; line++) expect(rows.lineAt(rows.startOf(line))).toBe(line);
+  expect(rows.lineAt(7.5)).toBe(3);
+  const plain = new Rows(5, 0, () => 0);
+  expect([plain.total, plain.startOf(3), plain.lineAt(3.2)]).toEqual([5, 3, 3]);
 });

@@ -42,12 +42,12 @@ class Site:
     def home(self) -> str:
         return f"{self.stoker.url}/console/p/{self.stoker.project}/"
 
-    def trigger(self, script: str, name: str = "task") -> dict[str, Any]:
-        """Run a script on all servers of the group."""
+    def trigger(self, script: str, name: str = "task", most: int | None = None) -> dict[str, Any]:
+        """Run a script on all servers of the group, or on ``most`` of them."""
         body = {"name": name, "group": "script", "config": script}
         config_id = self.stoker.heat("POST", "/software_configs", body).body["software_config"]["id"]
         names = [server["id"] for server in self.servers if server["name"].startswith("web")]
-        answer = self.stoker.heat("POST", "/software_triggers", {"config_id": config_id, "servers": names})
+        answer = self.stoker.heat("POST", "/software_triggers", {"config_id": config_id, "servers": names[:most]})
         assert answer.status == 201, answer.raw
         return answer.body["software_trigger"]
 

@@ -228,6 +228,7 @@ class LogPage(TypedDict, total=False):
 
     logs: list[LogChunk]
     next: int
+    cursor: str
     status: str | None
     status_reason: str | None
     progress: Progress | None

@@ -1,69 +1,20 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type ApiError, change, get, type Schemas, url } from "../api/client";
-import { type Connection, follow } from "../api/stream";
-import { LineStore } from "../model/lines";
-import { stripLine } from "../model/ansi";
+import { useMemo } from "preact/hooks";
+import { change, get, type Schemas } from "../api/client";
+import { type LineStore, textOf } from "../model/lines";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
-import { type Loaded, useData } from "../ui/data";
+import { useData } from "../ui/data";
 import { LiveState } from "../ui/live";
+import { type Output, useOutput } from "../ui/output";
 import { Card, Data, Duration, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
 import { Diff } from "../ui/diff";
 import { Link, query, setQuery } from "../ui/router";
 import { Log } from "../views/log";
+import { RunComparison } from "./run_comparison";
 import { nameOf } from "./server";
 
 type Deployment = Schemas["SoftwareDeployment"];
 type Run = Schemas["DeploymentRun"];
-type Chunk = Schemas["OutputChunk"];
-
-interface Output {
-  /** The lines of each run, by the id of its config. */
-  stores: Map<string, LineStore>;
-  version: number;
-  connection: Connection;
-  since: number;
-  error: ApiError | null;
-}
-
-/** Follows the output of a deployment's runs until the last one ends. `round` follows it again. */
-function useOutput(id: string, round: string, onStatus: () => void): Output {
-  const stores = useRef(new Map<string, LineStore>());
-  const [version, setVersion] = useState(0);
-  const [connection, setConnection] = useState<[Connection, number]>(["connecting", Date.now()]);
-  const [error, setError] = useState<ApiError | null>(null);
-  useEffect(() => {
-    stores.current = new Map();
-    let frame = 0;
-    const paint = () => {
-      frame ||= requestAnimationFrame(() => {
-        frame = 0;
-        setVersion((last) => last + 1);
-      });
-    };
-    const stream = follow(
-      url("/v1/{project}/events", {}, { subject: `deployment:${id}` }),
-      (name, data) => {
-        if (name === "log") {
-          const chunk = data as Chunk;
-          const store = stores.current.get(chunk.config_id) ?? new LineStore();
-          stores.current.set(chunk.config_id, store);
-          store.add(chunk);
-          paint();
-        } else if (name === "status" || name === "end") onStatus();
-      },
-      (state, problem) => {
-        setConnection([state, Date.now()]);
-        setError(problem ?? null);
-      },
-    );
-    return () => {
-      stream.close();
-      cancelAnimationFrame(frame);
-    };
-  }, [id, round]);
-  return { stores: stores.current, version, connection: connection[0], since: connection[1], error };
-}
 
 /** One run of a deployment: what it did, and its output while it writes it. Earlier runs are a click away. */
 export function RunPage({ names: [id = ""] }: { names: string[] }) {
@@ -75,45 +26,41 @@ export function RunPage({ names: [id = ""] }: { names: string[] }) {
     ]);
     return { deployment: software_deployment, runs };
   });
-  const newest = loaded.data?.runs[0];
-  const output = useOutput(id, `${newest?.number ?? ""}`, loaded.reload);
   const deployment = loaded.data?.deployment;
   return (
     <>
       <Head title={deployment ? nameOf(deployment) : id} kind="Run">
         {deployment && <Actions of={actionsOf(deployment)} onDone={loaded.reload} />}
       </Head>
-      <Loadable loaded={loaded} output={output} />
-    </>
-  );
-}
-
-function Loadable({ loaded, output }: { loaded: Loaded<{ deployment: Deployment; runs: Run[] }>; output: Output }) {
-  return (
-    <LiveState connection={output.connection} since={output.since}>
       <Data of={loaded}>
         {({ deployment, runs }) => {
           const number = Number(query.value.get("run") ?? runs[0]?.number);
           const run = runs.find((one) => one.number === number) ?? runs[0];
           if (!run) return <Empty>The deployment has not run: it waits for its server, or its action has nothing to do.</Empty>;
-          return <Shown deployment={deployment} run={run} runs={runs} output={output} />;
+          return <Shown deployment={deployment} run={run} runs={runs} onStatus={loaded.reload} />;
         }}
       </Data>
-    </LiveState>
+    </>
   );
 }
 
-function Shown({ deployment, run, runs, output }: { deployment: Deployment; run: Run; runs: Run[]; output: Output }) {
-  const empty = useMemo(() => new LineStore(), []);
-  const store = output.stores.get(run.config_id) ?? empty;
+function Shown({ deployment, run, runs, onStatus }: { deployment: Deployment; run: Run; runs: Run[]; onStatus: () => void }) {
   const isLive = run.number === runs[0]?.number && run.state !== "DONE";
+  const output = useOutput(deployment.id, run.config_id, isLive, onStatus);
+  const other = runs.find((one) => `${one.number}` === query.value.get("with") && one !== run);
   return (
-    <>
+    <LiveState connection={output.connection} since={output.since}>
       <Facts of={factsOf(deployment, run)} />
-      <LastError store={store} run={run} />
+      <LastError output={output} run={run} />
       <Times run={run} />
+      <SinceItWorked run={run} runs={runs} />
+      {other && <RunComparison deployment={deployment.id} run={run} other={other} />}
       <Card title="Output">
-        {output.error ? <p class="problem">{output.error.message}</p> : <Log store={store} version={output.version} isLive={isLive} />}
+        {output.error ? (
+          <p class="problem">{output.error.message}</p>
+        ) : (
+          <Log output={output} of={{ id: deployment.id, run: run.config_id, isLive }} />
+        )}
       </Card>
       {run.changes.length > 0 && <Changes run={run} />}
       <div class="columns">
@@ -127,17 +74,17 @@ function Shown({ deployment, run, runs, output }: { deployment: Deployment; run:
           <Runs runs={runs} current={run} />
         </Card>
       </div>
-    </>
+    </LiveState>
   );
 }
 
 function factsOf(deployment: Deployment, run: Run) {
   return [
     ["State", <State of={run.state === "DONE" ? run.status : run.state} />],
+    ["Exit code", run.status_code ?? undefined],
     ["Server", <Link to={["servers", deployment.server_id]}>{deployment.server_name ?? deployment.server_id}</Link>],
     ["Config", deployment.config_name],
     ["Action", run.action ? wordsOf(run.action) : null],
-    ["Exit code", run.status_code ?? undefined],
     ["Reason", run.status_reason || undefined],
     ["Progress", run.percent === null ? undefined : `${run.percent} % ${run.message ?? ""}`],
     ["Changed", run.changed === null ? undefined : run.changed ? "yes" : "no"],
@@ -146,11 +93,15 @@ function factsOf(deployment: Deployment, run: Run) {
 }
 
 /** The last line of standard error of a failed run, which mostly says why. */
-function LastError({ store, run }: { store: LineStore; run: Run }) {
-  if (run.status !== "FAILED") return null;
-  const line = store.lines.findLast((one) => one.stream === "stderr" && one.text.trim() !== "");
-  if (!line) return null;
-  return <p class="last-error mono">{stripLine(line.text).slice(0, 500)}</p>;
+function LastError({ output, run }: { output: Output; run: Run }) {
+  const text = useMemo(() => lastError(output.store), [output.store, output.version]);
+  if (run.status !== "FAILED" || text === "") return null;
+  return <p class="last-error mono">{text.slice(0, 500)}</p>;
+}
+
+function lastError(store: LineStore): string {
+  const line = store.lines.findLast((one) => one.stream === "stderr" && one.gap === 0 && textOf(one).trim() !== "");
+  return line ? textOf(line) : "";
 }
 
 /** When the run was queued, delivered, began and ended. */
@@ -158,8 +109,8 @@ function Times({ run }: { run: Run }) {
   const steps = [
     ["queued", run.queued_time],
     ["delivered", run.delivered_time],
-    ["began", run.start_time],
-    ["ended", run.end_time],
+    ["running", run.start_time],
+    ["reported", run.end_time],
   ] as const;
   return (
     <ol class="steps" aria-label="Times of the run">
@@ -199,22 +150,45 @@ function Values({ of: values, none }: { of: Record<string, unknown>; none: strin
   return <Facts of={entries.map(([name, value]) => [name, <Value of={value} />] as const)} />;
 }
 
+/** Compares a failed run with the last one before it that succeeded. */
+function SinceItWorked({ run, runs }: { run: Run; runs: readonly Run[] }) {
+  const worked = runs.find((one) => one.number < run.number && one.status === "COMPLETE");
+  if (run.status !== "FAILED" || !worked) return null;
+  const isShown = query.value.get("with") === `${worked.number}`;
+  return (
+    <p>
+      <button aria-pressed={isShown} onClick={() => setQuery({ with: isShown ? "" : `${worked.number}` })}>
+        What changed since it last worked
+      </button>
+    </p>
+  );
+}
+
+/** All runs of the deployment, each of which can be compared with the one that is shown. */
 function Runs({ runs, current }: { runs: readonly Run[]; current: Run }) {
+  const compared = query.value.get("with") ?? "";
+  const choose = (run: Run) => setQuery({ run: run === runs[0] ? "" : `${run.number}`, lines: "", with: "" });
+  const compare = (run: Run) => setQuery({ with: compared === `${run.number}` ? "" : `${run.number}` });
   return (
     <ul class="rows">
-      {runs.map((run, index) => (
-        <li key={run.number}>
-          <button class="link" aria-pressed={run === current} onClick={() => setQuery({ run: index === 0 ? "" : `${run.number}`, lines: "" })}>
-            {run.number} {wordsOf(run.action)}
-          </button>
-          <span class="row-text">
-            <State of={run.state === "DONE" ? run.status : run.state} />
-          </span>
-          <span class="row-time">
-            <Time at={run.queued_time} />
-          </span>
-        </li>
-      ))}
+        {runs.map((run) => (
+          <li key={run.number}>
+            <button class="link" aria-pressed={run === current} onClick={() => choose(run)}>
+              {run.number} {wordsOf(run.action)}
+            </button>
+            <span class="row-text">
+              <State of={run.state === "DONE" ? run.status : run.state} />
+            </span>
+            {run !== current && (
+              <button class="link" aria-pressed={compared === `${run.number}`} aria-label={`Compare with run ${run.number}`} onClick={() => compare(run)}>
+                compare
+              </button>
+            )}
+            <span class="row-time">
+              <Time at={run.queued_time} />
+            </span>
+          </li>
+        ))}
     </ul>
   );
 }

@@ -1,5 +1,6 @@
 import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
+import { stripLine } from "../model/ansi";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
@@ -62,7 +63,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
 }
 
 function factsOf(stack: Stack) {
-  const reason = stack.stack_status_reason;
+  const reason = stripLine(stack.stack_status_reason);
   return [
     ["State", <State of={stack.stack_status} />],
     ["Reason", reason.length > LONG ? <span class="long">{reason}</span> : reason],

@@ -19,7 +19,7 @@ const COLUMNS: Column<Trigger>[] = [
   { title: "Name", cell: (trigger) => <Link to={["triggers", trigger.id]}>{trigger.name}</Link> },
   { title: "State", cell: (trigger) => <State of={trigger.status} /> },
   { title: "Progress", cell: (trigger) => <Progress of={trigger} />, isWide: true },
-  { title: "Servers", cell: (trigger) => <span class="number">{trigger.total.toLocaleString("en")}</span> },
+  { title: "Servers", cell: (trigger) => <span class="number">{trigger.total.toLocaleString("en")}</span>, isWide: true },
   { title: "Failed", cell: (trigger) => <span class="number">{trigger.failed.toLocaleString("en")}</span>, isWide: true },
   { title: "Changed", cell: (trigger) => <span class="number">{trigger.changed.toLocaleString("en")}</span>, isWide: true },
   { title: "By", cell: (trigger) => trigger.requested_by ?? "", isWide: true },

@@ -21,6 +21,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["Enter", "open the row"],
   ["q", "back"],
   ["n, p", "to the next and the previous failure"],
+  ["n, N", "in an output with a search: to the next and the previous line"],
   ["?", "these keys"],
   ["Esc", "close"],
 ];

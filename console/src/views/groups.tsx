@@ -7,12 +7,12 @@ import { foldNames, selectorOf } from "../model/ranges";
 import { Copy } from "../ui/copy";
 import { State } from "../ui/parts";
 import { Link } from "../ui/router";
+import { Differences } from "./differences";
 
 type Group = Schemas["OutputGroup"];
 
 /** Lines of a group that are shown at first. */
 const FIRST = 12;
-const MARKS = { equal: " ", added: "+", removed: "−", skipped: "…" };
 
 /** Equal output of many servers, once. Of the groups after the first, the lines are marked that differ from the first. */
 export function Groups({ groups, reference }: { groups: readonly Group[]; reference: Group | undefined }) {
@@ -52,15 +52,7 @@ function GroupItem({ group, reference }: { group: Group; reference: Group | unde
       {lines.length === 0 ? (
         <p class="empty">{group.digest === null ? group.status_reason || "The runs have no result." : "The runs wrote nothing."}</p>
       ) : (
-        <pre class="group-output" tabIndex={0} aria-label={`Output of ${count} servers`}>
-          {(isWhole ? compared : shortened).map((line, index) => (
-            <span key={index} class={`diff-line ${line.kind}`}>
-              {isCompared && <span class="mark">{MARKS[line.kind]} </span>}
-              {line.text}
-              {"\n"}
-            </span>
-          ))}
-        </pre>
+        <Differences lines={isWhole ? compared : shortened} label={`Output of ${count} servers`} isMarked={isCompared} />
       )}
       {isShort && (
         <button class="link" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>

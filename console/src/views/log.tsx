@@ -1,164 +1,223 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { type LineStore, parseRange } from "../model/lines";
-import { bytesOf, parseTime } from "../model/time";
+import { type LineStore, LONGEST, parseRange, patternOf, rangeOf, Rows, Search, textOf } from "../model/lines";
+import type { Output } from "../ui/output";
 import { query, setQuery } from "../ui/router";
+import { LogBar } from "./log_bar";
+import { LogLine } from "./log_line";
 
+/** Pixels of a row, and of the columns beside a line's text. */
 const HEIGHT = 20;
+const GUTTER = 160;
 /** Browsers limit the height of an element; beyond, the position is scaled. */
 const TALLEST = 16_000_000;
+/** Rows beyond the visible ones, above and below. */
+const SPARE = 20;
+/** How many times more of a long line is shown on request. */
+const MORE = 16;
+
+/** Whose output it is. */
+export interface LogOf {
+  id: string;
+  run: string;
+  isLive: boolean;
+}
 
 /**
  * The output of a run: only the lines on the screen are in the document.
  *
- * The range of chosen lines, the search and the streams are in the URL. `version` changes with the lines. The view
- * follows the end until the reader scrolls up.
+ * Chosen lines, search, streams and the wrap switch are in the URL. The view follows the end until the reader scrolls
+ * up, and reads earlier output when the reader comes to its beginning.
  */
-export function Log({ store, version, isLive }: { store: LineStore; version: number; isLive: boolean }) {
+export function Log({ output, of: subject }: { output: Output; of: LogOf }) {
+  const { store, version } = output;
+  const text = query.value.get("search") ?? "";
+  const isRegex = query.value.get("regex") === "1";
+  const stream = query.value.get("stream") ?? "";
+  const pattern = useMemo(() => (text === "" ? null : patternOf(text, isRegex)), [text, isRegex]);
+  const search = useMemo(() => pattern && new Search(store, pattern), [store, pattern]);
+  const hits = useMemo(() => search?.look() ?? [], [search, version]);
+  const [target, setTarget] = useState<{ line: number } | null>(null);
+  const [hit, setHit] = useState(0);
+  const chosen = parseRange(query.value.get("lines") ?? "");
+  const isSought = chosen !== null && store.find(chosen[0].stream, chosen[0].offset) < 0;
+  useEffect(() => {
+    // A search, and a link to lines, need what is not loaded yet.
+    if (output.hasMore && !output.isLoading && (text !== "" || isSought)) output.loadMore();
+  });
+  useEffect(() => {
+    if (chosen && !isSought) setTarget({ line: store.find(chosen[0].stream, chosen[0].offset) });
+  }, [isSought, store.lines.length > 0]);
+  useEffect(() => {
+    setHit(0);
+    if (hits[0] !== undefined) setTarget({ line: hits[0] });
+  }, [pattern, hits.length > 0]);
+  const go = (step: number) => {
+    const next = (hit + step + hits.length) % Math.max(1, hits.length);
+    setHit(next);
+    if (hits[next] !== undefined) setTarget({ line: hits[next] });
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (text === "" || event.ctrlKey || event.metaKey || event.altKey || event.key.toLowerCase() !== "n") return;
+    event.preventDefault();
+    event.stopPropagation();
+    go(event.key === "n" ? 1 : -1);
+  };
+  const panes = stream === "apart" ? ["stdout", "stderr"] : [stream];
+  const current = hits[hit] ?? -1;
+  return (
+    <div class="log" onKeyDown={(event) => !(event.target instanceof HTMLInputElement) && onKey(event)}>
+      <LogBar output={output} of={subject} hits={hits} hit={hit} isWrong={text !== "" && pattern === null} onGo={go} />
+      <div class={panes.length > 1 ? "log-panes" : ""}>
+        {panes.map((name) => (
+          <Pane key={name} name={name} output={output} isLive={subject.isLive} hits={hits} current={current} target={target} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface PaneProps {
+  /** The stream; empty: both, in the order of their arrival. */
+  name: string;
+  output: Output;
+  isLive: boolean;
+  hits: readonly number[];
+  current: number;
+  target: { line: number } | null;
+}
+
+function Pane({ name, output, isLive, hits, current, target }: PaneProps) {
+  const { store, version } = output;
   const box = useRef<HTMLDivElement>(null);
   const [top, setTop] = useState(0);
   const [isFollowing, setFollowing] = useState(true);
-  const stream = query.value.get("stream") ?? "";
-  const search = query.value.get("search") ?? "";
-  const range = parseRange(query.value.get("lines") ?? "");
-  const shown = useMemo(() => (stream ? indexesOf(store, stream) : null), [store, version, stream]);
-  const count = shown ? shown.length : store.lines.length;
-  const hits = useMemo(() => store.search(search), [store, version, search]);
-  const height = Math.min(count * HEIGHT, TALLEST);
-  const scale = count * HEIGHT > TALLEST ? (count * HEIGHT) / TALLEST : 1;
-  const first = Math.max(0, Math.floor((top * scale) / HEIGHT) - 10);
-  const last = Math.min(count, first + 90);
+  const [seen, setSeen] = useState(0);
+  const [size, setSize] = useState({ width: 0, height: 600 });
+  const [shown, setShown] = useState<ReadonlyMap<number, number>>(new Map());
+  const isWrapped = query.value.get("wrap") === "1";
+  const indexes = useMemo(() => (name ? indexesOf(store, name) : null), [store, version, name]);
+  const indexAt = (line: number) => (indexes ? indexes[line]! : line);
+  const count = indexes ? indexes.length : store.lines.length;
+  const mostOf = (index: number) => shown.get(index) ?? LONGEST;
+  const columns = isWrapped && size.width > 0 ? Math.max(10, Math.floor((size.width - gutterOf(size.width)) / widthOfCharacter(box.current!))) : 0;
+  const rows = useMemo(
+    () => new Rows(count, columns, (line) => Math.min(textOf(store.lines[indexAt(line)]!).length, mostOf(indexAt(line)))),
+    [store, version, name, columns, shown],
+  );
+  const height = Math.min(rows.total * HEIGHT, TALLEST);
+  const scale = rows.total * HEIGHT > TALLEST ? (rows.total * HEIGHT - size.height) / (TALLEST - size.height) : 1;
+  const first = Math.max(0, rows.lineAt((top * scale) / HEIGHT) - SPARE);
+  const last = Math.min(count, rows.lineAt((top * scale + size.height) / HEIGHT) + SPARE);
+  // Where the position is scaled, the first visible row begins at the top of the box.
+  const start = scale === 1 ? rows.startOf(first) * HEIGHT : top - (Math.floor((top * scale) / HEIGHT) - rows.startOf(first)) * HEIGHT;
+  const hitSet = useMemo(() => new Set(hits), [hits, hits.length]);
 
-  const scrollTo = (index: number) => {
-    setFollowing(false);
-    const element = box.current;
-    const row = shown ? Math.max(0, shown.indexOf(index)) : index;
-    if (element) element.scrollTop = Math.max(0, (row * HEIGHT) / scale - element.clientHeight / 3);
-  };
-  useLayoutEffect(() => {
-    if (isFollowing && !range && box.current) box.current.scrollTop = box.current.scrollHeight;
-  }, [version, isFollowing]);
   useEffect(() => {
-    if (range) scrollTo(range[0] - 1);
-  }, [store.lines.length > 0]);
+    const element = box.current!;
+    const observer = new ResizeObserver(() => setSize({ width: element.clientWidth, height: element.clientHeight }));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  useLayoutEffect(() => {
+    const element = box.current!;
+    if (isFollowing) element.scrollTop = element.scrollHeight;
+  }, [version, isFollowing, columns]);
+  // Earlier lines move the others down: the last line on the screen stays where it is.
+  const before = useRef({ store, total: rows.total });
+  useLayoutEffect(() => {
+    if (before.current.store !== store && !isFollowing) box.current!.scrollTop += (rows.total - before.current.total) * HEIGHT;
+    before.current = { store, total: rows.total };
+  });
+  useEffect(() => {
+    if (rows.total * HEIGHT < 2 * size.height) output.loadMore();
+  }, [store]);
+  useEffect(() => {
+    if (target === null || store.lines.length === 0) return;
+    const line = indexes ? indexes.findIndex((index) => index >= target.line) : target.line;
+    setFollowing(false);
+    setSeen(count);
+    const element = box.current!;
+    element.scrollTop = Math.max(0, (rows.startOf(Math.max(0, line)) * HEIGHT) / scale - element.clientHeight / 3);
+  }, [target]);
 
   const onScroll = () => {
     const element = box.current!;
     setTop(element.scrollTop);
-    setFollowing(element.scrollHeight - element.scrollTop - element.clientHeight < HEIGHT);
+    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < HEIGHT;
+    if (isFollowing && !isAtEnd) setSeen(count);
+    setFollowing(isAtEnd);
+    if (element.scrollTop < element.clientHeight) output.loadMore();
   };
-  const choose = (line: number, event: MouseEvent) => {
-    const from = event.shiftKey && range ? Math.min(range[0], line) : line;
-    const to = event.shiftKey && range ? Math.max(range[0], line) : line;
-    const isSame = range && range[0] === from && range[1] === to;
-    setQuery({ lines: isSame ? "" : from === to ? `${from}` : `${from}-${to}` });
+  const choose = (index: number, isRange: boolean) => {
+    const line = store.lines[index]!;
+    const range = parseRange(query.value.get("lines") ?? "");
+    const start = isRange && range ? store.find(range[0].stream, range[0].offset) : -1;
+    const from = start < 0 ? line : store.lines[Math.min(start, index)]!;
+    const to = start < 0 ? line : store.lines[Math.max(start, index)]!;
+    const lines = rangeOf(from, to);
+    setQuery({ lines: lines === query.value.get("lines") ? "" : lines });
   };
-  const rows = [];
-  for (let row = first; row < last; row++) {
-    const index = shown ? shown[row]! : row;
-    rows.push(<LogLine key={index} store={store} index={index} range={range} isHit={hits.includes(index)} onChoose={choose} />);
+  const range = parseRange(query.value.get("lines") ?? "");
+  const [from, to] = range ? range.map((place) => store.find(place.stream, place.offset)) : [-1, -1];
+  const items = [];
+  for (let line = first; line < last; line++) {
+    const index = indexAt(line);
+    const label = store.isComplete ? index + 1 : isLive ? null : index - store.lines.length;
+    items.push(
+      <LogLine
+        key={index}
+        store={store}
+        index={index}
+        label={label}
+        most={mostOf(index)}
+        isChosen={from! >= 0 && index >= from! && index <= to!}
+        isHit={hitSet.has(index)}
+        isCurrent={index === current}
+        onChoose={choose}
+        onMore={() => setShown(new Map(shown).set(index, mostOf(index) * MORE))}
+      />,
+    );
   }
+  const unseen = count - seen;
   return (
-    <div class="log">
-      <LogBar store={store} hits={hits} stream={stream} search={search} onGo={scrollTo} />
-      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label="Lines of the output">
-        <div class="log-space" style={{ height: `${height}px` }}>
-          <div class="log-lines" style={{ transform: `translateY(${(first * HEIGHT) / scale}px)` }}>
-            {rows}
+    <div class="log-pane">
+      {name && <p class="quiet">{name === "stderr" ? "Standard error" : "Standard output"}</p>}
+      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label={`Lines of the ${name || "output"}`}>
+        <div class={isWrapped ? "log-space wrapped" : "log-space"} style={{ height: `${height}px` }}>
+          <div class="log-lines" style={{ transform: `translateY(${start}px)` }}>
+            {items}
           </div>
         </div>
-        {count === 0 && <p class="empty">{isLive ? "The run has not written anything yet." : "The run wrote nothing."}</p>}
+        {count === 0 && (
+          <p class="empty">{output.isLoading ? "Loading …" : isLive ? "The run has not written anything yet." : "The run wrote nothing."}</p>
+        )}
       </div>
       {!isFollowing && (
         <button class="follow" onClick={() => setFollowing(true)}>
-          {isLive ? "Follow the end ↓" : "To the end ↓"}
+          {isLive && unseen > 0 ? `${unseen.toLocaleString("en")} new ${unseen === 1 ? "line" : "lines"} ↓` : "To the end ↓"}
         </button>
       )}
     </div>
   );
 }
 
-function LogBar(props: {
-  store: LineStore;
-  hits: readonly number[];
-  stream: string;
-  search: string;
-  onGo: (line: number) => void;
-}) {
-  const { store, hits, stream, search, onGo } = props;
-  const [hit, setHit] = useState(0);
-  const go = (step: number) => {
-    const next = (hit + step + hits.length) % Math.max(1, hits.length);
-    setHit(next);
-    if (hits[next] !== undefined) onGo(hits[next]);
-  };
-  const change = (text: string) => {
-    setQuery({ search: text });
-    setHit(0);
-    const first = store.search(text)[0];
-    if (first !== undefined) onGo(first);
-  };
-  return (
-    <div class="log-bar">
-      <label class="filter">
-        <span>Search</span>
-        <input
-          type="search"
-          class="text-filter"
-          value={search}
-          onInput={(event) => change(event.currentTarget.value)}
-          onKeyDown={(event) => event.key === "Enter" && go(event.shiftKey ? -1 : 1)}
-        />
-      </label>
-      <span class="quiet" role="status">
-        {search ? (hits.length > 0 ? `${hit + 1} of ${hits.length} lines` : "not in the output") : `${store.lines.length} lines`}
-      </span>
-      <div class="pills" role="group" aria-label="Streams">
-        {["", "stdout", "stderr"].map((name) => (
-          <button key={name} class="pill" aria-pressed={stream === name} onClick={() => setQuery({ stream: name })}>
-            {name || "both"}
-          </button>
-        ))}
-      </div>
-      <button onClick={() => download(store)}>Download</button>
-    </div>
-  );
+function gutterOf(width: number): number {
+  return width < 760 ? 64 : GUTTER;
 }
 
-function LogLine(props: {
-  store: LineStore;
-  index: number;
-  range: [number, number] | null;
-  isHit: boolean;
-  onChoose: (line: number, event: MouseEvent) => void;
-}) {
-  const { store, index, range, isHit, onChoose } = props;
-  const line = store.lines[index]!;
-  const number = index + 1;
-  const isChosen = range !== null && number >= range[0] && number <= range[1];
-  const classes = ["line", line.stream, isChosen && "chosen", isHit && "hit"].filter(Boolean).join(" ");
-  const cut = store.cut(index);
-  return (
-    <div class={classes}>
-      <button class="line-number" tabIndex={-1} aria-label={`Line ${number}`} onClick={(event) => onChoose(number, event)}>
-        {number}
-      </button>
-      <span class="line-time" title={line.time}>
-        {new Date(parseTime(line.time)).toLocaleTimeString("en-GB")}
-      </span>
-      {line.gap > 0 ? (
-        <span class="gap">… {bytesOf(line.gap)} of this output are not stored …</span>
-      ) : (
-        <span class="line-text">
-          {store.spans(index).map((span, place) => (
-            <span key={place} class={span.style}>
-              {span.text}
-            </span>
-          ))}
-          {cut > 0 && <span class="gap"> … {cut.toLocaleString("en")} more characters: download the output</span>}
-        </span>
-      )}
-    </div>
-  );
+let width = 0;
+
+/** Returns the width of a character of the output in pixels. */
+function widthOfCharacter(box: HTMLElement): number {
+  if (width === 0) {
+    const probe = document.createElement("span");
+    probe.textContent = "0".repeat(100);
+    probe.className = "log-probe";
+    box.append(probe);
+    width = probe.getBoundingClientRect().width / 100 || 8;
+    probe.remove();
+  }
+  return width;
 }
 
 function indexesOf(store: LineStore, stream: string): number[] {
@@ -167,13 +226,4 @@ function indexesOf(store: LineStore, stream: string): number[] {
     if (line.stream === stream) indexes.push(index);
   });
   return indexes;
-}
-
-function download(store: LineStore): void {
-  const text = store.lines.map((line) => (line.gap > 0 ? `… ${line.gap} bytes are not stored …` : line.text)).join("\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text, "\n"], { type: "text/plain" }));
-  link.download = "output.txt";
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -54,6 +54,7 @@ class RunProgress(Answer):
 class DeploymentLogs(Answer):
     logs: list[OutputChunk]
     next: Annotated[Count, Meta(description="The parameter `after` of the next request")]
+    cursor: Annotated[str, Meta(description="The position in the stream of the deployment's events")]
     status: str | None
     status_reason: str | None
     progress: RunProgress | None
@@ -157,9 +158,11 @@ def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
         id, project = request.path["deployment_id"], request.project
         deployment, page, run = _load_page(tx, id, project, query.after, before=query.before, run=query.run)
         progress = _progress(run, tx.now)
+    position = page.chunks[-1].seq if page.chunks else query.after
     return DeploymentLogs(
         logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
-        next=page.chunks[-1].seq if page.chunks else query.after,
+        next=position,
+        cursor=cursors.join({cursors.name(f"deployment:{deployment.id}"): str(position)}),
         status=deployment.status,
         status_reason=deployment.status_reason,
         progress=progress,
