@@ -1,39 +1,53 @@
 """
 Pictures of each page of the console, of a served Stoker with real agents, in ``build/pictures``.
 
-    python -m support.pictures [PAGE …] [--widths 390,1280] [--schemes light] [--serve]
+    python -m support.pictures [PAGE …] [--widths 390,1280] [--schemes light] [--docs] [--serve]
 
-``--serve`` makes no pictures and serves the site until it is interrupted.
+``--docs`` makes the pictures of the documentation instead, compressed. ``--serve`` makes none and serves the site.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import signal
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from support.busy_site import BusySite, busy_site
 from support.source_code import ROOT
 from support.tools import find_tool
 
-FOLDER = ROOT / "build/pictures"
+FOLDER, DOCS_FOLDER = ROOT / "build/pictures", ROOT / "docs/images"
 WIDTHS, SCHEMES = ("390", "1280", "2560"), ("light", "dark")
 HEIGHTS = {390: 844, 1280: 800, 2560: 1440}
+#: The pictures of the documentation, with their color schemes.
+DOCS = {"trigger": "light", "run-compared": "dark", "stack-graph": "light"}
+#: Draws a picture and returns it compressed. The page must have no content policy.
+_COMPRESS = """async (data) => {
+    const image = new Image();
+    image.src = `data:image/png;base64,${data}`;
+    await image.decode();
+    const canvas = document.createElement("canvas");
+    [canvas.width, canvas.height] = [image.width, image.height];
+    canvas.getContext("2d").drawImage(image, 0, 0);
+    return canvas.toDataURL("image/webp", 0.8).split(",")[1];
+}"""
 
 
 def pages_of(site: BusySite) -> dict[str, str]:
     """Return the path of each picture."""
-    server = site.servers["web3"]
+    stack = f"stacks/shop/{site.stack}"
     return {
         "overview": "",
         "stacks": "stacks",
-        "stack": f"stacks/shop/{site.stack}",
-        "stack-graph": f"stacks/shop/{site.stack}?tab=graph",
+        "stack": stack,
+        "stack-graph": f"{stack}?tab=graph",
         "servers": "servers",
-        "server": f"servers/{server}",
+        "server": f"servers/{site.servers['web3']}",
         "triggers": "triggers",
         "trigger": f"triggers/{site.ended['id']}",
         "trigger-running": f"triggers/{site.running['id']}",
@@ -47,6 +61,7 @@ def main() -> None:
     arguments.add_argument("page", nargs="*", help="only these pages")
     arguments.add_argument("--widths", default=",".join(WIDTHS))
     arguments.add_argument("--schemes", default=",".join(SCHEMES))
+    arguments.add_argument("--docs", action="store_true")
     arguments.add_argument("--serve", action="store_true")
     wanted = arguments.parse_args()
     with tempfile.TemporaryDirectory(prefix="stoker-pictures-") as folder, busy_site(Path(folder)) as site:
@@ -54,20 +69,43 @@ def main() -> None:
             print(site.home, site.stoker.environment["OS_PASSWORD"], pages_of(site), flush=True)
             signal.sigwait([signal.SIGINT, signal.SIGTERM])
             return
-        FOLDER.mkdir(parents=True, exist_ok=True)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_tool("chromium"), args=["--no-sandbox"])
-            for width in wanted.widths.split(","):
-                for scheme in wanted.schemes.split(","):
-                    take(browser, site, int(width), scheme, wanted.page)
+            if wanted.docs:
+                take_for_docs(browser, site)
+            else:
+                FOLDER.mkdir(parents=True, exist_ok=True)
+                for width in map(int, wanted.widths.split(",")):
+                    for scheme in wanted.schemes.split(","):
+                        take(browser, site, width, scheme, wanted.page or list(pages_of(site)))
             browser.close()
-        Path(folder, "go").touch()
 
 
-def take(browser: Browser, site: BusySite, width: int, scheme: str, only: list[str]) -> None:
+def take(browser: Browser, site: BusySite, width: int, scheme: str, names: Sequence[str]) -> None:
     """Make the pictures of one width and color scheme."""
+    page = sign_in(browser, site, width, scheme)
+    for name in names:
+        show(page, site.home + pages_of(site)[name])
+        page.screenshot(path=FOLDER / f"{name}-{width}-{scheme}.png", full_page=width != 2560)
+    page.context.close()
+
+
+def take_for_docs(browser: Browser, site: BusySite) -> None:
+    """Make the pictures of the documentation."""
+    DOCS_FOLDER.mkdir(exist_ok=True)
+    compressor = browser.new_page()
+    for name, scheme in DOCS.items():
+        page = sign_in(browser, site, 1280, scheme)
+        show(page, site.home + pages_of(site)[name])
+        picture = base64.b64encode(page.screenshot()).decode()
+        DOCS_FOLDER.joinpath(f"{name}.webp").write_bytes(base64.b64decode(compressor.evaluate(_COMPRESS, picture)))
+        page.context.close()
+
+
+def sign_in(browser: Browser, site: BusySite, width: int, scheme: str) -> Page:
+    """Open a window as the administrator."""
     context = browser.new_context(
-        color_scheme=scheme,  # type: ignore[arg-type]
+        color_scheme="dark" if scheme == "dark" else "light",
         viewport={"width": width, "height": HEIGHTS.get(width, 900)},
         reduced_motion="reduce",
     )
@@ -78,15 +116,15 @@ def take(browser: Browser, site: BusySite, width: int, scheme: str, only: list[s
     page.get_by_label("Password").fill(site.stoker.environment["OS_PASSWORD"])
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("navigation", name="Pages").wait_for()
-    for name, path in pages_of(site).items():
-        if only and name not in only:
-            continue
-        page.goto(site.home + path)
-        page.locator("main h1").wait_for()
-        page.wait_for_function("!document.querySelector('.loading')")
-        page.wait_for_timeout(500)  # for streams, which show no end
-        page.screenshot(path=FOLDER / f"{name}-{width}-{scheme}.png", full_page=width != 2560)
-    context.close()
+    return page
+
+
+def show(page: Page, url: str) -> None:
+    """Open a page and wait for its content."""
+    page.goto(url)
+    page.locator("main h1").wait_for()
+    expect(page.locator(".loading")).to_have_count(0)
+    page.wait_for_timeout(500)  # for streams, which do not say that all has come
 
 
 if __name__ == "__main__":
