@@ -37,6 +37,7 @@ PAGES = [
     "triggers",
     "TRIGGER",
     "RUN",
+    "RUN?stream=apart&wrap=1&search=green&regex=1",
     "absent",
 ]
 

@@ -13,6 +13,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from support.busy_site import BusySite, busy_site
 
+from .test_pages import axe, is_loaded, problems_of
+
 #: Key presses after which somebody gives up to reach something.
 _PATIENCE = 80
 
@@ -21,6 +23,9 @@ _PATIENCE = 80
 def site(built_console, tmp_path_factory) -> Iterator[BusySite]:
     with busy_site(tmp_path_factory.mktemp("busy")) as site:
         yield site
+
+
+__all__ = ["axe"]  # a fixture
 
 
 class Hands:
@@ -62,6 +67,14 @@ def hands(open_window) -> Hands:
     page = open_window().page
     page.get_by_role("heading", level=1).wait_for()
     return Hands(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_compared_runs_are_accessible(open_window, site, axe, scheme):
+    page = open_window(f"runs/{site.failed}?with=1", color_scheme=scheme).page
+    is_loaded(page)
+    expect(page.get_by_role("region", name="Run 2 beside run 1")).to_contain_text("Standard error")
+    assert problems_of(page, axe) == []
 
 
 def test_which_deployment_failed_on_web3_and_what_changed_since_it_worked(hands):

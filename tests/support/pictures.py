@@ -25,7 +25,7 @@ FOLDER, DOCS_FOLDER = ROOT / "build/pictures", ROOT / "docs/images"
 WIDTHS, SCHEMES = ("390", "1280", "2560"), ("light", "dark")
 HEIGHTS = {390: 844, 1280: 800, 2560: 1440}
 #: The pictures of the documentation, with their color schemes.
-DOCS = {"trigger": "light", "run-compared": "dark", "stack-graph": "light"}
+DOCS = {"trigger": "light", "run-compared": "dark"}
 #: Draws a picture and returns it compressed. The page must have no content policy.
 _COMPRESS = """async (data) => {
     const image = new Image();

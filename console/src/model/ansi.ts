@@ -42,7 +42,7 @@ export function parseLine(line: string, style: Style): Span[] {
 
 /** Returns the text of a line without escape sequences. */
 export function stripLine(line: string): string {
-  return line.replace(SEQUENCE, "");
+  return line.includes("\x1b") ? line.replace(SEQUENCE, "") : line;
 }
 
 function add(spans: Span[], text: string, style: Style): void {

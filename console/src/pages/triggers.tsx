@@ -39,7 +39,7 @@ export function TriggersPage() {
   const triggers = useData(`triggers ${JSON.stringify(chosen)}`, async (signal) => {
     const filters = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== ""));
     return (await get("/v1/{project}/software_triggers", {}, { limit: PAGE + 1, ...filters }, signal)).software_triggers;
-  }, ["triggers"]);
+  }, chosen.marker ? [] : ["triggers"]);
   const isFiltered = [chosen.status, chosen.contains, chosen.requested_by, chosen.ended_since].some(Boolean);
   return (
     <>

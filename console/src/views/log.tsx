@@ -5,9 +5,9 @@ import { query, setQuery } from "../ui/router";
 import { LogBar } from "./log_bar";
 import { LogLine } from "./log_line";
 
-/** Pixels of a row, and of the columns beside a line's text. */
+/** Pixels of a row, and of the columns beside a line's text, as in the style sheet. */
 const HEIGHT = 20;
-const GUTTER = 160;
+const [GUTTER, NARROW_GUTTER] = [146, 44];
 /** Browsers limit the height of an element; beyond, the position is scaled. */
 const TALLEST = 16_000_000;
 /** Rows beyond the visible ones, above and below. */
@@ -50,7 +50,7 @@ export function Log({ output, of: subject }: { output: Output; of: LogOf }) {
   useEffect(() => {
     setHit(0);
     if (hits[0] !== undefined) setTarget({ line: hits[0] });
-  }, [pattern, hits.length > 0]);
+  }, [pattern, store, hits.length > 0]);
   const go = (step: number) => {
     const next = (hit + step + hits.length) % Math.max(1, hits.length);
     setHit(next);
@@ -99,7 +99,7 @@ function Pane({ name, output, isLive, hits, current, target }: PaneProps) {
   const indexAt = (line: number) => (indexes ? indexes[line]! : line);
   const count = indexes ? indexes.length : store.lines.length;
   const mostOf = (index: number) => shown.get(index) ?? LONGEST;
-  const columns = isWrapped && size.width > 0 ? Math.max(10, Math.floor((size.width - gutterOf(size.width)) / widthOfCharacter(box.current!))) : 0;
+  const columns = isWrapped && size.width > 0 ? Math.max(10, Math.floor((size.width - (innerWidth < 760 ? NARROW_GUTTER : GUTTER)) / widthOfCharacter(box.current!))) : 0;
   const rows = useMemo(
     () => new Rows(count, columns, (line) => Math.min(textOf(store.lines[indexAt(line)]!).length, mostOf(indexAt(line)))),
     [store, version, name, columns, shown],
@@ -130,22 +130,21 @@ function Pane({ name, output, isLive, hits, current, target }: PaneProps) {
   });
   useEffect(() => {
     if (rows.total * HEIGHT < 2 * size.height) output.loadMore();
-  }, [store]);
+  }, [store, output.isLoading]);
   useEffect(() => {
     if (target === null || store.lines.length === 0) return;
     const line = indexes ? indexes.findIndex((index) => index >= target.line) : target.line;
-    setFollowing(false);
-    setSeen(count);
     const element = box.current!;
     element.scrollTop = Math.max(0, (rows.startOf(Math.max(0, line)) * HEIGHT) / scale - element.clientHeight / 3);
+    setFollowing(isAtEnd(element));
+    setSeen(count);
   }, [target]);
 
   const onScroll = () => {
     const element = box.current!;
     setTop(element.scrollTop);
-    const isAtEnd = element.scrollHeight - element.scrollTop - element.clientHeight < HEIGHT;
-    if (isFollowing && !isAtEnd) setSeen(count);
-    setFollowing(isAtEnd);
+    if (isFollowing && !isAtEnd(element)) setSeen(count);
+    setFollowing(isAtEnd(element));
     if (element.scrollTop < element.clientHeight) output.loadMore();
   };
   const choose = (index: number, isRange: boolean) => {
@@ -201,8 +200,8 @@ function Pane({ name, output, isLive, hits, current, target }: PaneProps) {
   );
 }
 
-function gutterOf(width: number): number {
-  return width < 760 ? 64 : GUTTER;
+function isAtEnd(box: HTMLElement): boolean {
+  return box.scrollHeight - box.scrollTop - box.clientHeight < HEIGHT;
 }
 
 let width = 0;
