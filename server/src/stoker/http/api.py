@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
 #: Maximum bytes of a request's body, unless the route sets another limit; the same limit as Heat's.
 BODY_LIMIT = 1024 * 1024
-STATUS = {
-    "invalid": 400,
-    "unauthorized": 401,
-    "forbidden": 403,
-    "not-found": 404,
-    "conflict": 409,
-    "precondition-failed": 412,
-    "unprocessable": 422,
-    "too-many-requests": 429,
-    "unavailable": 503,
-}
 _TITLES = {
     400: (
         "Bad Request",
@@ -108,12 +97,10 @@ class Failure:
 
     @property
     def title(self) -> str:
-        """The name of the status."""
         return _TITLES[self.status][0]
 
     @property
     def explanation(self) -> str:
-        """The generic text of the status."""
         return _TITLES[self.status][1]
 
 
@@ -125,7 +112,7 @@ def describe(error: Exception, auth_url: str) -> Failure:
     """
     if not isinstance(error, StokerError):
         return Failure(500, "InternalError")
-    status = STATUS[error.kind]
+    status = error.status
     headers = {"WWW-Authenticate": f'Keystone uri="{auth_url}"'} if status == 401 else {}
     if isinstance(error, Unavailable | TooManyRequests):
         headers["Retry-After"] = str(error.retry_after)

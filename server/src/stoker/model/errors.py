@@ -32,7 +32,8 @@ from stoker.model.secrets import redact
 class StokerError(Exception):
     """A failure whose ``message`` is a complete sentence for the client."""
 
-    kind = "internal"
+    #: The HTTP status.
+    status = 500
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -49,7 +50,7 @@ def redact_error(error: StokerError, secrets: Collection[str]) -> None:
 class Invalid(StokerError):
     """The request can never succeed in this form (400)."""
 
-    kind = "invalid"
+    status = 400
 
 
 class StackValidationFailed(Invalid):
@@ -111,13 +112,13 @@ class RequestLimitExceeded(Invalid):
 class Unauthorized(StokerError):
     """The caller is not authenticated (401)."""
 
-    kind = "unauthorized"
+    status = 401
 
 
 class Forbidden(StokerError):
     """The caller lacks the permission (403)."""
 
-    kind = "forbidden"
+    status = 403
 
 
 class ApprovalPending(Forbidden):
@@ -156,7 +157,7 @@ class WriteRefused(Forbidden):
 class EntityNotFound(StokerError):
     """The object does not exist, or the caller may not see it (404)."""
 
-    kind = "not-found"
+    status = 404
 
     @classmethod
     def of(cls, noun: str, name: str) -> EntityNotFound:
@@ -167,7 +168,7 @@ class EntityNotFound(StokerError):
 class Conflict(StokerError):
     """The current state does not permit the request (409)."""
 
-    kind = "conflict"
+    status = 409
 
 
 class StackExists(Conflict):
@@ -185,19 +186,19 @@ class ResourceInUse(Conflict):
 class PreconditionFailed(StokerError):
     """A condition in the request, such as ``If-None-Match``, is not met (412)."""
 
-    kind = "precondition-failed"
+    status = 412
 
 
 class Unprocessable(StokerError):
     """The content differs from its declaration, such as its checksum (422)."""
 
-    kind = "unprocessable"
+    status = 422
 
 
 class Unavailable(StokerError):
     """A dependency is down (503). ``retry_after`` is the number of seconds after which the same call may succeed."""
 
-    kind = "unavailable"
+    status = 503
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)
@@ -207,7 +208,7 @@ class Unavailable(StokerError):
 class TooManyRequests(StokerError):
     """A limit is exceeded (429). ``retry_after`` is the number of seconds after which the same call may succeed."""
 
-    kind = "too-many-requests"
+    status = 429
 
     def __init__(self, message: str, retry_after: int = 1) -> None:
         super().__init__(message)

@@ -31,13 +31,13 @@ def check_labels(labels: Any, what: str = "labels") -> dict[str, str]:
     return {_key(key, what): _value(key, value, what) for key, value in labels.items()}
 
 
-def apply_changes(had: Mapping[str, str], changes: Any, what: str = "labels") -> dict[str, str]:
+def apply_changes(had: Mapping[str, str], changes: Any) -> dict[str, str]:
     """Return the labels ``had`` with ``changes`` applied; the value None removes a label. Raises Invalid."""
     if not isinstance(changes, Mapping):
-        raise Invalid(f"{what} must be a map of names and values, not {type(changes).__name__}")
+        return check_labels(changes)
     left = {key: value for key, value in had.items() if key not in changes}
     new = {key: value for key, value in changes.items() if value is not None}
-    return check_labels({**left, **new}, what)
+    return check_labels({**left, **new})
 
 
 def _key(key: Any, what: str) -> str:

@@ -36,16 +36,12 @@ _CODES: Mapping[type[StokerError], tuple[int, str]] = {
 class Refused(StokerError):
     """An error of CloudFormation's API, with its own status and error code."""
 
-    kind = "invalid"
-
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
-        self.status = status
-        self.code = code
+        self.status, self.code = status, code
 
 
 def answer(action: str, result: Any, *, as_json: bool = False) -> Response:
-    """Return the response of a successful action."""
     name, content = f"{action}Response", {f"{action}Result": result}
     return Response(200, {name: content}) if as_json else _in_xml(200, name, content)
 
@@ -54,7 +50,7 @@ def render(failure: Failure) -> Response:
     """Return the response to a failed request, with CloudFormation's code of the error."""
     status, problem = failure.status, failure.error
     if isinstance(problem, Refused):
-        status, code = problem.status, problem.code
+        code = problem.code
     elif problem is not None:
         codes = (response for kind, response in _CODES.items() if isinstance(problem, kind))
         status, code = next(codes, (400, "InvalidParameterValue"))
