@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from stoker.http.hold import Waiters
+from stoker.http.hold import Waiter, Waiters
 from stoker.store.notifier import Notifier
 
 
 async def wait(waiters: Waiters, topic: str, seconds: float, *, may_end_early: bool = False) -> bool:
-    with waiters.register(topic) as waiter:
+    with Waiter(waiters, topic) as waiter:
         return await waiter.wait(seconds, may_end_early=may_end_early)
 
 

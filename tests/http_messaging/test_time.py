@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from stoker.http.apis import list_apis
-from stoker.http.application import create_asgi_app
+from stoker.http.application import Application
 from stoker.messaging import Messaging, limits
 from stoker.model.errors import WriteRefused
 from stoker.store import messages, queues
@@ -150,7 +150,7 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
 
     app, messaging = inside.services, inside.services.messaging
     app = replace(app, messaging=Messaging(app.work, messaging.subscriptions, listen))
-    monkeypatch.setattr(inside, "client", TestClient(create_asgi_app(app, list_apis(app.settings))))
+    monkeypatch.setattr(inside, "client", TestClient(Application(app, list_apis(app.settings))))
     [id] = inside.post("/queues/signals", {"a": 1})
     answer = inside("POST", "/queues/signals/messages", {"messages": [{"body": "no"}]}, status=409)
     assert answer.json()["description"] == "not that"

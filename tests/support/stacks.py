@@ -17,7 +17,6 @@ from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, 
 from stoker.identity.signal_tokens import SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.messaging import Messaging, SignedUrls
-from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.model import wake
@@ -66,7 +65,7 @@ def site(store: Store, work: Work, objects: Callable[[Work], Objects] | None = N
     messaging = Messaging(work, SubscriptionService(Targets.of("127.0.0.0/8")))
     embedded = EmbeddedObjects(SiteKey(b"secret"), "http://stoker.test")
     asked_for = EmbeddedMessaging(messaging, urls, "http://stoker.test")
-    own = EmbeddedQueues(messaging, for_agents(b"secret"), "http://stoker.test")
+    own = EmbeddedQueues(messaging, SignedUrls(b"secret", SignedUrls.AGENTS), "http://stoker.test")
     return Platform(
         "http://stoker.test",
         StackUsers(b"secret"),
@@ -97,13 +96,6 @@ class Machines:
 
     def shut_down(self) -> None:
         pass
-
-
-class AnyProject:
-    """A ProjectLookup for tests without users: the reference of every project is its id."""
-
-    def resolve(self, _tx: Any, ref: str) -> str:
-        return ref
 
 
 @dataclass
@@ -287,7 +279,7 @@ def world(
         signal_tokens=SignalTokens(b"secret"),
         platform=site(store, work, objects),
         remote_heats=RemoteHeatClient("http://stoker.test", "RegionOne", {}, lambda _: None),
-        projects=AnyProject(),
+        find_project=lambda _, ref: ref,
         keys=Keys(store, b"secret"),
         authorizer=DeploymentAuthorizer(work, SiteDefaults(allow=deployment_policy)),
         provided=_provided(cloud),

@@ -19,7 +19,7 @@ from stoker.http.agent.document import DocumentQuery
 from stoker.http.agent.routes import ROUTES
 from stoker.http.api import Api, Failure, Route, render
 from stoker.http.app import App
-from stoker.http.application import create_asgi_app
+from stoker.http.application import Application
 from stoker.http.contracts import operation
 from stoker.http.hold import Waiters
 from stoker.http.request import RequestContext, Response, client_address, matches_tag
@@ -143,7 +143,7 @@ class RelayApi:
 def create_relay_app(api: RelayApi) -> ASGIApp:
     """Return the ASGI application of a relay."""
     # The HTTP layer passes the application to access rules and handlers, which are the relay's own.
-    inner = create_asgi_app(cast(App, api), [Api("", api.list_routes())])
+    inner = Application(cast(App, api), [Api("", api.list_routes())])
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and not _LITERAL.fullmatch(scope["raw_path"]):

@@ -23,7 +23,7 @@ class RelayMetrics:
         """Add a gauge. ``read`` returns its value."""
         Gauge(f"stoker_relay_{name}", text, registry=self._registry).set_function(read)
 
-    def count_request(self, method: str, route: str, status: int) -> None:
+    def count_request(self, method: str, route: str, status: int, _handler_seconds: float | None = None) -> None:
         """Count an answered request. ``route`` is the path of the route's table row; empty: no route."""
         self._requests.labels(method, route, status).inc()
 

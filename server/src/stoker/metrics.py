@@ -65,20 +65,23 @@ class Metrics:
     def _histogram(self, name: str, text: str, *labels: str, buckets: Sequence[float] = _FAST) -> Histogram:
         return Histogram(f"stoker_{name}", text, labels, buckets=buckets, registry=self.registry)
 
-    def count_request(self, method: str, route: str, status: int) -> None:
-        """Count an answered request. ``route`` is the path of the route's table row; empty: no route."""
+    def count_request(self, method: str, route: str, status: int, handler_seconds: float | None = None) -> None:
+        """
+        Count an answered request. ``route`` is the path of the route's table row; empty: no route.
+
+        ``handler_seconds`` is its duration if its handler ran on a thread.
+        """
         counter = self._by_request.get((method, route, status))
         if counter is None:
             counter = self._requests.labels(method, route, str(status))
             self._by_request[method, route, status] = counter
         counter.inc()
-
-    def time_handler(self, route: str, seconds: float) -> None:
-        """Record the duration of a handler that ran on a thread."""
+        if handler_seconds is None:
+            return
         handler = self._by_route.get(route)
         if handler is None:
             handler = self._by_route[route] = self._handlers.labels(_api_of(route))
-        handler.observe(seconds)
+        handler.observe(handler_seconds)
 
     def count_job(self, kind: str, *, has_failed: bool) -> None:
         """Count a job that has ended."""

@@ -61,7 +61,6 @@ class Caller:
 
     @staticmethod
     def of(principal: Principal) -> Caller:
-        """Return the caller with this principal."""
         resource = principal.resource_id
         return Caller(principal, resource=resource, project=principal.project_id, as_owner=resource is not None)
 
@@ -113,7 +112,6 @@ class InProject:
         self.resources = with_implied_roles(*roles)
 
     def __call__(self, caller: Caller, attempt: Attempt) -> bool:
-        """Return whether the caller has a role."""
         principal = caller.principal
         if principal is None:
             return True
@@ -226,7 +224,6 @@ def bearer_of(request: Request) -> str:
 
 
 _ANONYMOUS = Caller()
-_KEY = "an {}'s key is required: Authorization: Bearer <key>"
 #: The handlers of the CloudFormation API look for a signature or a token, also in the body.
 NO_CREDENTIAL, SIGNATURE = Credential("", _anonymous), Credential("ec2Signature", _anonymous)
 TOKEN = Credential("token", _by_token)
@@ -238,7 +235,9 @@ QUEUE_TOKEN = Credential("", _by_queue_token)
 MONITORING_TOKEN = Credential(
     "metricsToken", _by_monitoring_token, "Metrics need the token for monitoring: Authorization: Bearer <token>"
 )
-AGENT_KEY = Credential("agentKey", _by_agent_key(before_approval=False), _KEY.format("agent"))
+AGENT_KEY = Credential(
+    "agentKey", _by_agent_key(before_approval=False), "an agent's key is required: Authorization: Bearer <key>"
+)
 #: Also the key of a server that waits for approval.
 ANY_AGENT_KEY = AGENT_KEY._replace(find=_by_agent_key(before_approval=True))
 RELAY_KEY = Credential("relayKey", _by_relay_key, "a relay's key is required: Authorization: Bearer <key>")

@@ -73,5 +73,4 @@ class App:
 
     @property
     def metrics(self) -> Metrics:
-        """The metrics that this process records."""
         return self.store.metrics

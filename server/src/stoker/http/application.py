@@ -16,7 +16,7 @@ from functools import partial
 import structlog
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response as StarletteResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from stoker.deployments import write_audit
 from stoker.http import audit_trail
@@ -26,6 +26,7 @@ from stoker.http.app import App
 from stoker.http.request import Bodies, Client, RequestContext, Response, client_address, without_credentials
 from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
+from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused, Forbidden, Invalid, StokerError, WriteRefused
 from stoker.policy import authorizer
 
@@ -117,8 +118,8 @@ def _rest(path: str, depth: int) -> str:
     return path.lstrip("/").split("/", depth)[depth]
 
 
-class _Application:
-    """The ASGI application of several APIs."""
+class Application:
+    """The ASGI application of several APIs, one of which has the empty prefix."""
 
     def __init__(self, app: App, apis: Iterable[Api]) -> None:
         self._app, self._metrics = app, app.metrics
@@ -127,7 +128,6 @@ class _Application:
         self._bodies = Bodies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         if scope["type"] != "http":
             return
         request, request_id = Request(scope, receive), _new_request_id()
@@ -135,9 +135,11 @@ class _Application:
         structlog.contextvars.bind_contextvars(request_id=request_id)
         began = time.monotonic()
         try:
-            response = await self._answer(api, request)
+            response = await self._dispatch(api, request)
         except ClientDisconnect:
             return
+        except Exception as error:
+            response = await self._refuse(api, request, error)
         self._measure(scope, response.status_code, time.monotonic() - began)
         headers = response.raw_headers
         headers.append((b"x-openstack-request-id", request_id.encode()))
@@ -149,28 +151,23 @@ class _Application:
 
     def _measure(self, scope: Scope, status: int, seconds: float) -> None:
         route: Route | None = scope.get(_ROUTE)
-        metrics = self._metrics
-        # Any word may be a method, and a label with any value would fill the memory: without a route, none is counted.
-        metrics.count_request(route.verb if route else "", route.path if route else "", status)
-        if route is not None and not route.is_coroutine:
-            metrics.time_handler(route.path, seconds)
+        if route is not None:
+            self._metrics.count_request(route.verb, route.path, status, None if route.is_coroutine else seconds)
+        else:  # any word may be a method, and a label with any value would fill the memory
+            self._metrics.count_request("", "", status)
         if _levels.isEnabledFor(logging.DEBUG):
             _log.debug("request.answered", **_line(scope), status=status, seconds=round(seconds, 4))
 
-    async def _answer(self, api: Api, request: Request) -> StarletteResponse:
-        app = self._app
-        try:
+    async def _refuse(self, api: Api, request: Request, error: Exception) -> StarletteResponse:
+        """Return the response to a request that has raised an error."""
+        if isinstance(error, Forbidden):
             try:
-                return await self._dispatch(api, request)
-            except Forbidden as refused:
-                await _record_refusal(app, request, refused)
-                raise
-        except ClientDisconnect:
-            raise
-        except Exception as error:
-            if not isinstance(error, StokerError):
-                _log.exception("request.failed", **_line(request.scope))
-            return api.render(describe(error, app.settings.identity_url)).to_starlette()
+                await _record_refusal(self._app, request, error)
+            except Exception as failure:
+                error = failure
+        if not isinstance(error, StokerError):
+            _log.error("request.failed", **_line(request.scope), exc_info=error)
+        return api.render(describe(error, self._app.settings.identity_url)).to_starlette()
 
     async def _dispatch(self, api: Api, request: Request) -> StarletteResponse:
         """Raises StokerError."""
@@ -192,15 +189,10 @@ class _Application:
             if route.is_coroutine:
                 return _encode(await route.call(context), context, api)
             # The thread also encodes the response: a large one takes long.
-            return await route.limit.run(client.key, _call, context, api)
+            return await route.limit.run(client.key, lambda: _encode(route.call(context), context, api))
         finally:
             if body:
                 self._bodies.release(client, len(body))
-
-
-def create_asgi_app(app: App, apis: Iterable[Api]) -> ASGIApp:
-    """Return the ASGI application that serves these APIs, one of which has the empty prefix."""
-    return _Application(app, apis)
 
 
 def _new_request_id() -> str:
@@ -213,11 +205,6 @@ def _line(scope: Scope) -> dict[str, str]:
     """Return the method and the path for the log, without the token of a signal URL."""
     path: str = scope["path"]
     return {"method": scope["method"], "path": f"{SIGNALS}…" if path.startswith(SIGNALS) else path}
-
-
-def _call(request: RequestContext, api: Api) -> StarletteResponse:
-    """Run a plain handler."""
-    return _encode(request.route.call(request), request, api)
 
 
 def _encode(response: Response, request: RequestContext, api: Api) -> StarletteResponse:
@@ -253,7 +240,7 @@ async def _record_refusal(app: App, request: Request, refused: Forbidden) -> Non
         await in_thread(app.store.write, record)
     elif principal is not None and verb not in ("GET", "HEAD", "OPTIONS"):  # others have no name
         action = f"{verb} {request.scope['path']}"
-        await in_thread(audit_trail.record_forbidden, app.store, principal, action, refused.message)
+        await in_thread(audit_trail.record_user, app.store, principal, action, Outcome.REFUSED, refused.message)
 
 
 def _no_route(api: Api, verb: str, verbs: frozenset[str]) -> Response:

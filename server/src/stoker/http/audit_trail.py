@@ -96,16 +96,6 @@ def describe_deployment(tx: Tx, request: RequestContext, deployment: Deployment)
     subject.resource_name, subject.config_name = names.get("resource_name"), names.get("config_name")
 
 
-def record_forbidden(store: Store, principal: Principal, action: str, reason: str) -> None:
-    """Add a request to the audit log that the access rule of its route refused."""
-    _record_of(store, principal, action, Outcome.REFUSED, reason)
-
-
-def record_login(store: Store, principal: Principal, address: str) -> None:
-    """Add a login to the audit log."""
-    _record_of(store, principal, "log in", Outcome.ALLOWED, f"from {address}")
-
-
 def record_failed_login(store: Store, name: str, address: str, problem: str) -> None:
     """Add a failed login to the audit log of the site. Limits of failed logins also limit the number of entries."""
     reason = f"from {address}: {problem}"
@@ -117,7 +107,8 @@ def record_alone(store: Store, decision: Decision) -> None:
     store.write(lambda tx: authorizer.record(tx, decision))
 
 
-def _record_of(store: Store, principal: Principal, action: str, outcome: Outcome, reason: str) -> None:
+def record_user(store: Store, principal: Principal, action: str, outcome: Outcome, reason: str) -> None:
+    """As ``record_alone``, for a user. Requests of the users of resources leave no entry."""
     if principal.resource_id is None:
         project_id, actor = principal.project_id or SITE, principal.user_name
         decision = Decision(project_id=project_id, actor=actor, action=action, outcome=outcome, reason=reason)

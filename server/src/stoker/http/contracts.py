@@ -76,6 +76,7 @@ def operation(
     media_type: str = "application/json",
     also: Mapping[int, Success] | None = None,
     body_optional: bool = False,
+    member: str | None = None,
     request_media_type: str | None = None,
     example: Any = None,
 ) -> Callable[[F], F]:
@@ -84,7 +85,8 @@ def operation(
 
     ``status``, ``body``, ``headers`` and ``media_type`` describe the successful response (``Success``), ``also`` other
     successful responses by status. The types of the request are the annotations of the handler's parameters. With
-    ``body_optional``, an empty body and null count as an empty object.
+    ``body_optional``, an empty body and null count as an empty object. ``member`` is the only member of the request's
+    body, which encloses the annotated type.
 
     ``request_media_type`` is the media type of the body, if it is not JSON.
     """
@@ -98,7 +100,7 @@ def operation(
                 **(also or {}),
             },
             errors=errors,
-            body=BodyDecoder(types["body"], is_optional=body_optional) if "body" in types else None,
+            body=BodyDecoder(types["body"], is_optional=body_optional, member=member) if "body" in types else None,
             query=QueryDecoder(types["query"]) if "query" in types else None,
             request_media_type=request_media_type,
             example=example,
@@ -109,7 +111,6 @@ def operation(
 
 
 def contract_of(handler: Callable[..., Any]) -> Contract | None:
-    """Return the contract of a handler, or None if the handler has none."""
     return cast("Contract | None", getattr(handler, "contract", None))
 
 
@@ -152,14 +153,15 @@ class BodyDecoder:
     Decodes bodies to one type. Raises TypeError if msgspec does not support the type.
 
     Numbers and booleans may be strings, because Heat's clients send strings, unless the type is a ``StrictBody``. A
-    type with a class method ``decode`` decodes the bytes itself.
+    type with a class method ``decode`` decodes the bytes itself. ``member``: as in ``operation``.
     """
 
-    def __init__(self, kind: Any, *, is_optional: bool = False) -> None:
-        self.kind, self.is_optional = kind, is_optional
+    def __init__(self, kind: Any, *, is_optional: bool = False, member: str | None = None) -> None:
+        self.kind = kind if member is None else msgspec.defstruct("Enclosing", [(member, kind)])
+        self.is_optional, self._member = is_optional, member
         self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
         is_strict = isinstance(kind, type) and issubclass(kind, fields.StrictBody)
-        self._decoder = msgspec.json.Decoder(kind, strict=is_strict)
+        self._decoder = msgspec.json.Decoder(self.kind, strict=is_strict)
 
     def decode(self, raw: bytes) -> Any:
         """Return the body. Raises Invalid, which names the wrong member, or RequestLimitExceeded."""
@@ -170,9 +172,10 @@ class BodyDecoder:
                 return self._own(raw)
             if not raw.isascii():
                 raw.decode()  # msgspec does not validate the members that it skips
-            if json_body.may_be_deep(raw):
+            if len(raw) > json_body.DEEPEST and json_body.may_be_deep(raw):  # each level has a bracket
                 json_body.decode(raw, BODY)
-            return self._decoder.decode(raw)
+            body = self._decoder.decode(raw)
+            return body if self._member is None else getattr(body, self._member)
         except msgspec.ValidationError as error:
             raise typed_values.explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

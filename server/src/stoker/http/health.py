@@ -119,13 +119,9 @@ class DiskSpace:
     def __init__(self, paths: Sequence[Path]) -> None:
         self._paths = paths
 
-    def free(self) -> Iterator[tuple[Path, int]]:
-        """Yield a path and the free bytes of each file system, once per file system."""
-        return ((path, free) for path, free, _ in self._sizes())
-
     def check(self) -> None:
         """Raise Unavailable if a file system has less than the minimum."""
-        for path, free, size in self._sizes():
+        for path, free, size in self.sizes():
             minimum = min(_MINIMUM, size // 4)
             if free < minimum:
                 raise Unavailable(
@@ -133,7 +129,7 @@ class DiskSpace:
                     " free some before writes fail"
                 )
 
-    def _sizes(self) -> Iterator[tuple[Path, int, int]]:
+    def sizes(self) -> Iterator[tuple[Path, int, int]]:
         """Yield a path, the free bytes and the size of each file system."""
         seen = set()
         for path in self._paths:

@@ -37,26 +37,26 @@ _RETRY_SECONDS = 10
 
 
 class Waiter:
-    """One request that waits for its topics until the end of its block. ``Waiters.register`` creates it."""
+    """One request that waits for its topic until the end of its block."""
 
     # A generator of contextlib would take 250 bytes more for each agent.
-    __slots__ = ("_notified", "_registered", "_waiters")
+    __slots__ = ("_notified", "_topic", "_waiters")
 
-    def __init__(self, waiters: Waiters, registered: tuple[str, ...]) -> None:
+    def __init__(self, waiters: Waiters, topic: str) -> None:
         self._waiters = waiters
-        self._registered = registered
+        self._topic = topic
         self._notified: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
 
     def __enter__(self) -> Waiter:
-        self._waiters.add(self, *self._registered)
+        self._waiters.add(self, self._topic)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._waiters.remove(self, *self._registered)
+        self._waiters.remove(self, self._topic)
 
     async def wait(self, seconds: float, *, may_end_early: bool = False) -> bool:
         """
-        Wait until a topic is notified, at most ``seconds`` and the rest of a tick. Return whether a topic was notified.
+        Wait until the topic is notified, at most ``seconds`` and the rest of a tick. Return whether it was notified.
 
         A notification since the registration counts, too. With ``may_end_early``, the wait may take half of the time if
         many others end at the same time.
@@ -69,7 +69,6 @@ class Waiter:
             deadlines.remove(self, tick)
 
     def wake(self, _: str) -> None:
-        """End the wait, because a topic was notified."""
         self.end(True)
 
     def end(self, notified: bool) -> None:
@@ -135,10 +134,6 @@ class Waiters:
     def count(self) -> int:
         """Return the number of topics that requests wait for. May be called on any thread."""
         return len(self._by_topic)
-
-    def register(self, *topics: str) -> Waiter:
-        """Return a waiter that is registered for the topics during its block."""
-        return Waiter(self, topics)
 
     @contextmanager
     def count_request(self, request: RequestContext) -> Iterator[None]:
@@ -212,7 +207,7 @@ async def hold(
     waiters, until = request.app.waiters, time.monotonic() + seconds
     has_waited = False
     while True:
-        with waiters.register(topic) as waiter:
+        with Waiter(waiters, topic) as waiter:
             if pending is not None:
                 pending.waiter = waiter
             result, is_complete = await read()
@@ -250,7 +245,6 @@ class Subscription:
             self._waiters.wake(self.topic)
 
     def drop(self, *topics: str) -> None:
-        """Unsubscribe from some topics."""
         self._topics.difference_update(topics)
         self._waiters.remove(self, *topics)
 
@@ -265,7 +259,6 @@ class Subscription:
         return notified
 
     def close(self) -> None:
-        """Unsubscribe from all topics."""
         self.drop(*self._topics.copy())
 
 
@@ -287,16 +280,12 @@ class PendingPoll:
         self.waiter: Waiter | None = None
         self.is_superseded = False
 
-    def supersede(self) -> None:
-        """End this poll, because the agent has sent a new one."""
-        self.is_superseded = True
-        if self.waiter is not None:
-            self.waiter.end(True)
-
     def __enter__(self) -> PendingPoll:
         before = self._by_key.get(self._key)
         if before is not None:
-            before.supersede()
+            before.is_superseded = True
+            if before.waiter is not None:
+                before.waiter.end(True)
         self._by_key[self._key] = self
         return self
 

@@ -100,7 +100,7 @@ def collect_gauges(app: App) -> Iterator[Metric]:
     disks = GaugeMetricFamily(
         "stoker_disk_free_bytes", "Free space of the file systems that this process writes to.", labels=["path"]
     )
-    for path, free in app.disk_space.free():
+    for path, free, _ in app.disk_space.sizes():
         disks.add_metric([str(path)], free)
     yield disks
     notifier = GaugeMetricFamily(

@@ -22,6 +22,7 @@ Schema = Mapping[str, Any]
 _REF = "#/components/schemas/{name}"
 _NAMES = re.compile(r"{(\w+)}")
 _TEXT = {"type": "string"}
+_ERRORS = (400, 401, 403, 404, 409, 429, 503)
 #: The ways in which callers authenticate (``http.access.Credential.scheme``).
 _SCHEMES: Mapping[str, Mapping[str, Any]] = {
     "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
@@ -80,10 +81,10 @@ class HeatError(Answer):
 def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
     """Return the OpenAPI document of these routes. Raises LookupError if the handler of a route has no contract."""
     types = TypeSchemas()
-    errors = ErrorResponses(types)
+    error = {"application/json": {"schema": types.of(HeatError)}}
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
-        paths.setdefault(path_of(route), {})[route.verb.lower()] = _operation(route, types, errors)
+        paths.setdefault(path_of(route), {})[route.verb.lower()] = _operation(route, types)
     for path, verbs in paths.items():
         if names := _NAMES.findall(path):
             verbs["parameters"] = [_in_path(name) for name in names]
@@ -100,17 +101,18 @@ def document(routes: Iterable[Route], public_url: str) -> dict[str, Any]:
         "components": {
             "securitySchemes": _SCHEMES,
             "schemas": types.components,
-            "responses": errors.components,
+            "responses": {
+                f"Heat{status}": {"description": HTTPStatus(status).phrase, "content": error} for status in _ERRORS
+            },
         },
     }
 
 
 def path_of(route: Route) -> str:
-    """Return the route's path in the document."""
     return route.path.replace("*}", "}")
 
 
-def _operation(route: Route, types: TypeSchemas, errors: ErrorResponses) -> dict[str, Any]:
+def _operation(route: Route, types: TypeSchemas) -> dict[str, Any]:
     contract = contract_of(route.handler)
     if contract is None:
         raise LookupError(f"the handler of {route.verb} {route.path} has no contract")
@@ -121,7 +123,7 @@ def _operation(route: Route, types: TypeSchemas, errors: ErrorResponses) -> dict
         "operationId": _id(route),
         "responses": {
             **{str(status): _response(route, answer, types, status) for status, answer in contract.answers.items()},
-            **errors.of(route, contract.errors),
+            **_errors(route, contract.errors),
         },
     }
     if description:
@@ -192,30 +194,15 @@ def _in_path(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "description": _PATH_PARAMETERS[name], "schema": schema}
 
 
-class ErrorResponses:
-    """Gathers the error responses that the routes of a document refer to in ``components``."""
-
-    def __init__(self, types: TypeSchemas) -> None:
-        self._types = types
-        self.components: dict[str, Any] = {}
-
-    def of(self, route: Route, errors: Collection[int]) -> dict[str, Any]:
-        """Return the error responses of a route by status. ``errors``: those that do not follow from the route."""
-        statuses = {400, *errors}
-        if route.access is not PUBLIC:
-            statuses |= {401, 403}
-        if "{" in route.path:
-            statuses.add(404)
-        return {str(status): self._refer(status) for status in (*sorted(statuses), 429, 503)}
-
-    def _refer(self, status: int) -> dict[str, Any]:
-        name = f"Heat{status}"
-        if name not in self.components:
-            self.components[name] = {
-                "description": HTTPStatus(status).phrase,
-                "content": {"application/json": {"schema": self._types.of(HeatError)}},
-            }
-        return {"$ref": f"#/components/responses/{name}"}
+def _errors(route: Route, errors: Collection[int]) -> dict[str, Any]:
+    """Return the error responses of a route by status. ``errors``: those that do not follow from the route."""
+    statuses = {400, *errors}
+    if route.access is not PUBLIC:
+        statuses |= {401, 403}
+    if "{" in route.path:
+        statuses.add(404)
+    statuses |= {429, 503}
+    return {str(status): {"$ref": f"#/components/responses/Heat{status}"} for status in sorted(statuses)}
 
 
 class TypeSchemas:

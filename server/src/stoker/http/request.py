@@ -17,7 +17,6 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from stoker.http import audit_trail, threads
-from stoker.json_body import decode
 from stoker.model.addresses import client_prefix
 from stoker.model.audit import Subject
 from stoker.model.errors import Forbidden, RequestLimitExceeded, TooManyRequests
@@ -58,7 +57,6 @@ class RequestContext:
 
     @property
     def query(self) -> QueryParams:
-        """The parameters of the query string."""
         return self.raw.query_params
 
     @property
@@ -130,10 +128,6 @@ class RequestContext:
         if self.caller.resource not in (None, resource_id):
             raise Forbidden("You are not authorized to complete this action.")
 
-    def json(self) -> Any:
-        """Decode the body. Raises Invalid if the body is not JSON."""
-        return decode(self.body, "the request's body")
-
     async def in_thread(self, do: Callable[P, T], *args: P.args, **named: P.kwargs) -> T:
         """Run a blocking call on a thread; for handlers that run on the event loop."""
         return await threads.in_thread(do, *args, **named)
@@ -148,7 +142,6 @@ class Response(Struct, frozen=True):
     media_type: str = "application/json"
 
     def to_starlette(self) -> StarletteResponse:
-        """Return the response for the web framework, with the encoded body."""
         if self.content is None:
             return StarletteResponse(b"", self.status, dict(self.headers))
         raw = self.content if isinstance(self.content, bytes) else _encoder.encode(self.content)
@@ -179,7 +172,6 @@ class Streamed(Response, frozen=True, kw_only=True):
     leave: Callable[[], None] = lambda: None
 
     def to_starlette(self) -> StarletteResponse:
-        """Return the response for the web framework."""
         return _StreamedResponse(self)
 
 

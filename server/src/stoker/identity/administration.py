@@ -6,14 +6,12 @@ Every change that removes a permission notifies all processes, so that none reli
 
 from __future__ import annotations
 
-import secrets
 import uuid
 from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.identity import passwords
 from stoker.identity.directory import DOMAIN_ID, ROLES
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
@@ -194,12 +192,6 @@ def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
     if credential is None or credential.user_id != user_id:
         raise EntityNotFound(f"Could not find Application Credential: {id}.")
     return credential
-
-
-def new_secret() -> tuple[str, str]:
-    """Generate a secret. Returns the secret and its hash."""
-    secret = secrets.token_hex(32)
-    return secret, passwords.hash_password(secret)
 
 
 def _free(taken: object, kind: str, name: str) -> None:

@@ -24,13 +24,6 @@ class TokenCheck(Protocol):
 class KeyCheck(Protocol):
     """Authenticates requests signed with an EC2 key."""
 
-    def stands_for(self, request: ec2.Request) -> str | None:
-        """
-        The id of the resource whose key signed the request; None for any other key.
-
-        Does not read the database, so the resource may be deleted already.
-        """
-
     def authenticate(self, request: ec2.Request) -> Principal:
         """The principal that signed the request. Raises Unauthorized, Unavailable."""
         ...

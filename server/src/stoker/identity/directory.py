@@ -14,7 +14,7 @@ from stoker.identity import passwords, stack_users
 from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.login_limits import LoginLimiter
 from stoker.identity.stack_users import StackUser, StackUsers
-from stoker.identity.tokens import ADMIN, Issued, TokenRequest, Tokens
+from stoker.identity.tokens import ADMIN, Issued, Tokens
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import ApplicationCredential, Project, User
 from stoker.store import application_credentials, identity, tokens
@@ -109,8 +109,8 @@ class Directory:
         right = hmac.compare_digest(self._stack_users.password(user.resource_id).encode(), password.encode())
         if not right or (scope is not None and not scope.project.matches(user.project)):
             raise Unauthorized(_WRONG)
-        request = TokenRequest(user_id=user.id, project_id=user.project.id, methods=("password",))
-        return self._store.write(lambda tx: self.tokens.issue(tx, request))
+        issue, project_id = self.tokens.issue, user.project.id
+        return self._store.write(lambda tx: issue(tx, user_id=user.id, project_id=project_id, methods=("password",)))
 
     def log_in_program(self, credential: Named, user: Named | None, secret: str, address: str = "") -> Issued:
         """
@@ -152,7 +152,7 @@ class Directory:
             if project is None and scope.project != Named():
                 raise Unauthorized(_WRONG)
             project_id = project.id if project else None
-            issued = self.tokens.issue(tx, TokenRequest(project_id=project_id, system=scope.system, **fields))
+            issued = self.tokens.issue(tx, project_id=project_id, system=scope.system, **fields)
             if (project is not None or scope.system) and not issued.principal.roles:
                 raise Unauthorized(_WRONG)
             return issued

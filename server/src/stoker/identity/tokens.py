@@ -39,23 +39,6 @@ class Issued:
     project: Project | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRequest:
-    """
-    Parameters of a new token: for a project; for the whole site, with ``system``; or for neither.
-
-    ``expires_at`` limits the token's lifetime. ``parent`` is the token that requests the new one.
-    """
-
-    user_id: str
-    project_id: str | None
-    methods: tuple[str, ...]
-    expires_at: datetime | None = None
-    application_credential_id: str | None = None
-    system: bool = False
-    parent: str | None = None
-
-
 class Tokens:
     """Issues, validates and revokes tokens. ``hours``: their lifetime."""
 
@@ -65,22 +48,38 @@ class Tokens:
         self._seen: LruCache[str, Principal] = LruCache(_REMEMBERED)
         store.notifier.subscribe(lambda _topic, _number: self._seen.clear(), TOKENS_TOPIC)
 
-    def issue(self, tx: Tx, request: TokenRequest) -> Issued:
-        """Issue a token. Raises Unauthorized if the parent token has been revoked."""
-        parent = None if request.parent is None else _hash(request.parent)
-        if parent is not None and tokens.find(tx, parent, for_update=True) is None:
+    def issue(
+        self,
+        tx: Tx,
+        *,
+        user_id: str,
+        project_id: str | None,
+        methods: tuple[str, ...],
+        expires_at: datetime | None = None,
+        application_credential_id: str | None = None,
+        system: bool = False,
+        parent: str | None = None,
+    ) -> Issued:
+        """
+        Issue a token: for a project; for the whole site, with ``system``; or for neither.
+
+        ``expires_at`` limits its lifetime. ``parent`` is the token that requests the new one. Raises Unauthorized if
+        the parent has been revoked.
+        """
+        parent_hash = None if parent is None else _hash(parent)
+        if parent_hash is not None and tokens.find(tx, parent_hash, for_update=True) is None:
             raise Unauthorized(_INVALID)
         token = secrets.token_hex(32)
-        until = min(request.expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
+        until = min(expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
         row = Token(
-            user_id=request.user_id,
-            project_id=request.project_id,
+            user_id=user_id,
+            project_id=project_id,
             issued_at=tx.now,
             expires_at=until,
-            application_credential_id=request.application_credential_id,
-            system=request.system,
-            parent_hash=parent,
-            methods=request.methods,
+            application_credential_id=application_credential_id,
+            system=system,
+            parent_hash=parent_hash,
+            methods=methods,
         )
         tokens.add(tx, _hash(token), row)
         tokens.drop_expired(tx, tx.now)
@@ -97,14 +96,13 @@ class Tokens:
             user_id = identity.member_of(tx, project_id)
             if user_id is None:
                 return None
-            return self.issue(tx, TokenRequest(user_id=user_id, project_id=project_id, methods=("password",))).token
+            return self.issue(tx, user_id=user_id, project_id=project_id, methods=("password",)).token
 
         return self._store.write(do)
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        principal = self._seen.get(_hash(token))
-        return None if principal is None or principal.expires_at <= self._store.clock.now() else principal
+        return self._seen.get(_hash(token))
 
     def validate(self, token: str) -> Principal:
         """The principal of a token. Raises Unauthorized for any invalid token."""
@@ -113,13 +111,14 @@ class Tokens:
     def read(self, token: str) -> Issued:
         """Read a token from the database and cache its principal. Raises Unauthorized."""
         key = _hash(token)
-        until = time.monotonic() + _REMEMBERED_SECONDS
+        read_at = time.monotonic()
         with self._store.read() as tx:
             row = tokens.find(tx, key)
             if row is None or row.expires_at <= tx.now:
                 raise Unauthorized(_INVALID)
             issued = Issued(token, *_resolve(tx, row))
-        self._seen.put(key, issued.principal, until)
+            seconds = min(_REMEMBERED_SECONDS, (row.expires_at - tx.now).total_seconds())
+        self._seen.put(key, issued.principal, read_at + seconds)
         return issued
 
     def revoke(self, token: str) -> None:

@@ -47,6 +47,9 @@ class SignedUrl:
 class SignedUrls:
     """Signs and verifies URLs. Signatures for one ``purpose`` are invalid for every other."""
 
+    #: The purpose of URLs for the queues of resources, which are deleted with their resource, whatever the expiry.
+    AGENTS = "agents' queues"
+
     def __init__(self, secret: bytes, purpose: str = "queues") -> None:
         self._secret = hmac.digest(secret, f"stoker signed urls of {purpose}".encode(), hashlib.sha256)
 
@@ -76,11 +79,6 @@ class SignedUrls:
         # Zaqar joins the parts with the two characters backslash and n, not with a newline.
         text = r"\n".join((",".join(paths), ",".join(methods), project, expires))
         return CREDENTIAL_PREFIX + hmac.new(key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
-
-
-def for_agents(secret: bytes) -> SignedUrls:
-    """The signer for the queues of resources; these queues are deleted with their resource, whatever the expiry."""
-    return SignedUrls(secret, "agents' queues")
 
 
 def agents_until(resource_id: str, now: datetime) -> datetime:

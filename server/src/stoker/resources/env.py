@@ -10,7 +10,6 @@ from stoker.backends.keystone_users import KeystoneUsers
 from stoker.backends.provider import Delegations, OwnedObject, no_owners
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.deployments.owners import DeploymentEnv
-from stoker.identity.project_lookup import ProjectLookup
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
@@ -23,7 +22,8 @@ class ResourceEnv(DeploymentEnv):
     #: None if no provider is enabled.
     compute: Compute | None
     remote_heats: RemoteHeatClient
-    projects: ProjectLookup
+    #: Returns the id of the project that a policy names by its id or name. Raises Invalid.
+    find_project: Callable[[Tx, str], str]
     #: Agent keys, with which published documents are signed.
     keys: Keys
     #: What the provider offers to its types, by interface; empty without a provider.

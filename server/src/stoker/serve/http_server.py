@@ -170,7 +170,8 @@ def serve(
     _return_large_blocks()
     config = uvicorn.Config(
         asgi_app,
-        http=_protocol(settings),
+        # uvicorn only calls the value, so a partial can replace the class.
+        http=cast(type[asyncio.Protocol], partial(LimitedProtocol, settings.client_timeout, ConnectionTable(settings))),
         lifespan="off",
         ws="none",
         access_log=False,
@@ -237,11 +238,6 @@ def _stop(app: App) -> None:
         _log.warning("server.stopped_with_unfinished_calls")
         logging.shutdown()
         os._exit(0)
-
-
-def _protocol(settings: Settings) -> type[asyncio.Protocol]:
-    # uvicorn only calls the value, so a partial can replace the class.
-    return cast(type[asyncio.Protocol], partial(LimitedProtocol, settings.client_timeout, ConnectionTable(settings)))
 
 
 def _return_large_blocks() -> None:

@@ -20,7 +20,7 @@ from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, 
 from stoker.http.agent.batches import AgentBatches
 from stoker.http.apis import list_apis
 from stoker.http.app import App
-from stoker.http.application import create_asgi_app
+from stoker.http.application import Application
 from stoker.http.console.session import Sessions
 from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, Check, DiskSpace, HealthReport
@@ -28,12 +28,11 @@ from stoker.http.hold import Waiters
 from stoker.http.metrics import WorkerMetrics
 from stoker.identity.directory import Directory
 from stoker.identity.logins import OwnLogins
-from stoker.identity.project_lookup import KeystoneProjects, OwnProjects
+from stoker.identity.project_lookup import check_keystone_project, find_own_project
 from stoker.identity.signal_tokens import CallTokens, SignalTokens
 from stoker.identity.stack_users import StackUsers
 from stoker.identity.tokens import Tokens
 from stoker.messaging import Messaging, SignedUrls, webhooks
-from stoker.messaging.signed_urls import for_agents
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.messaging.targets import Targets
 from stoker.objects.object_operations import WriteCallbacks
@@ -74,7 +73,7 @@ def create_app(
 
 def create_asgi(app: App) -> ASGIApp:
     """Return the ASGI application that answers the requests of the site."""
-    return create_asgi_app(app, list_apis(app.settings))
+    return Application(app, list_apis(app.settings))
 
 
 class _Site:
@@ -99,7 +98,7 @@ class _Site:
             SubscriptionService(targets),
             lambda tx, project_id, queue, messages: self._signals().message(tx, project_id, queue, messages),
         )
-        self._agents_urls, self._site_key = for_agents(secret), SiteKey(secret)
+        self._agents_urls, self._site_key = SignedUrls(secret, SignedUrls.AGENTS), SiteKey(secret)
         self._signal_tokens, self._call_tokens = SignalTokens(secret), CallTokens(secret)
         self._directory = Directory(store, settings.token_hours, secret)
         self._users = StackUsers(secret)
@@ -164,7 +163,7 @@ class _Site:
                 self._ca_file,
                 owner_login=provider.owner_login,
             ),
-            projects=KeystoneProjects() if settings.at_keystone else OwnProjects(),
+            find_project=check_keystone_project if settings.at_keystone else find_own_project,
             keys=self._servers.keys,
             authorizer=DeploymentAuthorizer(
                 self._work, SiteDefaults(allow=settings.deployment_policy, hooks=settings.delivered_hooks)

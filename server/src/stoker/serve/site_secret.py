@@ -37,14 +37,16 @@ def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: b
     """
     path = key_file(settings)
     secret = read_site_secret(settings)
-    stored = None if replace_fingerprint else _stored_fingerprint(store)
+    with store.read() as tx:
+        stored = None if replace_fingerprint else site.get_property(tx, _FINGERPRINT)
     if stored is None and not replace_fingerprint and admin_file(settings.state_dir).exists():
         raise Conflict(
             f"this database is empty, but {settings.state_dir} has the login of a site: restore the database from the"
             " backup, or correct the setting database; for a new site, choose an empty --state-dir"
         )
     if secret is not None:
-        _claim(store, secret, stored, _name(settings, path), replace=replace_fingerprint)
+        where = "the setting secret_key" if settings.secret_key else str(path)
+        _claim(store, secret, stored, where, replace=replace_fingerprint)
         return secret
     if stored is not None:
         raise _other_secret(f"{path} is missing")
@@ -76,11 +78,6 @@ def fingerprint(secret: bytes) -> str:
     return hmac.new(secret, b"stoker site secret fingerprint", hashlib.sha256).hexdigest()
 
 
-def _stored_fingerprint(store: Store) -> str | None:
-    with store.read() as tx:
-        return site.get_property(tx, _FINGERPRINT)
-
-
 def _claim(store: Store, secret: bytes, stored: str | None, where: str, *, replace: bool) -> None:
     """Ensure that the database belongs to ``secret``. Raises Conflict."""
     own = fingerprint(secret)
@@ -100,10 +97,6 @@ def _other_secret(problem: str) -> Conflict:
         " --secret-key-file FILE (or STOKER_SECRET_KEY): it is in the file keys/site.key of the state"
         " directory that served this database first, or of its backup"
     )
-
-
-def _name(settings: Settings, path: Path) -> str:
-    return "the setting secret_key" if settings.secret_key else str(path)
 
 
 def _read(path: Path) -> bytes | None:

@@ -103,7 +103,7 @@ def end(context: Context, resource: Resource, server_id: str) -> None:
 
 def _policy(context: Context, value: Any) -> Mapping[str, Any]:
     """Return the policy in its stored form. Raises Invalid."""
-    return rules.with_project_ids(rules.read(value), partial(context.env.projects.resolve, context.tx)).to_json()
+    return rules.with_project_ids(rules.read(value), partial(context.env.find_project, context.tx)).to_json()
 
 
 def _others(context: Context, server: Server, resource: Resource) -> dict[str, str]:

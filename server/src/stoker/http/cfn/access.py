@@ -27,7 +27,7 @@ _SIGNALLERS = with_implied_roles(MEMBER)
 def check_roles(principal: Principal, roles: frozenset[str]) -> None:
     """Raise Forbidden unless the principal has one of the roles."""
     if roles.isdisjoint(principal.roles):
-        raise _forbidden()
+        raise Forbidden("You are not authorized to complete this action.")
 
 
 def check_signal(principal: Principal, stack: Stack | None, resource: Resource | None) -> None:
@@ -42,11 +42,7 @@ def check_signal(principal: Principal, stack: Stack | None, resource: Resource |
         allowed = stack is not None and stack.project_id == principal.project_id
         allowed = allowed and not _SIGNALLERS.isdisjoint(principal.roles)
     if not allowed:
-        raise _forbidden()
-
-
-def _forbidden() -> Forbidden:
-    return Forbidden("You are not authorized to complete this action.")
+        raise Forbidden("You are not authorized to complete this action.")
 
 
 #: Maximum number of parameters.
@@ -79,15 +75,14 @@ def authenticate(request: RequestContext, params: Mapping[str, str]) -> RequestC
 
     Raises Refused or Unauthorized.
     """
-    token = request.raw.headers.get("x-auth-token")
-    principal = _by_token(request, token) if token else _by_signature(request, params)
+    tokens = request.app.tokens
+    if token := request.raw.headers.get("x-auth-token"):
+        principal = tokens.get_cached(token) or tokens.validate(token)
+    else:
+        principal = _by_signature(request, params)
     if principal.project_id is None:
         raise Unauthorized("use a token that is scoped to a project")
     return replace(request, caller=Caller.of(principal))
-
-
-def _by_token(request: RequestContext, token: str) -> Principal:
-    return request.app.tokens.get_cached(token) or request.app.tokens.validate(token)
 
 
 def request_of(request: RequestContext, params: Mapping[str, str]) -> ec2.Request:

@@ -165,10 +165,9 @@ _LONGEST = 4096
 
 @operation(200)
 async def poll(request: RequestContext) -> Response:
-    """Run an action of CloudFormation's API."""
     # Agents' polls are answered from the cache; ``act`` answers all other requests.
     params = _plain_poll(request)
-    resource_id = params and request.app.keys.stands_for(request_of(request, params))
+    resource_id = params and request.app.identity.ec2.stands_for(request_of(request, params))
     if params and resource_id:
         cached = request.app.documents.get_cached(resource_id, _form(params))
         document = cached if cached is not None else await request.in_thread(_load, request, params, resource_id)

@@ -18,7 +18,6 @@ _FORM_LIMIT = 64 * 1024
 
 @operation(300)
 def versions(request: RequestContext) -> dict[str, Any]:
-    """List the versions of the API."""
     url = f"{request.app.settings.public_url}{_V1}/"
     return {"versions": [{"id": "v1.0", "status": "CURRENT", "links": [{"rel": "self", "href": url}]}]}
 

@@ -15,6 +15,7 @@ from stoker.http.console import assets
 from stoker.http.console.session import CODE_LIFE, CSRF_HEADER, Session, end_session, is_equal
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_NAME
+from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, TooManyRequests, Unauthorized
 from stoker.model.principal import Principal
 from stoker.store import used_codes
@@ -169,7 +170,7 @@ def enter(request: RequestContext) -> Response:
     if not store.write(lambda tx: used_codes.use(tx, code.hash, tx.now + CODE_LIFE)):
         audit_trail.record_failed_login(store, principal.user_name, address, "the one-time code was used before")
         raise Unauthorized(_CODE_REFUSED)
-    audit_trail.record_login(store, principal, address)
+    audit_trail.record_user(store, principal, "log in", Outcome.ALLOWED, f"from {address}")
     return Response(200, {"next": f"p/{quote(code.project_id)}/"}, _cookie_of(request, session))
 
 
@@ -205,7 +206,7 @@ def _log_in(request: RequestContext, form: Mapping[str, str]) -> Session:
         audit_trail.record_failed_login(app.store, name, address, refused.message)
         raise
     session = app.sessions.create(token)
-    audit_trail.record_login(app.store, app.sessions.principal_of(session), address)
+    audit_trail.record_user(app.store, app.sessions.principal_of(session), "log in", Outcome.ALLOWED, f"from {address}")
     return session
 
 

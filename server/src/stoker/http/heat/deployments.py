@@ -291,5 +291,4 @@ def _create_derived(tx: Tx, request: RequestContext, body: NewDeployment, source
 
 
 def enclose(tx: Tx, deployment: Deployment) -> dict[str, Any]:
-    """Return the content of a response with one deployment."""
     return {"software_deployment": representation.deployment(tx, deployment)}

@@ -170,21 +170,21 @@ def _serialize_outline(planner: Planner, outline: Outline, stack_name: str, pare
 @operation(200, ChangesAnswer, errors=(409,), example=UPDATE_EXAMPLE)
 def replace_it(request: RequestContext, body: StackReplacement, query: PreviewQuery) -> Response:
     """Return the changes that a PUT of the stack would make."""
-    return _changes(request, *stack_requests.for_replacement(request, body)[:2], query)
+    return _changes(request, stack_requests.for_replacement(request, body)[0], query)
 
 
 @operation(200, ChangesAnswer, errors=(409,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch, query: PreviewQuery) -> Response:
     """Return the changes that a PATCH of the stack would make."""
-    return _changes(request, *stack_requests.for_patch(request, body)[:2], query)
+    return _changes(request, stack_requests.for_patch(request, body)[0], query)
 
 
-def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, query: PreviewQuery) -> Response:
-    engine = request.app.engine
+def _changes(request: RequestContext, resolved: ResolvedStack, query: PreviewQuery) -> Response:
+    engine, stack_id = request.app.engine, resolved.identity.stack_id
     with request.read() as tx:
-        current = stacks.get(tx, stack.id)
+        current = stacks.get(tx, stack_id)
         operations.refuse_update(current)
-        present = resources.of_stack(tx, stack.id)
+        present = resources.of_stack(tx, stack_id)
         missing = operations.refuse_deployments(tx, engine, current, resolved, present).list_missing_programs()
         planner = Planner(tx, engine, current, resolved, exists=True)
         listed: dict[str, list[ResourceChange]] = {kind.value: [] for kind in Kind}
@@ -201,7 +201,7 @@ def _changes(request: RequestContext, stack: Stack, resolved: ResolvedStack, que
         )
     if query.on_servers:
         answer.server_previews = request.write(
-            lambda tx: _start_previews(tx, request, stacks.get(tx, stack.id), resolved)
+            lambda tx: _start_previews(tx, request, stacks.get(tx, stack_id), resolved)
         )
     return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
 

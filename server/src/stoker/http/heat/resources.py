@@ -24,7 +24,7 @@ from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource
 from stoker.stacks.outputs import prime_stack, prime_tree
 from stoker.stacks.templates.scope import all_attributes
-from stoker.store import deployments, documents, resources, servers, stacks
+from stoker.store import deployments, documents, resources, rows, servers, stacks
 from stoker.store.tx import Tx
 
 _FILTERS: Mapping[str, Callable[[Resource], str]] = {
@@ -52,7 +52,6 @@ class ResourceQuery(Query, forbid_unknown_fields=True):
     physical_resource_id: tuple[str, ...] = ()
 
     def match(self, resource: Resource) -> bool:
-        """Return whether the resource has one of the values of each filter."""
         return all(read(resource) in values for name, read in _FILTERS.items() if (values := getattr(self, name)))
 
 
@@ -144,12 +143,12 @@ def _metadata(request: RequestContext, form: str) -> Response:
     combined = {**resource.metadata, **live}
     if request.caller.resource is None:  # the caller is a person, not an agent
         return Response(200, {"metadata": redact_metadata(tx, combined)})
-    response = Response(200, {"metadata": combined})
+    body = rows.dump({"metadata": combined}).encode()
     if request.caller.resource and resource.physical_id and session.type_of(resource).has_live_metadata:
-        document = Document(revision, bytes(response.to_starlette().body), unsent)
+        document = Document(revision, body, unsent)
         request.app.documents.cache(resource.id, resource.physical_id, form, document, epoch)
         request.app.documents.record_sent(document, _POLLED)
-    return response
+    return Response(200, body)
 
 
 @operation(

@@ -115,23 +115,6 @@ def time(moment: datetime | None) -> str | None:
     return None if moment is None else heat_time(moment)
 
 
-def stack_summary(stack: Stack, root: str) -> StackSummary:
-    """Serialize a stack for lists."""
-    return fill(
-        StackSummary,
-        stack,
-        links=[Link(stack_url(root, stack), "self")],
-        description="",
-        stack_status=f"{stack.action}_{stack.status}",
-        tags=list(stack.tags) or None,
-    )
-
-
-def stack_detail(stack: Stack, root: str, **computed: Any) -> StackDetail:
-    """Serialize a stack for its own page. ``computed``: parameters, if they are redacted, and outputs."""
-    return fill(StackDetail, stack, stack_status=f"{stack.action}_{stack.status}", **detail(stack, root), **computed)
-
-
 def detail(stack: Stack, root: str) -> dict[str, Any]:
     """Return the members of a stack's own page that are no attributes of the stack."""
     return {

@@ -71,7 +71,9 @@ def redirect(request: RequestContext) -> Response:
     # The user of a resource is redirected only to the stack of that resource.
     named = request.path["stack_name"]
     with request.read() as tx:
-        target = _by_id(tx, request, named) or stacks.find_by_name(tx, named, request.project)
+        target = stacks.find(tx, named) if _UUID.fullmatch(named) else None
+        if target is None or target.project_id != request.project:
+            target = stacks.find_by_name(tx, named, request.project)
         own = resources.find(tx, request.caller.resource) if request.caller.resource is not None else None
     if target is None or (request.caller.resource is not None and (own is None or own.stack_id != target.id)):
         raise EntityNotFound.of("Stack", named)
@@ -79,8 +81,3 @@ def redirect(request: RequestContext) -> Response:
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
     location = f"{stack_url(request.app.settings.public_url, target)}{rest}{query}"
     return Response(302, {"stack": {"links": [Link(location, "self")]}}, {"Location": location})
-
-
-def _by_id(tx: Tx, request: RequestContext, id: str) -> Stack | None:
-    stack = stacks.find(tx, id) if _UUID.fullmatch(id) else None
-    return stack if stack is not None and stack.project_id == request.project else None

@@ -186,23 +186,23 @@ def new(request: RequestContext, body: StackBody, stack_name: str) -> ResolvedSt
     return _prepare(request, body, Identity(str(uuid4()), stack_name, request.project))
 
 
-def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[Stack, ResolvedStack, Options]:
+def for_replacement(request: RequestContext, body: StackReplacement) -> tuple[ResolvedStack, Options]:
     """Prepare a PUT, which replaces the whole stack: omitted members return to their defaults."""
     if body.template is None:
         raise Invalid("No template specified")
     stack, _ = find_stack(request)
     if body.tags is None:
         body.tags = ""
-    return stack, _prepare(request, body, Identity.of(stack)), body.options()
+    return _prepare(request, body, Identity.of(stack)), body.options()
 
 
-def for_patch(request: RequestContext, body: StackPatch) -> tuple[Stack, ResolvedStack, Options]:
+def for_patch(request: RequestContext, body: StackPatch) -> tuple[ResolvedStack, Options]:
     """Prepare a PATCH, which keeps omitted members."""
     stack, source = find_stack(request)
     cleared = body.clear_parameters or ()
     changes, constraints = body.stack_request(request), open_constraints(request)
     resolved = prepare_change(request.app.engine, changes, Identity.of(stack), source, cleared, constraints)
-    return stack, resolved, body.options()
+    return resolved, body.options()
 
 
 def find_stack(request: RequestContext) -> tuple[Stack, Source]:
@@ -213,8 +213,6 @@ def find_stack(request: RequestContext) -> tuple[Stack, Source]:
 
 
 def _with_entries(request: RequestContext, stack_request: StackRequest) -> StackRequest:
-    """Return the request with the catalog entries that it names among its files."""
-
     def find(name: str, version: int) -> str | None:
         text = shipped.find_entry(name, version)
         if text is not None:

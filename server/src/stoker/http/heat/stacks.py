@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, Link, Query, Whole
+from stoker.http.fields import Absent, Answer, Count, Id, Link, Query, Whole, fill
 from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, warnings
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_lookup import OPERATION
@@ -132,7 +132,18 @@ def index(request: RequestContext, tx: Tx, query: StackQuery) -> StackPage:
     page = stack_lists.list_all(tx, request.project, filter_)
     count = stack_lists.count(tx, request.project, filter_) if query.with_count else UNSET
     root = request.app.settings.public_url
-    shown = StackPage([serializers.stack_summary(stack, root) for stack in page], count=count)
+    summaries = [
+        fill(
+            StackSummary,
+            stack,
+            links=[Link(serializers.stack_url(root, stack), "self")],
+            description="",
+            stack_status=f"{stack.action}_{stack.status}",
+            tags=list(stack.tags) or None,
+        )
+        for stack in page
+    ]
+    shown = StackPage(summaries, count=count)
     if query.limit and len(page) == query.limit:
         following = request.raw.url.include_query_params(marker=page[-1].id)
         shown.links = [Link(f"{root}{following.path}?{following.query}", "next")]
@@ -146,21 +157,23 @@ def show(request: RequestContext, tx: Tx, query: OutputsQuery) -> dict[str, Any]
     values: Any = UNSET
     if query.resolve_outputs and stack.deleted_at is None:
         values = tx.secrets.redact(outputs.all_values(tx, request.app.engine, stack))
-    shown = serializers.stack_detail(stack, request.app.settings.public_url, outputs=values)
-    shown.parameters = tx.secrets.redact(shown.parameters)
-    return {"stack": shown}
+    computed = serializers.detail(stack, request.app.settings.public_url)
+    computed["parameters"] = tx.secrets.redact(computed["parameters"])
+    return {
+        "stack": fill(StackDetail, stack, stack_status=f"{stack.action}_{stack.status}", outputs=values, **computed)
+    }
 
 
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def replace(request: RequestContext, body: StackReplacement) -> Any:
     """Replace the template and all options of a stack. Omitted options return to their defaults."""
-    return _update(request, *stack_requests.for_replacement(request, body)[1:], body.plan)
+    return _update(request, *stack_requests.for_replacement(request, body), body.plan)
 
 
 @operation(202, errors=(409,), headers=(OPERATION,), example=UPDATE_EXAMPLE)
 def change(request: RequestContext, body: StackPatch) -> Any:
     """Change the template, parameters or options of a stack, and keep omitted ones."""
-    return _update(request, *stack_requests.for_patch(request, body)[1:], body.plan)
+    return _update(request, *stack_requests.for_patch(request, body), body.plan)
 
 
 @operation(204, errors=(409,), headers=(OPERATION,))

@@ -51,7 +51,6 @@ def limit_of(request: RequestContext) -> str | None:
 
 
 def is_administrator(request: RequestContext) -> bool:
-    """Return whether the user administers the path's project."""
     return _administers(request.user, request.path["project_id"])
 
 

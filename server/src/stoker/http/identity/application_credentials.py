@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
@@ -34,13 +35,8 @@ class CredentialCreate(StrictBody):
     expires_at: str | None = None
 
 
-class CredentialCreateBody(StrictBody):
-    application_credential: CredentialCreate
-
-
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List a user's application credentials."""
     rows, name = application_credentials.of_user(tx, request.path["user_id"]), request.query.get("name")
     return listing("application_credentials", (_serialize(row) for row in rows if name in (None, row.name)))
 
@@ -52,25 +48,27 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return {"application_credential": _serialize(row)}
 
 
-@operation(201)
-def create(request: RequestContext, body: CredentialCreateBody) -> dict[str, Any]:
+@operation(201, member="application_credential")
+def create(request: RequestContext, body: CredentialCreate) -> dict[str, Any]:
     """
     Create an application credential for the token's user in the token's project.
 
     The response is the only one that contains the secret.
     """
-    new = body.application_credential
-    secret, hashed = _secret(new.secret)  # the hash takes too long for a transaction
-    expires_at = None if new.expires_at is None else _moment(new.expires_at)
+    secret = body.secret or secrets.token_hex(32)
+    if len(secret) < passwords.MIN_LENGTH:
+        raise Invalid(f"secret must have at least {passwords.MIN_LENGTH} characters; Stoker can generate one")
+    hashed = passwords.hash_password(secret)  # takes too long for a transaction
+    expires_at = None if body.expires_at is None else _moment(body.expires_at)
     row = request.write(
         lambda tx: administration.create_credential(
             tx,
             request.user,
-            name=new.name,
-            description=new.description or "",
+            name=body.name,
+            description=body.description or "",
             secret_hash=hashed,
-            roles=[role.id or role.name or "" for role in new.roles] if new.roles else None,
-            unrestricted=bool(new.unrestricted),
+            roles=[role.id or role.name or "" for role in body.roles] if body.roles else None,
+            unrestricted=bool(body.unrestricted),
             expires_at=expires_at,
         )
     )
@@ -79,16 +77,7 @@ def create(request: RequestContext, body: CredentialCreateBody) -> dict[str, Any
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
-    """Delete an application credential."""
     administration.delete_credential(tx, request.path["user_id"], request.path["credential_id"])
-
-
-def _secret(secret: str | None) -> tuple[str, str]:
-    if not secret:
-        return administration.new_secret()
-    if len(secret) < passwords.MIN_LENGTH:
-        raise Invalid(f"secret must have at least {passwords.MIN_LENGTH} characters; Stoker can generate one")
-    return secret, passwords.hash_password(secret)
 
 
 def _moment(text: str) -> datetime:

@@ -73,7 +73,6 @@ def check(request: RequestContext, tx: Tx) -> None:
 
 @operation(204)
 def grant(request: RequestContext, tx: Tx) -> None:
-    """Give a user a role in a project or on the system."""
     administration.grant(tx, *_subject(request), _role(request))
 
 

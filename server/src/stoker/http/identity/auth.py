@@ -13,6 +13,7 @@ from stoker.http.identity.serializers import DOMAIN, listing, serialize_project,
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME, SYSTEM, UNSCOPED, Named, Scope
 from stoker.identity.tokens import Issued
+from stoker.model.audit import Outcome
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid, Unauthorized
 from stoker.store import identity
 from stoker.store.tx import Tx
@@ -69,28 +70,24 @@ class LoginScope(StrictBody):
     system: dict[str, Any] | None = None
 
 
-class LoginAuth(StrictBody):
+class Login(StrictBody):
     identity: LoginIdentity
     scope: LoginScope | Literal["unscoped"] | None = None
 
 
-class Login(StrictBody):
-    auth: LoginAuth
-
-
-@operation(201)
+@operation(201, member="auth")
 def log_in(request: RequestContext, body: Login) -> Response:
     """Issue a token for a password, another token or an application credential. Raises Unauthorized."""
-    name, store = _name_of(body.auth.identity), request.app.store
+    name, store = _name_of(body.identity), request.app.store
     address = client_address(request.raw, request.app.settings)
     try:
-        issued = _issue(request, body.auth, address)
+        issued = _issue(request, body, address)
     except Unauthorized as refused:
         if name is not None:
             audit_trail.record_failed_login(store, name, address, refused.message)
         raise
     if name is not None:
-        audit_trail.record_login(store, issued.principal, address)
+        audit_trail.record_user(store, issued.principal, "log in", Outcome.ALLOWED, f"from {address}")
     headers = {"X-Subject-Token": issued.token, "Vary": "X-Auth-Token"}
     return Response(201, {"token": _serialize(request, issued)}, headers)
 
@@ -112,12 +109,10 @@ def revoke(request: RequestContext) -> None:
 
 @operation(200)
 def projects(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the projects in which the caller has a role."""
     return listing("projects", map(serialize_project, identity.list_projects(tx, user_id=request.user.user_id)))
 
 
 def _serialize(request: RequestContext, issued: Issued) -> dict[str, Any]:
-    """Return Keystone's representation of an issued token."""
     principal, row, project = issued.principal, issued.row, issued.project
     token: dict[str, Any] = {
         "methods": list(row.methods),
@@ -157,7 +152,7 @@ def _name_of(login: LoginIdentity) -> str | None:
     return None
 
 
-def _issue(request: RequestContext, auth: LoginAuth, address: str) -> Issued:
+def _issue(request: RequestContext, auth: Login, address: str) -> Issued:
     scope = _scope(auth.scope)
     match auth.identity:
         case LoginIdentity(methods=["password"], password=PasswordMethod(user=user)):

@@ -20,13 +20,11 @@ _ROLES = [serialize_role(role) for role in ROLES]
 
 @operation(200)
 def version(request: RequestContext) -> dict[str, Any]:
-    """Return the version of the API."""
     return {"version": _version(request)}
 
 
 @operation(300)
 def versions(request: RequestContext) -> dict[str, Any]:
-    """List the versions of the API."""
     return {"versions": {"values": [_version(request)]}}
 
 
@@ -37,7 +35,6 @@ def list_groups(_: RequestContext) -> Response:
 
 @operation(200)
 def show(request: RequestContext) -> dict[str, Any]:
-    """Return the service catalog of the token."""
     return listing("catalog", catalog(request.app.settings, request.user.project_id))
 
 

@@ -25,18 +25,10 @@ class ProjectCreate(StrictBody):
     enabled: bool = True
 
 
-class ProjectCreateBody(StrictBody):
-    project: ProjectCreate
-
-
 class ProjectUpdate(StrictBody):
     name: AccountName | Absent = UNSET
     description: LongText | Absent | None = UNSET
     enabled: bool | Absent = UNSET
-
-
-class ProjectUpdateBody(StrictBody):
-    project: ProjectUpdate
 
 
 @operation(200)
@@ -59,23 +51,19 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 @operation(200)
 def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """Return a project."""
     return {"project": serialize_project(_get(tx, request))}
 
 
-@operation(201)
-def create(request: RequestContext, tx: Tx, body: ProjectCreateBody) -> dict[str, Any]:
-    """Create a project."""
-    new = body.project
-    request.subject.detail = new.name
-    project = administration.create_project(tx, new.name, new.description or "", enabled=new.enabled)
+@operation(201, member="project")
+def create(request: RequestContext, tx: Tx, body: ProjectCreate) -> dict[str, Any]:
+    request.subject.detail = body.name
+    project = administration.create_project(tx, body.name, body.description or "", enabled=body.enabled)
     return {"project": serialize_project(project)}
 
 
-@operation(200)
-def change(request: RequestContext, tx: Tx, body: ProjectUpdateBody) -> dict[str, Any]:
-    """Change a project."""
-    changes = changes_of(body.project)
+@operation(200, member="project")
+def change(request: RequestContext, tx: Tx, body: ProjectUpdate) -> dict[str, Any]:
+    changes = changes_of(body)
     if "description" in changes:
         changes["description"] = changes["description"] or ""
     return {"project": serialize_project(administration.change_project(tx, request.path["project_id"], **changes))}

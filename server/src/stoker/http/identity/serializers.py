@@ -65,7 +65,6 @@ def serialize_role(role: str) -> dict[str, Any]:
 
 
 def serialize_project(project: Project) -> dict[str, Any]:
-    """Return a project; its parent is the domain."""
     return {
         "id": project.id,
         "name": project.name,

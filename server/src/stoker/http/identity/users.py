@@ -33,10 +33,6 @@ class UserCreate(StrictBody):
     email: Name | None = None
 
 
-class UserCreateBody(StrictBody):
-    user: UserCreate
-
-
 class UserUpdate(StrictBody):
     name: AccountName | Absent = UNSET
     password: Password | Absent = UNSET
@@ -46,22 +42,13 @@ class UserUpdate(StrictBody):
     email: Name | Absent | None = UNSET
 
 
-class UserUpdateBody(StrictBody):
-    user: UserUpdate
-
-
 class PasswordChange(StrictBody):
     password: Password
     original_password: str
 
 
-class PasswordChangeBody(StrictBody):
-    user: PasswordChange
-
-
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the users."""
     query, enabled = request.query, is_enabled(request)
     users = identity.list_users(tx, name=query.get("name"), domain_id=query.get("domain_id"), enabled=enabled)
     return listing("users", map(_serialize, users))
@@ -69,43 +56,41 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 @operation(200)
 def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """Return a user."""
     return {"user": _serialize(administration.user(tx, request.path["user_id"]))}
 
 
-@operation(201)
-def create(request: RequestContext, body: UserCreateBody) -> dict[str, Any]:
-    """Create a user."""
-    fields = changes_of(body.user)
+@operation(201, member="user")
+def create(request: RequestContext, body: UserCreate) -> dict[str, Any]:
+    fields = changes_of(body)
     hashed = _hash(fields.pop("password"))  # takes too long for a transaction
 
     def do(tx: Tx) -> User:
-        request.subject.detail = body.user.name
+        request.subject.detail = body.name
         return administration.create_user(tx, password_hash=hashed, **fields)
 
     return {"user": _serialize(request.write(do))}
 
 
-@operation(200)
-def change(request: RequestContext, body: UserUpdateBody) -> dict[str, Any]:
+@operation(200, member="user")
+def change(request: RequestContext, body: UserUpdate) -> dict[str, Any]:
     """Change a user. A new password ends all tokens of the user."""
-    changes = changes_of(body.user)
+    changes = changes_of(body)
     if "password" in changes:
         changes["password_hash"] = _hash(changes.pop("password"))
     user = request.write(lambda tx: administration.change_user(tx, request.path["user_id"], **changes))
     return {"user": _serialize(user)}
 
 
-@operation(204)
-def change_password(request: RequestContext, body: PasswordChangeBody) -> Response:
+@operation(204, member="user")
+def change_password(request: RequestContext, body: PasswordChange) -> Response:
     """Change a user's own password. Requires the old password; all tokens of the user end."""
-    _check_length(body.user.password)
+    _check_length(body.password)
     with request.read() as tx:
         user = administration.user(tx, request.path["user_id"])
-    address, old = client_address(request.raw, request.app.settings), body.user.original_password
+    address, old = client_address(request.raw, request.app.settings), body.original_password
     if not request.app.identity.is_password(user.id, old, user.password_hash, address):
         raise Unauthorized("The original password is wrong.")
-    hashed = passwords.hash_password(body.user.password)
+    hashed = passwords.hash_password(body.password)
     request.write(lambda tx: administration.change_user(tx, user.id, password_hash=hashed))
     return Response(204)
 
@@ -120,7 +105,6 @@ def delete(request: RequestContext, tx: Tx) -> None:
 
 @operation(200)
 def projects(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the projects in which a user has a role."""
     return listing("projects", map(serialize_project, identity.list_projects(tx, user_id=request.path["user_id"])))
 
 

@@ -33,7 +33,8 @@ class QueueUser(InProject):
         if project and project not in (principal.project_id, principal.login_project_id):
             raise Forbidden("X-Project-Id names another project than the token's")
         if principal.resource_id is not None:
-            return _own_queue(principal.resource_id, attempt.request.scope["path"].removeprefix(MOUNTED_AT))
+            match = _MESSAGES.fullmatch(attempt.request.scope["path"].removeprefix(MOUNTED_AT))
+            return match is not None and split_remote_name(match[1])[0] == principal.resource_id
         return self.includes(principal)
 
 
@@ -64,12 +65,6 @@ async def _by_signature(attempt: Attempt) -> Caller | None:
 def queue_access(role: str) -> Access:
     """Return the rule of a route that needs a role in the queues' project, or a signed URL."""
     return Access(Credential("urlSignature", _by_signature), TOKEN, allow=QueueUser(role))
-
-
-def _own_queue(resource_id: str, path: str) -> bool:
-    """Return whether the path is within the messages of a queue of the resource."""
-    match = _MESSAGES.fullmatch(path)
-    return match is not None and split_remote_name(match[1])[0] == resource_id
 
 
 def _stands_for_one(app: App, project_id: str, path: str) -> bool:

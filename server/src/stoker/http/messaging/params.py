@@ -27,7 +27,6 @@ def queue_name(request: RequestContext) -> str:
 
 
 def find_queue(request: RequestContext, tx: Tx) -> Queue | None:
-    """Return the path's queue, or None if it does not exist."""
     return queues.find(tx, request.project, queue_name(request))
 
 
@@ -76,9 +75,9 @@ def flag(request: RequestContext, name: str) -> bool:
     return meaning
 
 
-def page_size(request: RequestContext, name: str = "limit", default: int = limits.PAGE) -> int:
+def page_size(request: RequestContext, name: str = "limit") -> int:
     """Return a number of entries from the query. Raises Invalid."""
-    text = request.query.get(name) or str(default)
+    text = request.query.get(name) or str(limits.PAGE)
     if not (text.isascii() and text.isdecimal() and len(text) <= 9 and 1 <= int(text) <= limits.LONGEST_PAGE):
         raise Invalid(f"{name} must be a whole number from 1 to {limits.LONGEST_PAGE}, not {text!r:.100}")
     return int(text)
@@ -99,7 +98,6 @@ def path(request: RequestContext) -> str:
 
 
 def base(request: RequestContext) -> str:
-    """Return the path of the queue in links."""
     return f"/v2/queues/{queue_name(request)}"
 
 

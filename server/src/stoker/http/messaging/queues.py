@@ -47,7 +47,6 @@ def versions(request: RequestContext) -> dict[str, Any]:
 
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the queues of the project."""
     limit, detailed = params.page_size(request), params.flag(request, "detailed")
     marker, part = request.query.get("marker", ""), request.query.get("name", "")
     page = queues.page(tx, request.project, marker=marker, limit=limit, part=part)

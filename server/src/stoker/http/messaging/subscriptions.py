@@ -16,7 +16,6 @@ from stoker.store.tx import Tx
 
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """List the subscriptions of the queue."""
     queue, marker, limit = params.find_queue(request, tx), request.query.get("marker"), params.page_size(request)
     page: list[Subscription] = []
     if queue is not None:
@@ -43,7 +42,6 @@ def create(request: RequestContext, body: dict[str, Any]) -> Response:
 
 @operation(200)
 def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    """Return a subscription."""
     queue = params.require(request, params.find_queue(request, tx))
     return _serialize(subscription_service.find(tx, queue, request.path["subscription_id"]), queue.name, tx.now)
 

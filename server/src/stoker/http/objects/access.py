@@ -46,7 +46,9 @@ async def _by_signed_url(attempt: Attempt) -> Caller | None:
     if signed is None:
         raise _invalid()
     below = f"{_PREFIX}{account}/{container}/{path['object']}"
-    paths = [f"{root}{below}" for root in _roots(app.settings.public_url)]
+    # Signatures may cover Swift's path, Stoker's, and that of the public URL.
+    outside = f"{urlsplit(app.settings.public_url).path}{MOUNTED_AT}/v1/"
+    paths = [f"{root}{below}" for root in ("/v1/", f"{MOUNTED_AT}/v1/", outside)]
 
     def by(keys: list[str]) -> bool:
         return tempurl.allows(signed, request.method, paths, keys, now=app.store.clock.now().timestamp())
@@ -84,12 +86,6 @@ def _is_text(quoted: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def _roots(public_url: str) -> list[str]:
-    """Return the path prefixes that a signature may cover: Swift's, Stoker's and that of the public URL."""
-    outside = f"{urlsplit(public_url).path}{MOUNTED_AT}/v1/"
-    return list(dict.fromkeys(["/v1/", f"{MOUNTED_AT}/v1/", outside]))
 
 
 def _keys(app: App, account: str, container: str) -> list[str]:

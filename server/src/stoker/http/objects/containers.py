@@ -38,14 +38,12 @@ def head_account(request: RequestContext, tx: Tx) -> Response:
 
 @operation(200)
 def list_account(request: RequestContext, tx: Tx) -> Response:
-    """List the containers of an account."""
     entries = objects.list_containers(tx, account_of(request.path), _page_of(request))
     return _reply(request, entries, _CONTAINER_NAMES, _account_headers(request, tx))
 
 
 @operation(204)
 def post_account(request: RequestContext, tx: Tx) -> None:
-    """Change the metadata of an account."""
     container_operations.change_account(tx, account_of(request.path), headers.read_headers(request.raw))
 
 
@@ -58,7 +56,6 @@ def put(request: RequestContext, tx: Tx) -> Response:
 
 @operation(204)
 def post(request: RequestContext, tx: Tx) -> None:
-    """Change the metadata of a container."""
     container_operations.change_container(tx, *_place(request), _read_headers(request))
 
 
@@ -76,7 +73,6 @@ def head(request: RequestContext, tx: Tx) -> Response:
 
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> Response:
-    """List the objects of a container."""
     page, container = _page_of(request), container_operations.container(tx, *_place(request))
     entries = objects.list_objects(tx, container.account, container.name, page)
     return _reply(request, entries, _OBJECT_NAMES, _headers(request, container))

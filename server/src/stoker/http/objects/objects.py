@@ -76,7 +76,6 @@ def get(request: RequestContext, tx: Tx) -> Response:
 
 @operation(200)
 def head(request: RequestContext, tx: Tx) -> Response:
-    """Return the headers of an object."""
     return _answer(request, object_operations.find(tx, *_place(request)), None)
 
 

@@ -149,16 +149,13 @@ def _server_ids(tx: Tx, request: RequestContext, named: Iterable[str] | None, se
 
 
 def _serialize(tx: Tx, request: RequestContext, rows: Collection[DeploymentCheck]) -> list[ShownCheck]:
-    by_id: dict[str, Server | None] = {}
-    for row in rows:
-        if row.check.server_id not in by_id:
-            server = servers.find(tx, row.check.server_id)
-            by_id[row.check.server_id] = server if server and server.project_id == request.project else None
+    by_id = servers.find_several(tx, {row.check.server_id for row in rows})
     offline_after = request.app.settings.offline_after
     names = audit.names_of_all(tx, [row.check.deployment_id for row in rows])
     shown = []
     for row in rows:
-        server, named = by_id[row.check.server_id], names[row.check.deployment_id]
+        server, named = by_id.get(row.check.server_id), names[row.check.deployment_id]
+        server = server if server and server.project_id == request.project else None  # a policy may admit others
         status = None if server is None else server.status(tx.now, offline_after)
         shown.append(
             fill(

@@ -217,7 +217,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
     if body.policy is not UNSET:
         policy = None
         if body.policy is not None:
-            find_id = partial(request.app.engine.env.projects.resolve, tx)
+            find_id = partial(request.app.engine.env.find_project, tx)
             policy = rules.with_project_ids(rules.resolve(body.policy), find_id).to_json()
         _audit(tx, request, server, "policy", server.policy, policy)
         servers.change(tx, server.id, policy=policy)
@@ -320,7 +320,6 @@ def serialize(
     *,
     in_list: bool = False,
 ) -> ShownServer:
-    """Return a server as the API shows it."""
     now, own = request.app.store.clock.now(), server.policy is not None
     policy = holds.load_policy(rows.dump(server.policy) if own else None)
     opening = windows.find_opening(policy.windows, now)

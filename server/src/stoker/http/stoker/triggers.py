@@ -317,7 +317,6 @@ def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
 
 
 def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> TriggerTarget:
-    """Serialize a target with its newest run."""
     return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
 
 
@@ -349,7 +348,6 @@ def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
 
 
 def find_runs(tx: Tx, some: Sequence[Target]) -> dict[str, Run]:
-    """Return the current runs of targets, by deployment."""
     ids = [target.deployment_id for target in some if target.deployment_id]
     return {deployment.id: deployment.run for deployment in deployments.find_several(tx, ids)}
 

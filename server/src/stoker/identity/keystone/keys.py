@@ -22,10 +22,6 @@ class KeystoneKeys:
         self._client = client
         self._tokens = tokens
 
-    def stands_for(self, request: ec2.Request) -> str | None:
-        """Return the id of the resource whose key signed the request, or None; these keys are Stoker's own."""
-        return self._own.stands_for(request)
-
     def authenticate(self, request: ec2.Request) -> Principal:
         """Ask Keystone only about keys that Stoker did not derive, and not about keys of deleted resources."""
         access = ec2.access_of(request)

@@ -41,8 +41,7 @@ class KeystoneTokens:
 
     def get_cached(self, token: str) -> Principal | None:
         """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
-        principal = self._seen.get(_hash(token))
-        return None if principal is None or principal.expires_at <= self._store.clock.now() else principal
+        return self._seen.get(_hash(token))
 
     def validate(self, token: str) -> Principal:
         """
@@ -62,7 +61,8 @@ class KeystoneTokens:
                 self._refused.put(key, True, asked_at + _REFUSED_SECONDS)
                 raise Unauthorized(_WRONG)
             principal = self.principal(body)
-            self._seen.put(key, principal, asked_at + self._seconds)
+            seconds = min(self._seconds, (principal.expires_at - self._store.clock.now()).total_seconds())
+            self._seen.put(key, principal, asked_at + seconds)
             return principal
 
     def principal(self, body: Body) -> Principal:
