@@ -349,6 +349,7 @@ CREATE TABLE server_facts (
     facts text NOT NULL,
     reported_at bigint NOT NULL
 );
+CREATE INDEX ix_server_facts_problem ON server_facts (server_id) WHERE problem IS NOT NULL;
 
 -- One row for each server id that a deployment ever named, whether Stoker knows the server or not.
 CREATE TABLE documents (
@@ -439,6 +440,9 @@ CREATE INDEX ix_deployments_config_id ON deployments (config_id);
 CREATE INDEX ix_deployments_project_id_seq ON deployments (project_id, seq);
 -- For the deletion of a resource, which searches its deployments. Deployments of REST clients have no resource.
 CREATE INDEX ix_deployments_resource_id ON deployments (resource_id) WHERE resource_id IS NOT NULL;
+-- Failures of clients' deployments, which the overview counts. A query uses the index only with the same conditions.
+CREATE INDEX ix_deployments_failed ON deployments (project_id, ended_at)
+    WHERE status = 'FAILED' AND resource_id IS NULL AND trigger_id IS NULL;
 CREATE INDEX ix_deployments_server_id_seq ON deployments (server_id, seq);
 -- Deployments that a server's own agent may have to run, report or stop. All others have ended, and their number grows
 -- from year to year. A query uses the index only if it contains the same condition.

@@ -57,9 +57,11 @@ class SqliteConnection:
         cursor: sqlite3.Cursor | None = None
         for statement, rows in batch:
             text, names = statement.sqlite
-            values = [[row[name] for name in names] for row in rows]
             try:
-                cursor = self.driver.execute(text, *values) if len(rows) == 1 else self.driver.executemany(text, values)
+                if len(rows) == 1:
+                    cursor = self.driver.execute(text, [*map(rows[0].__getitem__, names)])
+                else:
+                    cursor = self.driver.executemany(text, ([*map(row.__getitem__, names)] for row in rows))
             except sqlite3.Error as error:
                 raise faults.wrap(error, text) from error
         assert cursor is not None, "the batch is empty"
