@@ -184,3 +184,17 @@ def test_statements_for_many_servers_do_not_grow(tmp_path):
         costs.append(program.get(f"/stacks/of{size}/{made}/resources?with_detail=true"))
     assert costs[0] == costs[1]
     program.close()
+
+
+def test_a_deployment_on_an_unknown_server_costs_what_one_on_a_known_server_does(counted):
+    """Heat's clients name servers of Nova, which Stoker does not know."""
+    program = counted[0]
+    config = program.call("POST", "software_configs", {"group": "script"})["software_config"]["id"]
+    known = program.call("POST", "servers", {"name": "known"})["server"]["id"]
+
+    def create(server: str) -> int:
+        body = {"config_id": config, "server_id": server, "status": "COMPLETE"}
+        return program.counted(lambda: program.call("POST", "software_deployments", body))
+
+    create(known)
+    assert create("a server of Nova") == create(known)

@@ -19,11 +19,12 @@ _SERVER = sql(f"SELECT {_COLUMNS} FROM servers WHERE id = :id")
 #: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
 _STAYING = sql(f"{_SERVER.text} @for_key_share")
 _STAYING_ALL = sql(f"SELECT {_COLUMNS}, servers.id FROM servers WHERE id @in(ids) ORDER BY id @for_key_share")
-_WITH_CONFIG_TEXT = (
-    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_COLUMNS}"
-    " FROM servers JOIN configs ON configs.id = :config WHERE servers.id = :id"
+#: The server is in a subquery, because PostgreSQL locks no row of an outer join.
+_WITH_CONFIG = sql(
+    f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_COLUMNS} FROM configs"
+    f" LEFT JOIN (SELECT {_COLUMNS} FROM servers WHERE servers.id = :id @for_key_share) AS servers ON true"
+    " WHERE configs.id = :config"
 )
-_WITH_CONFIG = sql(_WITH_CONFIG_TEXT, postgresql=f"{_WITH_CONFIG_TEXT} FOR KEY SHARE OF servers")
 #: Return the stack that contains the source of a trigger, or None.
 stack_of_trigger: Callable[[Tx, str], str | None] = scalar("SELECT stack_id FROM triggers WHERE id = :id")
 #: Conditions for runs that were not sent to the agent yet, of the server's own project or admitted. A run that is being
@@ -110,7 +111,7 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
     ``staying`` locks the row, so that the server and its policy do not change until the transaction ends.
     """
     row = tx.cache.get(("policy", id)) or tx.execute_fast(_STAYING if staying else _SERVER, {"id": id})
-    return None if row is None else Governed(*row)
+    return None if row is None or row[0] is None else Governed(*row)
 
 
 def prime(tx: Tx, ids: Collection[str]) -> None:
@@ -120,7 +121,7 @@ def prime(tx: Tx, ids: Collection[str]) -> None:
 
 
 def prime_with_config(tx: Tx, id: str, config_id: str) -> None:
-    """Read and lock the row of a server, and read a config, at once, if both exist."""
+    """Read and lock the row of a server, and read a config, at once. The server need not exist."""
     row = tx.execute_fast(_WITH_CONFIG, {"id": id, "config": config_id})
     if row is not None:
         tx.cache["configs", config_id], tx.cache["policy", id] = row[:4], row[4:]
