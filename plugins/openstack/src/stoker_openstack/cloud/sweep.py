@@ -79,7 +79,7 @@ def _collect_trusts(
         yield CollectedObject("trusts at Keystone", str(error))
         return
     with store.read() as tx:
-        recorded, in_use = delegations.all_ids(tx), delegations.trust_ids(tx)
+        recorded, in_use = set(delegations.all_ids(tx)), delegations.trust_ids(tx)
     for trust_id, delegation_id in trusts:
         if delegation_id not in recorded and trust_id not in in_use:
             what = f"trust {trust_id} of no stack at Keystone"
@@ -97,5 +97,5 @@ def _attempt(what: str, delete: Callable[[], str | None], *, dry_run: bool) -> C
 def _orphans(store: Store, client: CloudClient, noun: Noun, site: str) -> list[dict[str, Any]]:
     marked = list(noun.list_marked(client, site))
     with store.read() as tx:
-        present = cloud_objects.known_ids(tx, {resource_id for resource_id, _ in marked})
+        present = set(cloud_objects.known_ids(tx, {resource_id for resource_id, _ in marked}))
     return [item for resource_id, item in marked if resource_id not in present]
