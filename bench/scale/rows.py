@@ -88,7 +88,7 @@ def queries(count: int, project_id: str = PROJECT) -> Mapping[str, tuple[Stateme
         "part of a selection by fact": (server_lists._SELECTED_WITH_FACTS, middle),
         "server of a machine": (servers._REDEEMED, machine),
         "taken names": (
-            _statement(servers._list_names),
+            _statement(servers.find_names),
             {"project_id": project_id, "names": rows.dump(["server-1", "server-x"])},
         ),
         "server by name": (

@@ -53,7 +53,7 @@ def add_agent(store, seconds, **members):
     def do(tx):
         values = {"kind": Kind.ENROLLED, "key_generation": 1, "created_at": tx.now, **members}
         servers.add(tx, Server(id="s", project_id="p", name="web", **values))
-        servers.record_seen_again(tx, ["s"], tx.now - timedelta(seconds=seconds))
+        servers.record_seen_again(tx, tx.now - timedelta(seconds=seconds), ["s"])
 
     store.write(do)
 

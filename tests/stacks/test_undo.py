@@ -132,7 +132,7 @@ def test_an_agent_that_does_not_know_how_to_undo_never_gets_the_run(heat):
 def test_a_run_that_no_agent_may_have_begun_is_not_undone(heat, machines, is_polling):
     """A delivery is recorded a moment after the document was sent to an agent that polls."""
     if is_polling:
-        heat.store.write(lambda tx: servers.record_seen_again(tx, [machines[0].id], tx.now))
+        heat.store.write(lambda tx: servers.record_seen_again(tx, tx.now, [machines[0].id]))
     stack = heat.delete(heat.create(on(machines[0].id)))
     assert (stack.action, stack.status) == ("DELETE", "IN_PROGRESS" if is_polling else "COMPLETE")
 

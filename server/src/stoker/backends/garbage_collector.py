@@ -92,7 +92,7 @@ def _strays(store: Store, kind: str, driver: BackendDriver, dry_run: bool) -> It
     try:
         for names in driver.names():
             with store.read() as tx:
-                recorded = remote_objects.known_names(tx, kind, names)
+                recorded = set(remote_objects.list_known(tx, kind, names))
             for name in names:
                 if name not in recorded:
                     if not dry_run:

@@ -50,7 +50,7 @@ class KeystoneUsers:
 
     def ensure(self, tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
         """Request an enabled user with this name."""
-        stack_users.set_enabled(tx, resource_id, stack_id, name)
+        stack_users.set_enabled(tx, resource_id, name, stack_id)
         request(self._work, tx, USER, resource_id)
 
     def find(self, tx: Tx, resource_id: str) -> Mapping[str, str] | None:
@@ -80,7 +80,7 @@ class KeystoneUsers:
             _defer_project(self._work, tx, stack)
 
     def _mark(self, tx: Tx, resource_id: str, wanted: DesiredState) -> None:
-        if stack_users.mark(tx, resource_id, wanted):
+        if stack_users.mark(tx, wanted, resource_id):
             request(self._work, tx, USER, resource_id)
 
 

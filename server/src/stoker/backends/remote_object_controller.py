@@ -142,7 +142,7 @@ class RemoteObjects:
     def listen(self, tx: Tx, kind: str, name: str, until: datetime | None = None) -> None:
         """Poll the object for the result of the run that begins; with ``until``, poll for signals until that time."""
         at = tx.now + SOON
-        remote_objects.start_polling(tx, kind, name, at, SOON, until)
+        remote_objects.start_polling(tx, at, SOON, until, kind, name)
         # Pending jobs are not cancelled: a steady stream of runs would postpone the polls indefinitely.
         self._work.defer(tx, POLL, kind, {"kind": kind}, at=at)
 

@@ -84,7 +84,7 @@ class ResultPoller:
         """Poll the resource's queue at once, because the service reported a new message."""
 
         def do(tx: Tx) -> None:
-            if remote_objects.poll_now(tx, resource_id, SOON):
+            if remote_objects.poll_now(tx, SOON, resource_id):
                 self._work.defer(tx, POLL, remote_objects.QUEUE, {"kind": remote_objects.QUEUE})
 
         self._store.write(do)
@@ -117,7 +117,7 @@ class ResultPoller:
             if result.data is None:
                 raise Invalid("a result may have 16 MiB")
             self._on_signal(tx, remote_object.target_name, result.data)
-            remote_objects.set_result(tx, remote_object.id, result.mark)
+            remote_objects.set_result(tx, result.mark, remote_object.id)
 
         try:
             self._store.write(do)
@@ -132,4 +132,4 @@ class ResultPoller:
 
     def _skip(self, remote_object: RemoteObject, result: Result) -> None:
         """Record the result as processed, because it would fail again."""
-        self._store.write(lambda tx: remote_objects.set_result(tx, remote_object.id, result.mark))
+        self._store.write(lambda tx: remote_objects.set_result(tx, result.mark, remote_object.id))

@@ -139,7 +139,7 @@ class LastSeen:
                 raise
 
     def _record_again(self, seen: Sequence[tuple[str, str]], tx: Tx) -> None:
-        servers.record_seen_again(tx, [server_id for server_id, _ in seen], tx.now)
+        servers.record_seen_again(tx, tx.now, [server_id for server_id, _ in seen])
 
     def log_lost(self) -> None:
         """Log agents that no process has seen for ``offline_after``, and forget them."""

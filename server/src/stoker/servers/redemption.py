@@ -132,7 +132,7 @@ def _free_name(tx: Tx, enrollment: Enrollment, machine: Machine) -> str:
     servers.lock_names(tx, enrollment.project_id)
     candidates, number, count = [name], 2, 10
     while True:
-        taken = servers.find_names(tx, enrollment.project_id, candidates)
+        taken = set(servers.find_names(tx, enrollment.project_id, candidates))
         free = next((candidate for candidate in candidates if candidate not in taken), None)
         if free is not None:
             return free

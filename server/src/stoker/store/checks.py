@@ -8,7 +8,7 @@ from typing import NamedTuple
 from stoker.model.check import Check, CheckState
 from stoker.store import rows
 from stoker.store.deployments import MAY_RUN
-from stoker.store.query import column, execute
+from stoker.store.query import column, execute, scalar
 from stoker.store.repository import Repository
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
@@ -43,7 +43,8 @@ _CONDITIONS = {
     "server_ids": "checks.server_id @in(server_ids)",
     "root_id": "stacks.root_id = :root_id",
 }
-_COUNT = sql(
+#: Return the number of checks that ``list_all`` returns for a state.
+count: Callable[[Tx, str, CheckState], int] = scalar(
     "SELECT count(*) FROM checks JOIN deployments ON deployments.id = checks.deployment_id"
     f" WHERE deployments.project_id = :project_id AND {_CONDITIONS['state']}"
 )
@@ -119,8 +120,3 @@ def list_all(
     query = compose(f"{' AND '.join(conditions)} ORDER BY deployments.seq LIMIT :limit")
     parameters = {**values, "project_id": project_id, "limit": rows.UNLIMITED if limit is None else limit}
     return [DeploymentCheck(_CHECKS.decode(row, tx.secrets), *row[-4:]) for row in tx.fetch_all(query, parameters)]
-
-
-def count(tx: Tx, project_id: str, state: CheckState) -> int:
-    """Return the number of checks that ``list_all`` returns for a state."""
-    return int(tx.scalar(_COUNT, {"project_id": project_id, "state": state.value}))

@@ -27,7 +27,8 @@ add: Callable[[Tx, str, str, Mapping[str, Any], datetime | None], None] = execut
 _OF_KEY = f"kind = :kind AND key = :key AND {_WAITING}"
 #: Delete the waiting jobs of a kind and key.
 cancel: Callable[[Tx, str, str], None] = put(f"DELETE FROM jobs WHERE {_OF_KEY}")
-_hasten: Callable[[Tx, datetime, str, str], int] = change(
+#: Let the waiting jobs of a kind and key start at a time at the latest; return how many there are.
+hasten: Callable[[Tx, datetime, str, str], int] = change(
     f"UPDATE jobs SET due = CASE WHEN due > :at THEN :at ELSE due END WHERE {_OF_KEY}"
 )
 #: Return whether a job of a kind and key waits. No process starts it before the transaction ends. Locked, so that a job
@@ -98,11 +99,6 @@ def backlog(tx: Tx) -> Backlog:
     """Count the jobs of all processes."""
     ((due, running, later, lag),) = _count(tx)
     return Backlog(int(due), int(running), int(later), max(0.0, int(lag) / _SECOND))
-
-
-def hasten(tx: Tx, kind: str, key: str, at: datetime) -> bool:
-    """Let the waiting jobs of this kind and key start at this time at the latest. Return whether there is one."""
-    return _hasten(tx, at, kind, key) > 0
 
 
 def take(tx: Tx, owner: str, kinds: Sequence[str], count: int, lease: float) -> list[Job]:

@@ -80,7 +80,8 @@ mark_removed: Callable[[Tx, str, str], str | None] = scalar(
 pending: Callable[[Tx, str], list[str]] = column(
     "SELECT id FROM remote_objects WHERE kind = :kind AND observed_generation < desired_generation"
 )
-_renew: Callable[[Tx, str], int] = change(
+#: Request a new signed URL for an object without a body; return 0 if the URL is no longer desired.
+renew: Callable[[Tx, str], int] = change(
     "UPDATE remote_objects SET desired_generation = desired_generation + 1"
     " WHERE id = :id AND NOT is_removed AND body IS NULL AND signed_method IS NOT NULL"
 )
@@ -101,15 +102,19 @@ orphans: Callable[[Tx], list[RemoteObject]] = REMOTE_OBJECTS.lister(
     " AND NOT EXISTS (SELECT 1 FROM servers WHERE servers.id = remote_objects.resource_id)"
     " AND NOT EXISTS (SELECT 1 FROM deployments WHERE deployments.id = remote_objects.resource_id) ORDER BY kind, name"
 )
-_list_known: Callable[[Tx, str, Collection[str]], list[str]] = column(
+#: Return those of the names that belong to remote objects of a kind.
+list_known: Callable[[Tx, str, Collection[str]], list[str]] = column(
     "SELECT name FROM remote_objects WHERE kind = :kind AND name @in(names)"
 )
-_start_polling: Callable[[Tx, datetime, timedelta, datetime | None, str, str], None] = execute(
+#: Start polling a remote object at a time, with a pause between polls. The second time is for signals without a run:
+#: until then, a signal is expected.
+start_polling: Callable[[Tx, datetime, timedelta, datetime | None, str, str], None] = execute(
     "UPDATE remote_objects SET poll_at = :at, poll_interval = :every, awaited_until = :until"
     " WHERE kind = :kind AND name = :name AND NOT is_removed"
 )
-#: After a notification. Objects that are not polled any more are not changed.
-_poll_now: Callable[[Tx, timedelta, str], int] = change(
+#: Make the poll of a resource's queue due, with this pause, after a notification of a result; return 0 if the queue is
+#: not polled.
+poll_now: Callable[[Tx, timedelta, str], int] = change(
     "UPDATE remote_objects SET poll_at = :now, poll_interval = :every"
     f" WHERE resource_id = :resource AND kind = '{QUEUE}' AND poll_at IS NOT NULL"
 )
@@ -130,7 +135,8 @@ _find_next: Callable[[Tx, str], int | None] = scalar(
 _set_next_poll: Callable[[Tx, datetime | None, timedelta, str, int | None], None] = execute(
     "UPDATE remote_objects SET poll_at = :at, poll_interval = :every WHERE id = :id AND poll_at = :was"
 )
-_set_result: Callable[[Tx, str, str], None] = execute(
+#: Record the identifier of a processed result; for objects with versions, add it to the earlier ones.
+set_result: Callable[[Tx, str, str], None] = execute(
     f"UPDATE remote_objects SET last_result = CASE WHEN kind = '{VERSIONS}' THEN coalesce(last_result || ' ', '')"
     " ELSE '' END || :what WHERE id = :id"
 )
@@ -179,11 +185,6 @@ def set_desired(
     return id, bool(is_due)
 
 
-def renew(tx: Tx, id: str) -> bool:
-    """Request a new signed URL for an object without a body. Return False if the URL is no longer desired."""
-    return _renew(tx, id) > 0
-
-
 def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]) -> None:
     """Record that the state in ``remote_object`` has been applied, with the driver's ``details``."""
     encrypted = tx.secrets.dump(details, always=bool(details))
@@ -193,28 +194,6 @@ def set_observed(tx: Tx, remote_object: RemoteObject, details: Mapping[str, Any]
 def delete(tx: Tx, remote_object: RemoteObject) -> None:
     """Delete the row of an object that was removed in the service, unless it is desired again."""
     _delete_removed(tx, remote_object.id, remote_object.desired_generation)
-
-
-def known_names(tx: Tx, kind: str, names: Collection[str]) -> set[str]:
-    """Return those of the names that belong to remote objects of this kind."""
-    return set(_list_known(tx, kind, names))
-
-
-def start_polling(tx: Tx, kind: str, name: str, at: datetime, pause: timedelta, until: datetime | None) -> None:
-    """
-    Start polling a remote object at this time, with this pause between polls.
-
-    ``until`` is set for signals without a run: until then, a signal is expected.
-    """
-    _start_polling(tx, at, pause, until, kind, name)
-
-
-def poll_now(tx: Tx, resource_id: str, pause: timedelta) -> bool:
-    """
-    Make the poll of the resource's queue due, after a notification of a result. Return False if the queue is not
-    polled.
-    """
-    return _poll_now(tx, pause, resource_id) > 0
 
 
 def due_polls(tx: Tx, kind: str, limit: int) -> list[Due]:
@@ -241,8 +220,3 @@ def record_polls(tx: Tx, done: Iterable[Polled]) -> None:
     """Set the next poll of each object, unless another transaction has set another time."""
     for poll in done:
         _set_next_poll(tx, poll.next_at, poll.interval, poll.remote_object.id, poll.remote_object.poll_at)
-
-
-def set_result(tx: Tx, id: str, what: str) -> None:
-    """Record the identifier of a processed result; for objects with versions, add it to the earlier ones."""
-    _set_result(tx, what, id)

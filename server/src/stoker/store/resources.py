@@ -33,9 +33,10 @@ in_progress: Callable[[Tx, str], list[Resource]] = _RESOURCES.lister(
 with_physical_id: Callable[[Tx, str, str], Resource | None] = _RESOURCES.finder(
     "stack_id = :stack_id AND physical_id = :physical_id AND current"
 )
-_ANYWHERE = sql(
-    f"SELECT {_RESOURCES.columns} FROM resources JOIN stacks ON stacks.id = resources.stack_id"
-    " WHERE stacks.project_id = :project_id AND resources.physical_id = :physical_id AND resources.current LIMIT 1"
+#: Return the current resource with a physical id in any stack of a project, or None.
+anywhere: Callable[[Tx, str, str], Resource | None] = _RESOURCES.finder(
+    "physical_id = :physical_id AND current"
+    " AND EXISTS (SELECT 1 FROM stacks WHERE stacks.id = stack_id AND project_id = :project_id) LIMIT 1"
 )
 #: Return a stack's incarnations that are no longer current.
 outdated: Callable[[Tx, str], list[Resource]] = _RESOURCES.lister("stack_id = :stack_id AND NOT current")
@@ -82,11 +83,6 @@ def required_by(tx: Tx, stack_id: str, name: str) -> list[str]:
     """Return the names of the shown resources that require the resource with this name, sorted."""
     candidates = tx.fetch_all(_MAY_REQUIRE, {"stack_id": stack_id, "name": f"{rows.dump(name)}:"})
     return list(dict.fromkeys(dependent for dependent, requires in candidates if name in rows.load(requires)))
-
-
-def anywhere(tx: Tx, project_id: str, physical_id: str) -> Resource | None:
-    """Return the current resource with this physical id in any stack of the project, or None."""
-    return _RESOURCES.first(tx, _ANYWHERE, {"project_id": project_id, "physical_id": physical_id})
 
 
 def of_stack(tx: Tx, stack_id: str) -> list[Resource]:

@@ -17,7 +17,8 @@ _put: Callable[[Tx, str, str, dict[str, str], str | None], None] = execute(
 #: Delete the selector of a group resource.
 remove: Callable[[Tx, str], None] = execute("DELETE FROM selectors WHERE resource_id = :resource_id")
 _OF_PROJECT = sql("SELECT resource_id, labels, text FROM selectors WHERE project_id = :project_id")
-_wait: Callable[[Tx, str, str], None] = execute("UPDATE selectors SET waits_for = :stack WHERE resource_id = :resource")
+#: Record the stack after whose operation a group has to be refreshed: (transaction, stack id, resource id).
+wait: Callable[[Tx, str, str], None] = execute("UPDATE selectors SET waits_for = :stack WHERE resource_id = :resource")
 #: Return the groups that wait for a stack, and end their wait.
 release: Callable[[Tx, str], list[str]] = column(
     "UPDATE selectors SET waits_for = NULL WHERE waits_for = :stack RETURNING resource_id"
@@ -42,8 +43,3 @@ def of_project(tx: Tx, project_id: str) -> list[tuple[str, Selector]]:
     """Return the project's selectors: (resource id, selector)."""
     stored = tx.fetch_all(_OF_PROJECT, {"project_id": project_id})
     return [(id, Selector(labels=rows.load(labels), text=text)) for id, labels, text in stored]
-
-
-def wait(tx: Tx, resource_id: str, stack_id: str) -> None:
-    """Record that the group has to be refreshed when the current operation of the stack has ended."""
-    _wait(tx, stack_id, resource_id)

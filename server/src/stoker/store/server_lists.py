@@ -9,9 +9,9 @@ from fnmatch import fnmatchcase
 from typing import Any, Literal
 
 from stoker.model.selectors import Selectable, Selector
-from stoker.model.server import AgentAccess, Kind, Server
+from stoker.model.server import AgentAccess, Server
 from stoker.store import rows, servers
-from stoker.store.servers import SERVERS
+from stoker.store.servers import SERVERS, STATUS
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 
@@ -63,14 +63,8 @@ _NAMED_IDS = sql(
     " UNION SELECT id FROM servers WHERE project_id = :project_id AND id @in(names)"
 )
 _NAMES = sql("SELECT id, name FROM servers WHERE project_id = :project_id")
-#: The rule of ``Server.status``.
-_STATUS = (
-    f"CASE WHEN agent_access != '{AgentAccess.ALLOWED}' THEN agent_access"
-    " WHEN last_seen IS NOT NULL THEN CASE WHEN last_seen > :online_since THEN 'ONLINE' ELSE 'OFFLINE' END"
-    f" WHEN kind = '{Kind.ENROLLED}' AND key_generation = 0 THEN 'ENROLLING' ELSE 'NEVER_SEEN' END"
-)
 _STATES = sql(
-    f"SELECT id, {_STATUS}, coalesce(agent_version, :version) != :version FROM servers WHERE project_id = :project_id"
+    f"SELECT id, {STATUS}, coalesce(agent_version, :version) != :version FROM servers WHERE project_id = :project_id"
 )
 _SORTED = {
     name: sql(f"SELECT id, {value} FROM servers WHERE project_id = :project_id ORDER BY created_at, id")

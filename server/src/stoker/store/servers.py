@@ -20,12 +20,19 @@ from stoker.store.tx import Tx
 
 SERVERS = Repository(Server, "servers", noun="Server")
 find, get, prime = SERVERS.find, SERVERS.get, SERVERS.prime
+#: The rule of ``Server.status`` in SQL, for lists and counts that decode no server.
+STATUS = (
+    f"CASE WHEN agent_access != '{AgentAccess.ALLOWED}' THEN agent_access"
+    " WHEN last_seen > :online_since THEN 'ONLINE' WHEN last_seen IS NOT NULL THEN 'OFFLINE'"
+    f" WHEN kind = '{Kind.ENROLLED}' AND key_generation = 0 THEN 'ENROLLING' ELSE 'NEVER_SEEN' END"
+)
 _UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Return a project's servers with a name. Servers of stacks may share a name; enrolled servers may not.
 find_by_name: Callable[[Tx, str, str], list[Server]] = SERVERS.lister("name = :name AND project_id = :project_id")
 #: Return all servers of a kind, of all projects.
 of_kind: Callable[[Tx, Kind], list[Server]] = SERVERS.lister("kind = :kind")
-_set_seen_again: Callable[[Tx, datetime, Collection[str]], None] = execute(
+#: Record the time of the last heartbeats of several agents.
+record_seen_again: Callable[[Tx, datetime, Collection[str]], None] = execute(
     "UPDATE servers SET last_seen = :last_seen WHERE id @in(ids)"
 )
 #: Remove a server's link to its resource if it belongs to this resource.
@@ -33,7 +40,8 @@ disown: Callable[[Tx, str, str], None] = execute(
     "UPDATE servers SET stack_id = NULL, resource_id = NULL, resource_name = NULL"
     " WHERE id = :id AND resource_id = :resource_id"
 )
-_list_names: Callable[[Tx, str, Collection[str]], list[str]] = column(
+#: Return those of the names that servers of a project have.
+find_names: Callable[[Tx, str, Collection[str]], list[str]] = column(
     "SELECT name FROM servers WHERE project_id = :project_id AND name @in(names)"
 )
 #: The enrollment is in both parts, as two parameters, because SQLite then uses an index for each.
@@ -124,11 +132,6 @@ def record_seen(
     SERVERS.update(tx, id, later=True, last_seen=at, agent_version=version, hooks=hooks, modes=modes)
 
 
-def record_seen_again(tx: Tx, ids: Collection[str], at: datetime) -> None:
-    """Record the time of the last heartbeats of several agents."""
-    _set_seen_again(tx, at, ids)
-
-
 def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None:
     """Return the locked server that this machine became with the enrollment, or None."""
     values: dict[str, Any] = {"enrollment_id": enrollment_id, "enrollment_too": enrollment_id}
@@ -136,11 +139,6 @@ def find_redeemed(tx: Tx, enrollment_id: str, machine: Machine) -> Server | None
     matches = SERVERS.all(tx, _REDEEMED, values, for_update=True)
     same_instance = [server for server in matches if server.instance == machine.instance]
     return next(iter([*same_instance, *matches]), None)
-
-
-def find_names(tx: Tx, project_id: str, names: Collection[str]) -> set[str]:
-    """Return those of the names that servers of the project have."""
-    return set(_list_names(tx, project_id, names))
 
 
 def delete(tx: Tx, id: str) -> None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from stoker.model.server import AgentAccess, Kind
 from stoker.store import jobs, rows
 from stoker.store.migrate import expected_columns
 from stoker.store.query import execute, scalar
+from stoker.store.servers import STATUS
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
 
@@ -23,15 +23,7 @@ replace_property: Callable[[Tx, str, str], None] = execute(
     "INSERT INTO site_properties (name, value) VALUES (:name, :value)"
     " ON CONFLICT (name) DO UPDATE SET value = excluded.value"
 )
-#: The rules of ``model.server.Server.status``.
-_SERVERS = sql(
-    f"""SELECT status, count(*) FROM (SELECT CASE
-        WHEN agent_access != '{AgentAccess.ALLOWED}' THEN agent_access
-        WHEN last_seen > :since THEN 'ONLINE'
-        WHEN last_seen IS NOT NULL THEN 'OFFLINE'
-        WHEN kind = '{Kind.ENROLLED}' AND key_generation = 0 THEN 'ENROLLING'
-        ELSE 'NEVER_SEEN' END AS status FROM servers) AS statuses GROUP BY status"""
-)
+_SERVERS = sql(f"SELECT {STATUS}, count(*) FROM servers GROUP BY 1")
 #: The kind of the database, its bytes, and those of SQLite's free pages.
 _DATABASE = sql(
     "SELECT 'sqlite', page_count * page_size, freelist_count * page_size"
@@ -93,7 +85,7 @@ def read_figures(tx: Tx, offline_after: timedelta) -> SiteFigures:
     """Read the figures. ``offline_after`` is the time without a heartbeat after which a server is OFFLINE."""
     since = rows.to_micros(tx.now - offline_after)
     return SiteFigures(
-        servers={status: int(count) for status, count in tx.fetch_all(_SERVERS, {"since": since})},
+        servers={status: int(count) for status, count in tx.fetch_all(_SERVERS, {"online_since": since})},
         jobs=jobs.backlog(tx),
         database_bytes=int(tx.execute_fast(_DATABASE, {})[1]),
     )

@@ -47,14 +47,16 @@ class Standing:
     resting: bool
 
 
-_enable: Callable[[Tx, str, str, str], None] = execute(
+#: Request that a resource's user exists and is enabled: (transaction, resource id, name, stack id).
+set_enabled: Callable[[Tx, str, str, str], None] = execute(
     "INSERT INTO stack_users (resource_id, root_id, name, wanted, state)"
     " SELECT :resource, root_id, :name, 'enabled', '' FROM stacks WHERE id = :stack"
     " ON CONFLICT (resource_id) DO UPDATE SET wanted = 'enabled'"
 )
 _USERS = Repository(Row, "stack_users", key=("resource_id",), fixed=("root_id", "name", "wanted"))
 find, save, drop = _USERS.find, _USERS.save, _USERS.delete
-_mark: Callable[[Tx, DesiredState, str], bool] = exists(
+#: Set the desired state of a resource's user; return False if the resource has no user.
+mark: Callable[[Tx, DesiredState, str], bool] = exists(
     "UPDATE stack_users SET wanted = :wanted WHERE resource_id = :resource RETURNING resource_id"
 )
 #: Return the resources of all users whose state differs from the desired state.
@@ -70,16 +72,6 @@ _OF_USER = sql(
 _set_project: Callable[[Tx, str, str], None] = execute(
     "UPDATE stacks SET user_project_id = :user_project_id WHERE root_id = :root_id"
 )
-
-
-def set_enabled(tx: Tx, resource_id: str, stack_id: str, name: str) -> None:
-    """Request that the resource's user exists and is enabled."""
-    _enable(tx, resource_id, name, stack_id)
-
-
-def mark(tx: Tx, resource_id: str, wanted: DesiredState) -> bool:
-    """Set the desired state of a resource's user. Return False if the resource has no user."""
-    return _mark(tx, wanted, resource_id)
 
 
 def of_user(tx: Tx, user_id: str) -> Standing | None:

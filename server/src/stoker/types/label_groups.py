@@ -150,7 +150,7 @@ def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     session, resource = locked
     busy = _busy(tx, session.stack)
     if busy is not None:
-        selectors.wait(tx, id, busy)
+        selectors.wait(tx, busy, id)
         return
     # A group in progress refreshes itself at its end. A failed group is retried only by the next update.
     if resource.status is Status.COMPLETE and is_outdated(session.context, resource):

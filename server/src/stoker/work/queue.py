@@ -79,7 +79,7 @@ class Work:
 
         A waiting job keeps its ``args`` and moves forward if it is due later. Without one, a new job is added.
         """
-        if jobs.hasten(tx, kind, key, at):
+        if jobs.hasten(tx, at, kind, key):
             self._wake(tx, kind, at)
         else:
             self.defer(tx, kind, key, args, at=at)

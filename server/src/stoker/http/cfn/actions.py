@@ -131,7 +131,7 @@ def _find_stack(tx: Tx, project: str, ref: str) -> Stack:
 
 
 def _of_physical(tx: Tx, project: str, physical: str) -> Stack:
-    resource = resources.anywhere(tx, project, physical)
+    resource = resources.anywhere(tx, physical, project)
     stack = stacks.find(tx, resource.stack_id) if resource else None
     if stack is None:
         raise EntityNotFound.of("Resource", physical)
