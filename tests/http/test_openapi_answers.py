@@ -96,6 +96,10 @@ def software(asked):
     assert "tier" in {each["name"] for each in asked.heat("GET", "/server_facts").body["server_facts"]}
     asked.heat("GET", "/audit?server=s")
     asked.heat("GET", "/audit/site")
+    for query, count in (("object=s&action=change%20policy", 2), ("object=s&until=2020-01-01T00:00:00Z", 0)):
+        assert len(asked.heat("GET", f"/audit?{query}").body["audit"]) == count
+    assert asked.heat("GET", "/audit?since=2020-01-01").status == 400
+    assert asked.heat("GET", "/settings").body["settings"][0]["name"] == "host"
     asked.heat("PATCH", "/servers/s", {"policy": None})
     config = asked.heat("POST", "/software_configs", CONFIG).body["software_config"]["id"]
     asked.heat("POST", "/software_configs", {})
@@ -117,6 +121,9 @@ def software(asked):
     ):
         assert asked.heat("GET", f"/software_deployments{below}").status == 200
     assert asked.heat("GET", f"/software_deployments/{run}/logs/stdin").status == 404
+    for wanted, ids in (("c", {run, plain["id"]}), (config, {plain["id"]}), ("absent", set())):
+        listed = asked.heat("GET", f"/software_deployments?config={wanted}&server_id={server}").body
+        assert {each["id"] for each in listed["software_deployments"]} == ids
     asked.heat("PUT", f"/software_deployments/{plain['id']}", {"status": "COMPLETE", "output_values": {"o": [1]}})
     asked.heat("DELETE", f"/software_configs/{config}")  # in use
     runs(asked, config, server)
@@ -362,7 +369,7 @@ def relays(asked, key):
     unchanged = {**own, "If-None-Match": script.headers["ETag"]}
     assert asked.ask("GET", "/relay/v1/install", headers=unchanged).status == 304
     [listed] = asked.heat("GET", "/relays").body["relays"]
-    assert listed["last_seen"] is not None
+    assert (listed["online"], listed["agents"]) == (True, 1)
     assert asked.heat("DELETE", f"/relays/{made['id']}").status == 204
     assert asked.heat("DELETE", f"/relays/{made['id']}").status == 404
     assert asked.ask("GET", "/relay/v1/install", headers=own).status == 401

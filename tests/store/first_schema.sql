@@ -336,6 +336,7 @@ CREATE TABLE relays (
     created_at bigint NOT NULL,
     created_by varchar(255),
     last_seen bigint,
+    agents integer NOT NULL,
     version varchar(64)
 );
 CREATE UNIQUE INDEX uq_relays_project_id_name ON relays (project_id, name);

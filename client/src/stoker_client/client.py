@@ -88,6 +88,10 @@ class Client:
         """Return the URL of a page of the console, such as that of ``("triggers", id)``, in the client's project."""
         return "/".join((self.root_url, "console", "p", *map(segment, (self.wire.project_id, *path))))
 
+    def settings(self) -> list[dict[str, Any]]:
+        """Return the settings of the service with their sources; for administrators of the site."""
+        return part(self.wire.get("/settings"), "settings")
+
     def close(self) -> None:
         """Close all connections."""
         self.wire.close()

@@ -37,16 +37,17 @@ def merge(
     file: Path | None,
     types: Mapping[str, type],
     secrets: Collection[str],
-) -> dict[str, Any]:
+) -> tuple[dict[str, Any], dict[str, str]]:
     """
     Merge all sources and convert the values: flags take precedence over the environment, and the environment over the
-    file.
+    file. Return the values and their sources.
 
     ``types`` maps each setting to its type; ``secrets`` are the settings that have a file form. Raises Invalid with the
     name of the setting and the source of its value.
     """
     all_types = {**types, **{file_form(name): Path for name in secrets}}
     values: dict[str, Any] = {}
+    sources: dict[str, str] = {}
     for source in (
         _from_file(file, all_types),
         _from_environment(environment, all_types),
@@ -55,7 +56,8 @@ def merge(
         for name in secrets:
             _resolve_secret(source, name)
         values.update({name: _typed(types[name], value, where) for name, (value, where) in source.items()})
-    return values
+        sources.update({name: where for name, (_, where) in source.items()})
+    return values, sources
 
 
 def file_form(name: str) -> str:

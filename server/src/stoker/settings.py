@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import Field, dataclass, field, fields, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -266,6 +266,9 @@ class Settings:
         "", "Other regions for OS::Heat::Stack, each with its entry of clouds.yaml (RegionTwo=name, …)."
     )
 
+    #: Where values that are no defaults come from, by setting: a flag, a variable, or a file.
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
+
     @property
     def has_tls(self) -> bool:
         """Whether Stoker itself serves HTTPS."""
@@ -323,8 +326,16 @@ def load(flags: Mapping[str, Any], environment: Mapping[str, str], file: Path | 
 
     Raises Invalid with the name of the setting and the source of its value.
     """
-    secrets = {setting.name for setting in fields(Settings) if setting.metadata["secret"]}
-    return _completed(Settings(**setting_sources.merge(flags, environment, file, get_type_hints(Settings), secrets)))
+    secrets = {setting.name for setting in _declared() if setting.metadata["secret"]}
+    kinds = get_type_hints(Settings)
+    types = {setting.name: kinds[setting.name] for setting in _declared()}
+    values, sources = setting_sources.merge(flags, environment, file, types, secrets)
+    return _completed(Settings(**values, sources=sources))
+
+
+def _declared() -> list[Field[Any]]:
+    """Return the fields that are settings."""
+    return [each for each in fields(Settings) if each.metadata]
 
 
 def warnings(environment: Mapping[str, str]) -> list[str]:
@@ -348,7 +359,7 @@ def describe_settings() -> list[SettingDescription]:
     """Describe each setting, and the file form of each secret setting."""
     kinds = get_type_hints(Settings)
     described: list[SettingDescription] = []
-    for setting in fields(Settings):
+    for setting in _declared():
         name, help, group, is_secret = setting.name, *(setting.metadata[fact] for fact in ("help", "group", "secret"))
         described.append(SettingDescription(name, kinds[name], setting.default, help, group, is_secret))
         if is_secret:
@@ -418,7 +429,7 @@ def _check_workers(settings: Settings) -> None:
 
 
 def _check_values(settings: Settings) -> None:
-    for setting in fields(settings):
+    for setting in _declared():
         name, value, facts = setting.name, getattr(settings, setting.name), setting.metadata
         words, least, most = facts["choices"], facts["least"], facts["most"]
         if words and value not in words:

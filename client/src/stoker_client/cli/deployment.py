@@ -156,19 +156,26 @@ STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 
 @deployment.command("list")
 @click.option("--server", metavar="SERVER", help="Only this server: name or id.")
+@click.option("--config", metavar="CONFIG", help="Only those that run this config: name or id.")
 @click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
 @contains_option
 @list_options()
 @click.pass_obj
-def list_(session: Session, server: str | None, status: str | None, contains: str | None, output: Output) -> None:
-    """List the deployments of the project, or of one server."""
+def list_(
+    session: Session,
+    /,
+    *,
+    server: str | None,
+    config: str | None,
+    status: str | None,
+    contains: str | None,
+    output: Output,
+) -> None:
+    """List the deployments of the project, or of one server or config."""
     client = session.client
     id_ = server_id(client, server) if server is not None else None
-    deployments = [
-        deployment
-        for deployment in client.deployments.all(server_id=id_, contains=contains)
-        if status in (None, deployment["status"])
-    ]
+    listed = client.deployments.all(server_id=id_, config=config, contains=contains)
+    deployments = [deployment for deployment in listed if status in (None, deployment["status"])]
     emit_list(output, deployments, _COLUMNS, wide=WIDE, cells=_cells)
 
 

@@ -175,7 +175,7 @@ relay = Group(
     commands=[
         _RELAY.list(
             "List the relays of the project.",
-            ("name", "url", "last_seen", "version"),
+            ("name", "url", "online", "agents", "last_seen", "version"),
             wide=("id", "created_by", "created_at"),
             order="name",
         ),

@@ -199,16 +199,28 @@ audit = Group()
 @click.option("--server", metavar="SERVER", help="Only entries of this server: name or id, also of a deleted one.")
 @click.option("--stack", metavar="STACK", help="Only entries of this stack: name or id, also of a deleted one.")
 @click.option("--user", metavar="NAME", help="Only what this user did.")
+@click.option("--object", "about", metavar="NAME", help="Only entries of this server, stack, config …: name or id.")
+@click.option("--action", metavar="WORDS", help="Only actions that begin with these words, such as run.")
+@click.option("--since", metavar="TIME", help="Only entries since this time, such as 2031-05-06T02:30:00Z.")
+@click.option("--until", metavar="TIME", help="Only entries before this time.")
 @click.option("--refused", is_flag=True, help="Only what was refused.")
 @click.option("--site", is_flag=True, help="The entries of no project: users, projects and failed logins.")
 @list_options(limit=100)
 @click.pass_obj
 def list_audits(
-    session: Session, server: str | None, stack: str | None, user: str | None, refused: bool, site: bool, output: Output
+    session: Session,
+    /,
+    *,
+    user: str | None,
+    refused: bool,
+    site: bool,
+    about: str | None,
+    output: Output,
+    **filters: str | None,
 ) -> None:
     """List the audit log, newest first: what users did, what ran on servers, and what was refused."""
     entries = (session.client.site_audit if site else session.client.audit).all(
-        server=server, stack=stack, actor=user, outcome="REFUSED" if refused else None, limit=output.first
+        **filters, object=about, actor=user, outcome="REFUSED" if refused else None, limit=output.first
     )
     emit_list(
         output,

@@ -202,6 +202,14 @@ def overview(session: Session, output: Output) -> None:
 
 
 @stoker.command
+@list_options()
+@click.pass_obj
+def settings(session: Session, output: Output) -> None:
+    """List the settings of the service, with their values and sources (administrators of the site)."""
+    emit_list(output, session.client.settings(), ("name", "value", "source"), wide=("default", "group", "help"))
+
+
+@stoker.command
 def version() -> None:
     """Show the version of this program (that of the server: `stoker status`)."""
     click.echo(f"stoker {_own_version()} (Python {sys.version.partition(' ')[0]})")

@@ -22,5 +22,7 @@ class Relay(Struct, frozen=True, kw_only=True):
     created_at: datetime
     created_by: str | None = None
     last_seen: datetime | None = None
+    #: The agents that it served then.
+    agents: int = 0
     #: The version of the relay's program.
     version: str | None = None

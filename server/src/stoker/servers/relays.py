@@ -95,10 +95,13 @@ class Relays:
         last = self._seen.get(relay_id)
         return last is None or last + self._heartbeat < time.monotonic()
 
-    def record_seen(self, relay_id: str, user_agent: str) -> None:
-        """Record that the relay was seen. ``user_agent``: its header, ``stoker-relay/<version>``."""
+    def record_seen(self, relay_id: str, agents: int, user_agent: str) -> None:
+        """
+        Record that the relay was seen, with this number of agents. ``user_agent``: its header,
+        ``stoker-relay/<version>``.
+        """
         match = _VERSION.match(user_agent)
-        self._store.write(lambda tx: relays.record_seen(tx, relay_id, tx.now, match[1] if match else None))
+        self._store.write(lambda tx: relays.record_seen(tx, relay_id, tx.now, agents, match[1] if match else None))
         self._seen.put(relay_id, time.monotonic())
 
 

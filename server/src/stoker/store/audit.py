@@ -21,7 +21,10 @@ _DECISIONS = Repository(Decision, "audit", key=("project_id",))
 _MATCHING = f"""SELECT {_DECISIONS.columns}, seq, at FROM audit
     WHERE project_id = :project_id AND seq < :before
     AND (:stack = '' OR stack_name = :stack OR stack_id = :stack)
-    AND (:actor = '' OR actor = :actor) AND (:outcome = '' OR outcome = :outcome)"""
+    AND (:actor = '' OR actor = :actor) AND (:outcome = '' OR outcome = :outcome)
+    AND (:action = '' OR substr(action, 1, length(:action)) = :action) AND at >= :since AND at < :until
+    AND (:object = '' OR :object IN (server_name, server_id, stack_name, stack_id, resource_name, config_name,
+    deployment_id))"""
 _NEWEST_FIRST = "ORDER BY seq DESC LIMIT :limit"
 _LIST = sql(f"{_MATCHING} {_NEWEST_FIRST}")
 _OF_SERVER = sql(f"{_MATCHING} AND server_name = :server {_NEWEST_FIRST}")
@@ -67,16 +70,22 @@ def list_all(
     stack: str = "",
     actor: str = "",
     outcome: str = "",
+    action: str = "",
+    about: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
     limit: int = 1000,
     before: int | None = None,
 ) -> list[Entry]:
     """
     Return at most ``limit`` entries of a project, newest first.
 
-    ``server`` and ``stack`` are names or ids, also of deleted objects. Empty texts mean any. ``before`` is a ``seq``:
-    only older entries are returned.
+    ``server``, ``stack`` and ``about``, which is any object, are names or ids, also of deleted objects. ``action`` is
+    the beginning of an action. Empty texts mean any. ``before`` is a ``seq``: only older entries are returned.
     """
     values: dict[str, Any] = {"project_id": project_id, "stack": stack, "actor": actor, "outcome": outcome}
+    values |= {"action": action, "object": about}
+    values |= {"since": rows.to_micros(since) if since else 0, "until": rows.to_micros(until) if until else _LAST}
     values |= {"limit": limit, "before": _LAST if before is None else before, **({"server": server} if server else {})}
     result = tx.fetch_all(_OF_SERVER if server else _LIST, values)
     if server and not result:

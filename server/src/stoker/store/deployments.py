@@ -98,6 +98,8 @@ class Filter(Struct, frozen=True, kw_only=True):
 
     project_id: str
     server_id: str | None = None
+    #: The name or the id of the config.
+    config: str | None = None
     #: Part of the name of the config, whatever the case.
     contains: str | None = None
     status: Literal["IN_PROGRESS", "COMPLETE", "FAILED"] | None = None
@@ -298,6 +300,12 @@ def _matching(only: Filter) -> tuple[str, dict[str, Any]]:
     if only.ended_since:
         conditions.append("ended_at >= :ended_since")
         values["ended_since"] = rows.to_micros(only.ended_since)
+    if only.config:  # the run's config has the name of the config that it derives from
+        conditions.append(
+            "(config_id = :config"
+            " OR config_id IN (SELECT id FROM configs WHERE project_id = :project_id AND name = :config))"
+        )
+        values["config"] = only.config
     if only.contains is not None:
         conditions.append(
             "EXISTS (SELECT 1 FROM configs WHERE configs.id = deployments.config_id"

@@ -25,6 +25,6 @@ def add(tx: Tx, new: Relay) -> None:
         raise Conflict(f"A relay named {new.name!r} exists already: choose another name, or delete that relay first.")
 
 
-def record_seen(tx: Tx, id: str, at: datetime, version: str | None) -> None:
-    """Record the time of the relay's last request, and its version."""
-    _RELAYS.update(tx, id, last_seen=at, version=version)
+def record_seen(tx: Tx, id: str, at: datetime, agents: int, version: str | None) -> None:
+    """Record the time of the relay's last request, the number of its agents, and its version."""
+    _RELAYS.update(tx, id, last_seen=at, agents=agents, version=version)

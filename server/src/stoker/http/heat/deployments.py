@@ -120,6 +120,7 @@ class NamesQuery(Query):
 
 class DeploymentQuery(NamesQuery):
     server_id: ServerId | None = None
+    config: Annotated[str, Meta(description="The name or the id of a config: only the deployments that run it")] = ""
     contains: Annotated[str | None, Meta(description="Part of the name of the config")] = None
     newest_first: bool = False
     status: Literal["IN_PROGRESS", "COMPLETE", "FAILED"] | None = None
@@ -137,10 +138,11 @@ class DeletionQuery(Query):
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
 def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
-    """List the project's deployments, oldest first, of one server, with one status or with a text in their names."""
+    """List the project's deployments, oldest first, of one server or config, with one status or with a text in their names."""
     only = deployments.Filter(
         project_id=request.project,
         server_id=query.server_id or None,
+        config=query.config or None,
         contains=query.contains,
         status=query.status,
         of_client=query.of_client,

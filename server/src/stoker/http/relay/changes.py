@@ -156,7 +156,8 @@ async def _record_heartbeats(request: RequestContext, server_ids: Collection[str
     """Record that the relay and its agents are online."""
     relays, last_seen = request.app.servers.relays, request.app.servers.last_seen
     if relays.is_due(request.relay):
-        await request.in_thread(relays.record_seen, request.relay, request.raw.headers.get("user-agent", ""))
+        user_agent = request.raw.headers.get("user-agent", "")
+        await request.in_thread(relays.record_seen, request.relay, len(server_ids), user_agent)
     due = [(id, headers[id]) for id in list(server_ids) if last_seen.observe(id, headers[id])]
     for start in range(0, len(due), _HEARTBEATS):
         await request.in_thread(last_seen.write_all, due[start : start + _HEARTBEATS])

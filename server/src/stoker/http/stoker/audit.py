@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Count, Positive, Query, RowNumber, Time, fill
+from stoker.http.fields import Answer, Count, Moment, Positive, Query, RowNumber, Time, fill
 from stoker.http.request import RequestContext
 from stoker.model.audit import SITE, Entry, Outcome
 from stoker.store import audit, rows, servers
@@ -40,6 +40,12 @@ class AuditQuery(Query):
     stack: Annotated[str, Meta(description="The name or id of a stack, also of a deleted one")] = ""
     actor: Annotated[str, Meta(description="The name of a user")] = ""
     outcome: Outcome | None = None
+    action: Annotated[str, Meta(description="The beginning of an action, such as `run`")] = ""
+    about: Annotated[str, Meta(description="The name or id of a server, stack, resource, config or deployment")] = (
+        field(name="object", default="")
+    )
+    since: Annotated[Moment | None, Meta(description="Only entries of this time and later ones")] = None
+    until: Annotated[Moment | None, Meta(description="Only entries before this time")] = None
 
 
 @operation(200, {"audit": list[AuditEntry]})
@@ -63,6 +69,10 @@ def _list(tx: Tx, query: AuditQuery, project_id: str) -> dict[str, Any]:
         stack=query.stack,
         actor=query.actor,
         outcome=query.outcome or "",
+        action=query.action,
+        about=query.about,
+        since=query.since,
+        until=query.until,
         limit=min(query.limit, _LIMIT),
         before=query.marker,
     )

@@ -7,10 +7,10 @@ import ssl
 from typing import Annotated, Any
 from urllib.parse import urlsplit
 
-from msgspec import Meta
+from msgspec import Meta, field
 
 from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Id, RequiredName, Text, Time, described, fill
+from stoker.http.fields import Answer, Body, Count, Id, RequiredName, Text, Time, described, fill
 from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay
@@ -44,6 +44,8 @@ class ShownRelay(Answer):
     created_at: Time
     created_by: str | None
     last_seen: Time | None
+    is_online: Annotated[bool, Meta(description="Whether the last request is recent")] = field(name="online")
+    agents: Annotated[Count, Meta(description="The agents that it served at the last request")]
     version: str | None
 
 
@@ -58,13 +60,19 @@ def create(request: RequestContext, tx: Tx, body: NewRelay) -> dict[str, Any]:
     user = request.user.user_name
     relay, key = relay_service.create(tx, request.project, str(body.name), url, ca=ca, created_by=user)
     _describe(request, relay)
-    return {"relay": fill(CreatedRelay, relay, key=key)}
+    return {"relay": fill(CreatedRelay, relay, is_online=False, key=key)}
 
 
 @operation(200, {"relays": list[ShownRelay]})
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the project's relays, without their keys."""
-    return {"relays": [fill(ShownRelay, relay) for relay in relays.list_all(tx, request.project)]}
+    since = tx.now - request.app.settings.offline_after
+    return {
+        "relays": [
+            fill(ShownRelay, relay, is_online=relay.last_seen is not None and relay.last_seen > since)
+            for relay in relays.list_all(tx, request.project)
+        ]
+    }
 
 
 @operation(204)

@@ -17,6 +17,7 @@ from stoker.http.stoker import (
     schedules,
     server_facts,
     servers,
+    settings,
     triggers,
 )
 
@@ -73,6 +74,7 @@ ROUTES = [
     Route("GET", "/v1/{project}/events", READ, events.follow),
     Route("GET", "/v1/{project}/audit", READ, audit.index),
     Route("GET", "/v1/{project}/audit/site", SITE_ADMIN, audit.index_site),
+    Route("GET", "/v1/{project}/settings", SITE_ADMIN, settings.index),
     Route("GET", _RELAYS, READ, relays.index),
     Route("POST", _RELAYS, WRITE, relays.create, action="create relay"),
     Route("DELETE", _RELAYS + "/{relay}", WRITE, relays.delete, action="delete relay"),
