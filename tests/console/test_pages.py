@@ -253,5 +253,5 @@ def test_the_first_load_is_small(open_window):
         "performance.getEntriesByType('resource').map(entry => [entry.name, entry.encodedBodySize])"
     )
     sizes = [entry for entry in entries if "/assets/" in entry[0]]
-    assert len(sizes) == 2
+    assert len(sizes) <= 3  # two scripts, at the same time: the second one has what pages that load later share
     assert 10_000 < sum(size for _, size in sizes) < 70_000, json.dumps(sizes)

@@ -33,6 +33,15 @@ export const ROUTES: readonly Route[] = [
   { segment: "schedules", count: 0, page: lazy(() => import("./schedules"), "SchedulesPage") },
   { segment: "drift", count: 0, page: lazy(() => import("./drift"), "DriftPage") },
   { segment: "runs", count: 0, page: lazy(() => import("./runs"), "RunsPage") },
+  { segment: "configs", count: 0, page: lazy(() => import("./configs"), "ConfigsPage") },
+  { segment: "configs", count: 1, page: lazy(() => import("./configs"), "ConfigPage") },
+  { segment: "catalog", count: 0, page: lazy(() => import("./catalog"), "CatalogPage") },
+  { segment: "catalog", count: 2, page: lazy(() => import("./catalog"), "CatalogEntryPage") },
+  { segment: "audit", count: 0, page: lazy(() => import("./audit"), "AuditPage") },
+  { segment: "users", count: 0, page: lazy(() => import("./users"), "UsersPage") },
+  { segment: "relays", count: 0, page: lazy(() => import("./relays"), "RelaysPage") },
+  { segment: "settings", count: 0, page: lazy(() => import("./settings"), "SettingsPage") },
+  { segment: "metrics", count: 0, page: lazy(() => import("./metrics"), "MetricsPage") },
 ];
 
 export interface Section {
@@ -52,6 +61,13 @@ export const SECTIONS: readonly Section[] = [
   { segment: "triggers", title: "Triggers", key: "t" },
   { segment: "schedules", title: "Schedules", key: "c", isMore: true },
   { segment: "drift", title: "Drift", key: "d", isMore: true },
+  { segment: "configs", title: "Configs", key: "f", isMore: true },
+  { segment: "catalog", title: "Catalog", key: "l", isMore: true },
+  { segment: "audit", title: "Audit", key: "a", isMore: true },
+  { segment: "users", title: "Users", key: "u", isMore: true },
+  { segment: "relays", title: "Relays", key: "r", isMore: true },
+  { segment: "settings", title: "Settings", key: "e", isMore: true },
+  { segment: "metrics", title: "Metrics", key: "m", isMore: true },
 ];
 
 /** What the palette offers to do, beside the pages. */

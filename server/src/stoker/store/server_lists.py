@@ -70,7 +70,7 @@ _SORTED = {
     name: sql(f"SELECT id, {value} FROM servers WHERE project_id = :project_id ORDER BY created_at, id")
     for name, value in (
         ("name", "name"),
-        ("status", _STATUS),
+        ("status", STATUS),
         ("last_seen", "coalesce(last_seen, 0)"),
         ("agent_version", "coalesce(agent_version, '')"),
         ("created_at", "created_at"),

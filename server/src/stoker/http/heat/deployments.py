@@ -138,7 +138,7 @@ class DeletionQuery(Query):
 
 @operation(200, {"software_deployments": list[SoftwareDeployment]})
 def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
-    """List the project's deployments, oldest first, of one server or config, with one status or with a text in their names."""
+    """List the project's deployments, optionally of one server or config, with one status or a text in their names."""
     only = deployments.Filter(
         project_id=request.project,
         server_id=query.server_id or None,

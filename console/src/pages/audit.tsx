@@ -1,0 +1,122 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import { type ApiError, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
+import { useData } from "../ui/data";
+import { download } from "../ui/download";
+import { TextFilter } from "../ui/filters";
+import { Data, Empty, Head, Problem, State, Time } from "../ui/parts";
+import { Link, query, setQuery } from "../ui/router";
+import { type Column, Table } from "../ui/table";
+
+type Entry = Schemas["AuditEntry"];
+
+/** Entries of a page, and of a request of the download. */
+const PAGE = 100;
+const MOST = 1000;
+/** Entries of a download at most. */
+const LONGEST = 100_000;
+const FILTERS = ["actor", "action", "object", "outcome", "since", "until"] as const;
+
+async function load(marker: string, limit: number, signal?: AbortSignal): Promise<Entry[]> {
+  const given = FILTERS.map((name) => [name, query.value.get(name) ?? ""] as const).filter(([, value]) => value !== "");
+  const times = given.map(([name, value]) => [name, name === "since" || name === "until" ? momentOf(value) : value]);
+  const parameters = { ...Object.fromEntries(times), limit, ...(marker ? { marker: Number(marker) } : {}) };
+  const isSite = query.value.get("site") === "1" && session.is_admin;
+  const path = isSite ? "/v1/{project}/audit/site" : "/v1/{project}/audit";
+  return (await get(path, {}, parameters, signal)).audit;
+}
+
+/** Returns a time of the API from what somebody has typed in the browser's zone; the text itself if it is no time. */
+function momentOf(text: string): string {
+  const time = Date.parse(text.length === 10 ? `${text}T00:00` : text);
+  return Number.isNaN(time) ? text : new Date(time).toISOString();
+}
+
+const COLUMNS: Column<Entry>[] = [
+  { title: "Time", cell: (entry) => <Time at={entry.time} /> },
+  { title: "User", cell: (entry) => entry.actor ?? "" },
+  { title: "Action", cell: (entry) => entry.action },
+  { title: "Outcome", cell: (entry) => <State of={entry.outcome} tone={entry.outcome === "REFUSED" ? "bad" : "good"} /> },
+  { title: "Object", cell: (entry) => <Objects of={entry} /> },
+  { title: "Reason", cell: (entry) => entry.reason, isWide: true },
+];
+
+function Objects({ of: entry }: { of: Entry }) {
+  const stack = [entry.stack_name, entry.resource_name].filter(Boolean).join("/");
+  return (
+    <>
+      {entry.server_name && (entry.server_id ? <Link to={["servers", entry.server_id]}>{entry.server_name}</Link> : entry.server_name)}
+      {entry.server_name && (stack || entry.config_name) && ", "}
+      {stack || (entry.deployment_id ? <Link to={["runs", entry.deployment_id]}>{entry.config_name ?? "deployment"}</Link> : entry.config_name)}
+    </>
+  );
+}
+
+/** What users did, what ran on servers, and what was refused. */
+export function AuditPage() {
+  const marker = query.value.get("marker") ?? "";
+  const key = [...FILTERS, "site"].map((name) => query.value.get(name) ?? "").join("\0");
+  const loaded = useData(`audit ${key} ${marker}`, (signal) => load(marker, PAGE, signal), marker ? 0 : 10);
+  const isSite = query.value.get("site") === "1";
+  const [error, setError] = useState<ApiError | null>(null);
+  const filtered = useRef(key);
+  useEffect(() => {
+    if (filtered.current !== key) setQuery({ marker: "" }); // other filters begin with the newest entries
+    filtered.current = key;
+  }, [key]);
+  const save = async () => {
+    setError(null);
+    const entries: Entry[] = [];
+    for (;;) {
+      const last = entries[entries.length - 1];
+      const page = await load(last ? `${last.id}` : "", MOST);
+      entries.push(...page);
+      if (page.length < MOST || entries.length >= LONGEST) break;
+    }
+    download("audit.json", JSON.stringify(entries, null, 1), "application/json");
+  };
+  return (
+    <>
+      <Head title="Audit">
+        <button class="view" onClick={() => void save().catch(setError)}>
+          Download
+        </button>
+      </Head>
+      {error && <Problem error={error} />}
+      <div class="filters">
+        <TextFilter name="actor" label="User" hint="ann" />
+        <TextFilter name="action" label="Action begins with" hint="run" />
+        <TextFilter name="object" label="Server, stack, config …" hint="web1" />
+        <TextFilter name="since" label="Since" hint="2031-05-06 02:30" />
+        <TextFilter name="until" label="Until" hint="2031-05-07" />
+      </div>
+      <div class="pills" role="group" aria-label="Filter entries">
+        <Pill name="outcome" value="" text="all" />
+        <Pill name="outcome" value="REFUSED" text="refused" />
+        {session.is_admin && <Pill name="site" value={isSite ? "" : "1"} text="users, projects and log-ins of the site" isPressed={isSite} />}
+      </div>
+      <Data of={loaded}>
+        {(entries) => (
+          <>
+            <Table label="Audit" rows={entries} columns={COLUMNS} keyOf={(entry) => `${entry.id}`} empty={<Empty>No entry matches these filters.</Empty>} />
+            <div class="actions">
+              {marker && <button class="view" onClick={() => setQuery({ marker: "" })}>Newest</button>}
+              {entries.length === PAGE && (
+                <button class="view" onClick={() => setQuery({ marker: `${entries[PAGE - 1]!.id}` })}>Older entries</button>
+              )}
+            </div>
+          </>
+        )}
+      </Data>
+    </>
+  );
+}
+
+function Pill({ name, value, text, isPressed }: { name: string; value: string; text: string; isPressed?: boolean }) {
+  const isChosen = isPressed ?? (query.value.get(name) ?? "") === value;
+  return (
+    <button class="pill view" aria-pressed={isChosen} onClick={() => setQuery({ [name]: value, marker: "" })}>
+      {text}
+    </button>
+  );
+}

@@ -1,0 +1,92 @@
+import { change, get, type Schemas } from "../api/client";
+import { Actions } from "../ui/actions";
+import { useData } from "../ui/data";
+import { TextFilter } from "../ui/filters";
+import { Card, Data, Empty, Facts, Head, Value } from "../ui/parts";
+import { hrefOf, Link, navigate, query } from "../ui/router";
+import { type Column, Table } from "../ui/table";
+import { NumberedText } from "../ui/text";
+import { Parameters } from "./configs";
+
+type Entry = Schemas["EntrySummary"];
+
+const COLUMNS: Column<Entry>[] = [
+  { title: "Name", cell: (entry) => <Link to={["catalog", entry.name, `${entry.version}`]}>{`${entry.name}/${entry.version}`}</Link>, sort: (entry) => `${entry.name}/${entry.version}` },
+  { title: "Description", cell: (entry) => entry.description },
+  { title: "From", cell: (entry) => entry.origin, sort: (entry) => entry.origin },
+];
+
+/** The entries of the catalog: typed configs, which templates name as catalog://nginx/1. */
+export function CatalogPage() {
+  const text = (query.value.get("name") ?? "").toLowerCase();
+  const loaded = useData("catalog", async (signal) => (await get("/v1/{project}/catalog", {}, {}, signal)).entries, 0);
+  return (
+    <>
+      <Head title="Catalog" />
+      <p class="lead">Typed, versioned configs for stacks. Stoker ships some; projects and the site add their own.</p>
+      <div class="filters">
+        <TextFilter name="name" label="Name or description" hint="nginx" />
+      </div>
+      <Data of={loaded}>
+        {(entries) => (
+          <Table
+            label="Catalog"
+            rows={entries.filter((entry) => `${entry.name} ${entry.description}`.toLowerCase().includes(text))}
+            columns={COLUMNS}
+            keyOf={(entry) => `${entry.name}/${entry.version}/${entry.origin}`}
+            empty={<Empty>No entry of the catalog matches.</Empty>}
+          />
+        )}
+      </Data>
+    </>
+  );
+}
+
+/** One entry of the catalog: its inputs and outputs, an example, and its text. */
+export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: string[] }) {
+  const names = { entry_name: name, number: version };
+  const loaded = useData(`entry ${name}/${version}`, async (signal) => {
+    return (await get("/v1/{project}/catalog/{entry_name}/{number}", names, {}, signal)).entry;
+  }, 0);
+  const remove = async () => {
+    await change("DELETE", "/v1/{project}/catalog/{entry_name}/{number}", names);
+    navigate(hrefOf(["catalog"]));
+  };
+  const question = "The entry is deleted. Stacks that use it keep their copies.";
+  return (
+    <>
+      <Head title={`${name}/${version}`} kind="Catalog entry">
+        {loaded.data?.origin === "project" && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
+      </Head>
+      <Data of={loaded}>
+        {(entry) => (
+          <>
+            <p class="lead">{entry.description}</p>
+            <Facts of={[["Group", entry.group], ["From", entry.origin], ["Actions", entry.actions.join(", ") || "all"]]} />
+            <Card title="Inputs">
+              <Parameters of={entry.inputs} none="The entry has no inputs." />
+            </Card>
+            <div class="columns">
+              <Card title="Outputs">
+                <Parameters of={entry.outputs} none="The entry has no outputs." />
+              </Card>
+              {Object.keys(entry.options).length > 0 && (
+                <Card title="Options">
+                  <Facts of={Object.entries(entry.options).map(([option, value]) => [option, <Value of={value} />] as const)} />
+                </Card>
+              )}
+              {Object.keys(entry.example).length > 0 && (
+                <Card title="Example">
+                  <Value of={entry.example} />
+                </Card>
+              )}
+            </div>
+            <Card title="Text">
+              <NumberedText of={entry.text} label="Text of the entry" />
+            </Card>
+          </>
+        )}
+      </Data>
+    </>
+  );
+}

@@ -1,0 +1,166 @@
+import { change, get, type Schemas } from "../api/client";
+import { groupBy } from "../model/groups";
+import { Actions } from "../ui/actions";
+import { useData } from "../ui/data";
+import { TextFilter } from "../ui/filters";
+import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { hrefOf, Link, navigate, query } from "../ui/router";
+import { type Column, Table } from "../ui/table";
+import { NumberedText } from "../ui/text";
+import { nameOf } from "./server";
+
+type Summary = Schemas["ConfigSummary"];
+type Config = Schemas["SoftwareConfig"];
+type Deployment = Schemas["SoftwareDeployment"];
+
+interface Named {
+  name: string;
+  newest: Summary;
+  versions: number;
+}
+
+const COLUMNS: Column<Named>[] = [
+  { title: "Name", cell: (row) => <Link to={["configs", row.newest.id]}>{row.name}</Link>, sort: (row) => row.name },
+  { title: "Group", cell: (row) => row.newest.group ?? "", sort: (row) => row.newest.group ?? "" },
+  { title: "Versions", cell: (row) => <span class="number">{row.versions}</span>, sort: (row) => row.versions },
+  { title: "Newest", cell: (row) => <Time at={row.newest.creation_time} />, sort: (row) => row.newest.creation_time },
+];
+
+/** The configs of the project; those of the same name are versions of one. */
+export function ConfigsPage() {
+  const text = (query.value.get("name") ?? "").toLowerCase();
+  const loaded = useData("configs", async (signal) => {
+    const { software_configs } = await get("/v1/{project}/software_configs", {}, { derived: false }, signal);
+    return [...groupBy(software_configs, (config) => config.name || config.id)].map(([name, versions]): Named => {
+      return { name, newest: versions[0]!, versions: versions.length };
+    });
+  }, 30);
+  return (
+    <>
+      <Head title="Configs" />
+      <div class="filters">
+        <TextFilter name="name" label="Name" hint="backup" />
+      </div>
+      <Data of={loaded}>
+        {(rows) => (
+          <Table
+            label="Configs"
+            rows={rows.filter((row) => row.name.toLowerCase().includes(text))}
+            columns={COLUMNS}
+            keyOf={(row) => row.newest.id}
+            empty={
+              <Empty>
+                {rows.length > 0 ? "No config has such a name." : <>There are no configs yet. <code>stoker config create</code> and stacks create them; the <Link to={["catalog"]}>catalog</Link> has some to begin with.</>}
+              </Empty>
+            }
+          />
+        )}
+      </Data>
+    </>
+  );
+}
+
+const DEPLOYMENTS: Column<Deployment>[] = [
+  { title: "Server", cell: (row) => <Link to={["servers", row.server_id]}>{row.server_name ?? row.server_id}</Link>, sort: (row) => row.server_name ?? "" },
+  { title: "Deployment", cell: (row) => <Link to={["runs", row.id]}>{nameOf(row)}</Link>, sort: nameOf },
+  { title: "State", cell: (row) => <State of={row.status} />, sort: (row) => row.status ?? "" },
+  { title: "Changed", cell: (row) => <Time at={row.updated_time ?? row.creation_time} />, sort: (row) => row.updated_time ?? row.creation_time ?? "" },
+];
+
+/** One config: what it runs, with which inputs, its other versions, and who runs it. */
+export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
+  const names = { config_id: id };
+  const loaded = useData(`config ${id}`, async (signal) => {
+    const [{ software_config: config }, { software_configs: all }] = await Promise.all([
+      get("/v1/{project}/software_configs/{config_id}", names, {}, signal),
+      get("/v1/{project}/software_configs", {}, { derived: false }, signal),
+    ]);
+    const listed = { config: config.name || config.id, names: true };
+    const { software_deployments: deployments } = await get("/v1/{project}/software_deployments", {}, listed, signal);
+    return { config, deployments, versions: all.filter((one) => one.name && one.name === config.name) };
+  }, 30);
+  const remove = async () => {
+    await change("DELETE", "/v1/{project}/software_configs/{config_id}", names);
+    navigate(hrefOf(["configs"]));
+  };
+  const question = "The config is deleted. One that a deployment or a schedule uses stays.";
+  return (
+    <>
+      <Head title={loaded.data?.config.name || id} kind="Config">
+        {loaded.data && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
+      </Head>
+      <Data of={loaded}>
+        {({ config, deployments, versions }) => (
+          <>
+            <Facts
+              of={[
+                ["Group", config.group],
+                ["Created", <Time at={config.creation_time} />],
+                ["Id", <span class="mono">{config.id}</span>],
+              ]}
+            />
+            <Content of={config} />
+            <div class="columns">
+              <Card title="Inputs">
+                <Parameters of={config.inputs} none="The config has no inputs." />
+              </Card>
+              <Card title="Outputs">
+                <Parameters of={config.outputs} none="The config has no outputs." />
+              </Card>
+              {Object.keys(config.options).length > 0 && (
+                <Card title="Options">
+                  <Facts of={Object.entries(config.options).map(([name, value]) => [name, <Value of={value} />] as const)} />
+                </Card>
+              )}
+              {versions.length > 1 && <Versions of={versions} current={config} />}
+            </div>
+            <Card title="Deployments" aside={<span>of all versions</span>}>
+              <Table label="Deployments" rows={deployments} columns={DEPLOYMENTS} keyOf={(row) => row.id} empty={<Empty>No server runs this config.</Empty>} />
+            </Card>
+          </>
+        )}
+      </Data>
+    </>
+  );
+}
+
+function Content({ of: config }: { of: Config }) {
+  const text = typeof config.config === "string" ? config.config : JSON.stringify(config.config, null, 2);
+  return <Card title="Text">{text ? <NumberedText of={text} label="Text of the config" /> : <Empty>The config is empty.</Empty>}</Card>;
+}
+
+function Versions({ of: versions, current }: { of: readonly Summary[]; current: Config }) {
+  return (
+    <Card title="Versions">
+      <ul class="rows">
+        {versions.map((version) => (
+          <li key={version.id}>
+            <span class="row-text">{version.id === current.id ? "this one" : <Link to={["configs", version.id]}>{version.id.slice(0, 8)}</Link>}</span>
+            <span class="row-time">
+              <Time at={version.creation_time} />
+            </span>
+          </li>
+        ))}
+      </ul>
+    </Card>
+  );
+}
+
+type Parameter = { name?: unknown; type?: unknown; description?: unknown; default?: unknown; value?: unknown };
+
+/** Inputs or outputs with their types and descriptions. */
+export function Parameters({ of: parameters, none }: { of: readonly Parameter[]; none: string }) {
+  if (parameters.length === 0) return <Empty>{none}</Empty>;
+  return (
+    <ul class="rows">
+      {parameters.map((parameter) => (
+        <li key={String(parameter.name)}>
+          <span class="mono">{String(parameter.name)}</span>
+          <span class="quiet">{String(parameter.type ?? "String")}</span>
+          <span class="row-text">{String(parameter.description ?? "")}</span>
+          {(parameter.value ?? parameter.default) !== undefined && <Value of={parameter.value ?? parameter.default} />}
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,95 @@
+import { useState } from "preact/hooks";
+import { change, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
+import { Actions } from "../ui/actions";
+import { useData } from "../ui/data";
+import { FormDialog, textOf, TextField } from "../ui/form";
+import { Data, Dialog, Empty, Head, State, Time } from "../ui/parts";
+import { type Column, Table } from "../ui/table";
+
+type Relay = Schemas["ShownRelay"];
+type Created = Schemas["CreatedRelay"];
+
+/** The relays of the project: programs of remote sites that serve the agents there over a few connections. */
+export function RelaysPage() {
+  const [isCreating, setCreating] = useState(false);
+  const [created, setCreated] = useState<Created | null>(null);
+  const loaded = useData("relays", async (signal) => (await get("/v1/{project}/relays", {}, {}, signal)).relays);
+  const create = async (values: FormData) => {
+    const body = { name: textOf(values, "name"), url: textOf(values, "url"), ca: textOf(values, "ca") };
+    setCreated(((await change("POST", "/v1/{project}/relays", {}, body)) as { relay: Created }).relay);
+    loaded.reload();
+  };
+  return (
+    <>
+      <Head title="Relays">
+        {session.can_write && (
+          <button class="primary" onClick={() => setCreating(true)}>
+            New relay
+          </button>
+        )}
+      </Head>
+      <Data of={loaded}>
+        {(relays) => (
+          <Table
+            label="Relays"
+            rows={relays}
+            columns={columnsOf(loaded.reload)}
+            keyOf={(relay) => relay.id}
+            empty={<Empty>All agents reach Stoker directly. A relay serves the agents of a remote site over a few connections.</Empty>}
+          />
+        )}
+      </Data>
+      {isCreating && (
+        <FormDialog title="New relay" label="Create" submit={create} onClose={() => setCreating(false)}>
+          <TextField name="name" label="Name" placeholder="site1" isRequired />
+          <TextField name="url" label="URL" placeholder="https://relay.site1.example:8005" hint="Where the agents of the site reach the relay" isRequired />
+          <label>
+            Certificate of its CA
+            <textarea name="ca" rows={3} placeholder="PEM; empty if the machines trust it" />
+          </label>
+        </FormDialog>
+      )}
+      {created && <Key of={created} onClose={() => setCreated(null)} />}
+    </>
+  );
+}
+
+function columnsOf(reload: () => void): Column<Relay>[] {
+  const remove = (relay: Relay) => ({
+    label: "Delete",
+    question: `The key of ${relay.name} becomes invalid. Its agents keep their keys, but need another URL of Stoker.`,
+    isDangerous: true,
+    run: () => change("DELETE", "/v1/{project}/relays/{relay}", { relay: relay.id }),
+  });
+  return [
+    { title: "Name", cell: (relay) => relay.name, sort: (relay) => relay.name },
+    { title: "State", cell: (relay) => <State of={relay.online ? "ONLINE" : relay.last_seen ? "OFFLINE" : "NEVER_SEEN"} />, sort: (relay) => `${relay.online}` },
+    { title: "Agents", cell: (relay) => <span class="number">{relay.agents}</span>, sort: (relay) => relay.agents },
+    { title: "Version", cell: (relay) => relay.version ?? "", sort: (relay) => relay.version ?? "", isWide: true },
+    { title: "URL", cell: (relay) => relay.url, isWide: true },
+    { title: "Last seen", cell: (relay) => <Time at={relay.last_seen} />, sort: (relay) => relay.last_seen ?? "" },
+    { title: "Created by", cell: (relay) => relay.created_by ?? "", isWide: true },
+    ...(session.can_write ? [{ title: "Change", cell: (relay: Relay) => <Actions of={[remove(relay)]} onDone={reload} /> }] : []),
+  ];
+}
+
+/** The key of a new relay, which cannot be shown again. */
+function Key({ of: relay, onClose }: { of: Created; onClose: () => void }) {
+  return (
+    <Dialog title={`The key of ${relay.name}`} onClose={onClose}>
+      <p>
+        Copy the key now: it cannot be shown again. On the machine of the relay, <code>stoker relay install</code> and{" "}
+        <code>stoker relay run</code> read it.
+      </p>
+      <pre class="value secret" tabIndex={0}>
+        {relay.key}
+      </pre>
+      <div class="buttons">
+        <button class="primary" onClick={onClose}>
+          I have it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
