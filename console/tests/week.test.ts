@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { cronInWords } from "../src/model/cron";
-import { clockChanges, cluster, dateOf, dayBorders, offsetOf, startOfDay } from "../src/model/week";
+import { clockChanges, cluster, dateOf, dayBorders, mergeSpans, offsetOf, startOfDay } from "../src/model/week";
 
 const HOUR = 3_600_000;
 const at = (text: string) => Date.parse(text);
@@ -39,6 +39,11 @@ describe("days of a zone", () => {
 test("times close to each other are one group", () => {
   expect(cluster([0, 1, 2, 10, 11, 30], (time) => time, 5)).toEqual([[0, 1, 2], [10, 11], [30]]);
   expect(cluster([], (time: number) => time, 5)).toEqual([]);
+});
+
+test("spans that overlap are one", () => {
+  expect(mergeSpans([[0, 2], [1, 5], [2, 3], [5, 6], [8, 9]])).toEqual([[0, 6], [8, 9]]);
+  expect(mergeSpans([])).toEqual([]);
 });
 
 test.each([

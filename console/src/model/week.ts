@@ -67,6 +67,17 @@ export function cluster<T>(items: readonly T[], timeOf: (item: T) => number, gap
   return groups;
 }
 
+/** Returns spans of time, sorted by their begin, with those that overlap or adjoin as one. */
+export function mergeSpans(spans: readonly (readonly [begin: number, end: number])[]): [number, number][] {
+  const merged: [number, number][] = [];
+  for (const [begin, end] of spans) {
+    const last = merged[merged.length - 1];
+    if (last && begin <= last[1]) last[1] = Math.max(last[1], end);
+    else merged.push([begin, end]);
+  }
+  return merged;
+}
+
 /** Returns the day of a time in a zone, as 2026-03-29. */
 export function dateOf(time: number, zone: string): string {
   return new Date(time + offsetOf(time, zone)).toISOString().slice(0, 10);

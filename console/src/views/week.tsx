@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { SYMBOLS, wordsOf, type Tone } from "../model/state";
 import { durationOf } from "../model/time";
-import { clockChanges, cluster } from "../model/week";
+import { clockChanges, cluster, mergeSpans } from "../model/week";
 import { now } from "../ui/clock";
 
 /** Something at one time of a row. */
@@ -22,8 +22,9 @@ export interface Row {
   marks: readonly Mark[];
 }
 
-/** The part of the width that two marks need between them. */
-const GAP = 1 / 90;
+/** Pixels that a mark takes, and roughly those of a row. */
+const MARK = 28;
+const widthOf = () => Math.max(300, Math.min(innerWidth, 1840) - (innerWidth < 760 ? 60 : 270));
 
 /** Rows on one axis of days, with the present time and the changes of the clock. */
 export function Week({ rows, borders, zone }: { rows: readonly Row[]; borders: readonly number[]; zone: string }) {
@@ -55,12 +56,10 @@ export function Week({ rows, borders, zone }: { rows: readonly Row[]; borders: r
               <span key={change.at} class="week-change" style={{ left: `${percent(change.at)}%` }} title={changeText(change.by)} />
             ))}
             {isNow && <span class="week-now" style={{ left: `${percent(now.value)}%` }} />}
-            {row.marks.map((mark, index) =>
-              mark.until === undefined ? null : (
-                <span key={index} class="week-wait" style={span(mark.at, mark.until)} title={mark.text} />
-              ),
-            )}
-            {cluster(row.marks, (mark) => mark.at, (end - begin) * GAP).map((group) => (
+            {mergeSpans(row.marks.flatMap((mark) => (mark.until === undefined ? [] : [[mark.at, mark.until] as const]))).map(([from, until]) => (
+              <span key={from} class="week-wait" style={span(from, until)} title={`Waits until ${momentOf(until, zone)}`} />
+            ))}
+            {cluster(row.marks, (mark) => mark.at, ((end - begin) * MARK) / widthOf()).map((group) => (
               <Chip key={group[0]!.at} marks={group} left={percent(group[0]!.at)} />
             ))}
           </div>
