@@ -134,6 +134,9 @@ def test_a_config_runs_with_its_inputs(open_window, site):
     expect(page.get_by_label("key", exact=True)).to_have_attribute("type", "password")
     page.get_by_label("target").fill("tape")
     page.get_by_role("button", name="Run on 1 server").click()
+    expect(page.get_by_label("key", exact=True)).to_be_focused()  # it has no default
+    page.get_by_label("key", exact=True).fill("word")
+    page.get_by_role("button", name="Run on 1 server").click()
     complete_trigger(page, "backup", 1)
     page.get_by_role("link", name="web1").click()
     expect(page.locator(".line-text").first).to_have_text("tape")

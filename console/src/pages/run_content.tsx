@@ -190,7 +190,7 @@ function EntryFields({ content }: { content: ContentState }) {
   );
 }
 
-/** A field for each declared input. An empty one leaves the default. */
+/** A field for each declared input. An empty one leaves the default; without a default, a value is needed. */
 function InputFields({ inputs, content }: { inputs: readonly Input[]; content: ContentState }) {
   const { form, setForm } = content;
   const change = (name: string, value: string) => setForm({ ...form, values: { ...form.values, [name]: value } });
@@ -200,21 +200,28 @@ function InputFields({ inputs, content }: { inputs: readonly Input[]; content: C
       {inputs.map((input) => {
         const value = form.values[input.name] ?? "";
         const hint = input.default === undefined || input.default === null ? "" : textOf(input.default);
+        const isRequired = input.default === undefined;
         return (
           <label key={input.name} class="field">
             <span>
               {input.name} {input.type && input.type !== "String" && <span class="quiet">({input.type})</span>}
             </span>
             {input.type === "Boolean" ? (
-              <select value={value} onChange={(event) => change(input.name, event.currentTarget.value)}>
+              <select required={isRequired} value={value} onChange={(event) => change(input.name, event.currentTarget.value)}>
                 <option value="">{hint ? `default: ${hint}` : "not set"}</option>
                 <option>true</option>
                 <option>false</option>
               </select>
             ) : hint.includes("\n") || input.type === "Json" ? (
-              <textarea rows={3} placeholder={hint} value={value} onInput={(event) => change(input.name, event.currentTarget.value)} />
+              <textarea rows={3} required={isRequired} placeholder={hint} value={value} onInput={(event) => change(input.name, event.currentTarget.value)} />
             ) : (
-              <TextInput isSecret={input.secret === true} hint={hint} value={value} onInput={(next) => change(input.name, next)} />
+              <TextInput
+                isSecret={input.secret === true}
+                isRequired={isRequired}
+                hint={hint}
+                value={value}
+                onInput={(next) => change(input.name, next)}
+              />
             )}
             {input.description && <span class="quiet">{input.description}</span>}
           </label>
@@ -224,9 +231,10 @@ function InputFields({ inputs, content }: { inputs: readonly Input[]; content: C
   );
 }
 
-function TextInput(props: { isSecret: boolean; hint: string; value: string; onInput: (next: string) => void }) {
+function TextInput(props: { isSecret: boolean; isRequired: boolean; hint: string; value: string; onInput: (next: string) => void }) {
   const common = {
     autocomplete: "off",
+    required: props.isRequired,
     placeholder: props.hint,
     value: props.value,
     onInput: (event: InputEvent) => props.onInput((event.currentTarget as HTMLInputElement).value),
