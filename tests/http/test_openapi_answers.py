@@ -93,6 +93,7 @@ def software(asked):
     asked.heat("GET", "/servers?labels=tier=web")
     assert asked.heat("GET", "/servers?sort=-name&group=script").body["servers"][0]["denial"] is None
     assert asked.heat("GET", "/server_counts?labels=tier=web").body["server_counts"]["total"] == 1
+    assert asked.heat("POST", "/console_codes").body["console_code"]["code"]
     assert "tier" in {each["name"] for each in asked.heat("GET", "/server_facts").body["server_facts"]}
     asked.heat("GET", "/audit?server=s")
     asked.heat("GET", "/audit/site")

@@ -30,7 +30,7 @@ COMMANDS = {
     "catalog": ("catalog", "Manage the catalog: typed, versioned configs, such as nginx/1"),
     "check": ("drift", "Check whether servers still are as deployments left them, and show the differences"),
     "config": ("config", "Manage software configs: immutable scripts with their inputs and outputs"),
-    "console": ("console", "Open the console in the browser, signed in"),
+    "console": ("console", "Open the console in the browser, signed in as this user"),
     "credential": ("identity", "Manage application credentials: logins for programs, limited to chosen roles"),
     "deployment": ("deployment", "Manage software deployments: a config joined with a server"),
     "drift": ("drift", "Show and repair differences between servers and what deployments left there"),
