@@ -111,7 +111,9 @@ function SelectorInput({ value, onChange, facts }: Props & { facts: readonly Fac
 /** Values by which servers are often chosen, as a menu. */
 function ConditionMenu({ facts, onChoose }: { facts: readonly FactName[]; onChoose: (condition: string) => void }) {
   const menu = useRef<HTMLDetailsElement>(null);
-  const useful = facts.filter((fact) => fact.values.length > 0 && fact.values.length <= MOST);
+  const useful = facts
+    .filter((fact) => fact.values.length > 0 && fact.values.length <= MOST)
+    .sort((one, other) => Number(other.is_label ?? false) - Number(one.is_label ?? false));
   const choose = (condition: string) => {
     if (menu.current) menu.current.open = false;
     onChoose(condition);
