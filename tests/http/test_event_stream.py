@@ -235,3 +235,10 @@ def test_the_end_of_the_server_ends_a_stream():
         return await asyncio.wait_for(stream, 5)
 
     assert asyncio.run(run()) == [0]
+
+
+def test_an_event_names_its_subject():
+    for data in ({}, {"a": 1}):
+        sent = event_stream._encode(Event("changed", data, "7", "stacks")).decode()
+        head, _, text = sent.partition("data: ")
+        assert (head, json.loads(text)) == ("id: 7\nevent: changed\n", {"subject": "stacks", **data})

@@ -102,6 +102,7 @@ export function follow(
       again(1000 * (PAUSES[Math.min(failures++, PAUSES.length - 1)] ?? 30));
     } finally {
       clearTimeout(silence);
+      controller?.abort(); // also of a response that was not understood, which would keep its connection
     }
   }
 

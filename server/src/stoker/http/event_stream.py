@@ -277,5 +277,5 @@ def _encode(event: Event) -> bytes:
     id = b"" if event.id is None else b"id: %s\n" % event.id.encode()
     data = _encoder.encode(event.data)
     if event.subject is not None:
-        data = b'{"subject":%s,%s' % (_encoder.encode(event.subject), data[1:])
+        data = b'{"subject":%s%s%s' % (_encoder.encode(event.subject), b"" if data == b"{}" else b",", data[1:])
     return id + b"event: %s\ndata: %s\n\n" % (event.name.encode(), data)
