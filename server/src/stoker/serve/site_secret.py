@@ -37,8 +37,7 @@ def load_site_secret(settings: Settings, store: Store, *, replace_fingerprint: b
     """
     path = key_file(settings)
     secret = read_site_secret(settings)
-    with store.read() as tx:
-        stored = None if replace_fingerprint else site.get_property(tx, _FINGERPRINT)
+    stored = None if replace_fingerprint else _stored_fingerprint(store)
     if stored is None and not replace_fingerprint and admin_file(settings.state_dir).exists():
         raise Conflict(
             f"this database is empty, but {settings.state_dir} has the login of a site: restore the database from the"
@@ -76,6 +75,11 @@ def key_file(settings: Settings) -> Path:
 def fingerprint(secret: bytes) -> str:
     """The fingerprint that the database stores: it identifies the secret without revealing it."""
     return hmac.new(secret, b"stoker site secret fingerprint", hashlib.sha256).hexdigest()
+
+
+def _stored_fingerprint(store: Store) -> str | None:
+    with store.read() as tx:
+        return site.get_property(tx, _FINGERPRINT)
 
 
 def _claim(store: Store, secret: bytes, stored: str | None, where: str, *, replace: bool) -> None:
