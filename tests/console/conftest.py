@@ -12,10 +12,13 @@ from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expec
 
 from support import waiting
 from support.accounts import PASSWORD, Account, create_account
+from support.databases import missing
 from support.server import LOCAL_SERVERS, Served, served
+from support.source_code import ROOT
 from support.templates import config, deployment, template
 from support.tools import find_tool
 
+AXE = ROOT / "console/node_modules/axe-core/axe.min.js"
 #: Names and output that try to be something else than text.
 HOSTILE = "<img src=x onerror=alert(1)>"
 #: A script that writes a line, and another one when its file appears.
@@ -171,3 +174,10 @@ def open_window(site: Site, chromium: Browser) -> Iterator[Open]:
 def is_violation(message: Any) -> bool:
     """Return whether a message of the browser's console is about its content policy, or an error of a script."""
     return message.type == "error" and "Failed to load resource" not in message.text
+
+
+@pytest.fixture(scope="session")
+def axe() -> str:
+    if not AXE.exists():
+        missing("axe-core is not installed: make console")
+    return AXE.read_text()

@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from support.accounts import PASSWORD
 
 from .conftest import HOSTILE, Site
-from .test_pages import axe as axe  # noqa: PLC0414  # a fixture
 from .test_pages import is_loaded, problems_of
 
 PAGES = [

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from support.databases import missing
-from support.source_code import ROOT
-
 from .conftest import HOSTILE
 
-AXE = ROOT / "console/node_modules/axe-core/axe.min.js"
 PAGES = [
     "",
     "stacks",
@@ -40,13 +35,6 @@ PAGES = [
     "RUN?stream=apart&wrap=1&search=green&regex=1",
     "absent",
 ]
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    if not Path(AXE).exists():
-        missing("axe-core is not installed: make console")
-    return AXE.read_text()
 
 
 @pytest.fixture(scope="module")

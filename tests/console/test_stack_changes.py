@@ -13,7 +13,7 @@ from support.accounts import PASSWORD
 from support.templates import config, template
 
 from .conftest import Site
-from .test_pages import axe, problems_of  # noqa: F401 (axe is a fixture)
+from .test_pages import problems_of
 
 PARAMETERS = """\
 heat_template_version: 2018-08-31
@@ -86,7 +86,7 @@ def stack(site: Site, path: str) -> dict[str, Any]:
     return shown
 
 
-def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):  # noqa: F811
+def test_a_stack_is_created_from_a_pasted_template(open_window, site, axe):
     page = open_window("stacks").page
     page.get_by_role("link", name="New stack").click()
     write(page, PARAMETERS)
@@ -196,7 +196,7 @@ def test_a_template_is_an_example_or_an_entry_of_the_catalog(open_window, site):
     expect(page.locator(".plan-runs")).to_contain_text("web0")
 
 
-def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_window, site, axe):  # noqa: F811
+def test_a_plan_shows_replacements_first_and_is_stale_after_another_update(open_window, site, axe):
     more = {"key": {"type": "OS::Heat::RandomString", "properties": {"length": 8}}}
     path = create(site, "planned", on_web(site, "#!/bin/sh\necho one\necho same\n", **more))
     page = open_window(f"update-stack{path.removeprefix('/stacks')}").page

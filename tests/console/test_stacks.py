@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 from support.templates import config, template
 
 from .conftest import Site
-from .test_pages import axe, problems_of  # noqa: F401 (axe is a fixture)
+from .test_pages import problems_of
 
 MACHINE = {"image": "local", "flavor": "local"}
 
@@ -65,7 +65,7 @@ def value(content: Any) -> dict[str, Any]:
     return {"type": "OS::Heat::Value", "properties": {"value": content}}
 
 
-def test_equal_lanes_fold_and_failures_stay_visible(open_window, site, lanes, axe):  # noqa: F811
+def test_equal_lanes_fold_and_failures_stay_visible(open_window, site, lanes, axe):
     page = open_window(f"{lanes[1:]}?tab=graph").page
     fold = page.locator('[data-name="run0 …"]')
     expect(fold).to_have_attribute("aria-label", re.compile("4 servers with 1 deployments each.*1 failed"))
@@ -110,7 +110,7 @@ def test_the_graph_is_saved_as_a_picture(open_window, site, lanes, tmp_path):
     assert "rgb(" in texts[0].attrib["fill"]
 
 
-def test_template_and_environment_hide_secrets(open_window, site, lanes, axe):  # noqa: F811
+def test_template_and_environment_hide_secrets(open_window, site, lanes, axe):
     page = open_window(f"{lanes[1:]}?tab=template").page
     shown = page.get_by_role("textbox", name="Template")
     expect(page.get_by_role("textbox", name="Environment")).to_contain_text("parameters")
@@ -126,7 +126,7 @@ def test_template_and_environment_hide_secrets(open_window, site, lanes, axe):  
     expect(page.locator(".facts").last).to_contain_text("******")
 
 
-def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):  # noqa: F811
+def test_a_snapshot_is_taken_restored_and_deleted(open_window, site, axe):
     path = create(site, "saved", template({"v": value("before")}))
     page = open_window(f"{path[1:]}?tab=snapshots").page
     page.get_by_label("Name of a snapshot").fill("first")

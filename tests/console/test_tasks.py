@@ -13,7 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from support.busy_site import BusySite, busy_site
 
-from .test_pages import axe, is_loaded, problems_of
+from .test_pages import is_loaded, problems_of
 
 #: Key presses after which somebody gives up to reach something.
 _PATIENCE = 80
@@ -23,9 +23,6 @@ _PATIENCE = 80
 def site(built_console, tmp_path_factory) -> Iterator[BusySite]:
     with busy_site(tmp_path_factory.mktemp("busy")) as site:
         yield site
-
-
-__all__ = ["axe"]  # a fixture
 
 
 class Hands:

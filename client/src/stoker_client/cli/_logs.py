@@ -10,7 +10,7 @@ from typing import cast
 import click
 
 from stoker_client.cli._options import parse_duration
-from stoker_client.cli._output import data_option, echo, emit_data, printable, raw_option
+from stoker_client.cli._output import data_option, echo, emit_bytes, emit_data, printable, raw_option
 from stoker_client.cli._session import Session
 from stoker_client.deployments import Deployments
 from stoker_client.errors import NotFound
@@ -157,7 +157,7 @@ def logs(
     runs = deployments.runs(id_)
     if as_bytes:
         config_id = next((run["config_id"] for run in _chosen(runs, number, deployment) or ()), None)
-        click.echo(deployments.stream_bytes(id_, str(stream), config_id), nl=False)
+        emit_bytes(deployments.stream_bytes(id_, str(stream), config_id))
     elif all_ and form == "table":
         for run in reversed(runs):
             echo(_separator(run))

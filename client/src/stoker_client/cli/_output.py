@@ -139,6 +139,11 @@ def echo(text: str = "", *, nl: bool = True, err: bool = False, raw: bool = Fals
     click.echo(clean_for(text, stream, raw=raw), nl=nl, err=err, color=True if raw else None)
 
 
+def emit_bytes(content: bytes) -> None:
+    """Print bytes unchanged, for files and pipes."""
+    click.echo(content, nl=False)
+
+
 def emit_list(
     output: Output,
     rows: Sequence[Row],

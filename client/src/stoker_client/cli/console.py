@@ -25,6 +25,6 @@ def console(session: Session, prints: bool) -> None:
     client = session.client
     link = f"{client.root_url}/console/enter#code={client.console_code()}"
     if prints or not webbrowser.open(link):
-        click.echo(link)
+        echo(link)
     else:
         echo("The console opens in the browser; `stoker console --print` prints a link.", err=True)

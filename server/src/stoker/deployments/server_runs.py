@@ -128,12 +128,12 @@ def rerun(store: Store, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
     with store.read() as tx:
         ids = deployments.completed(tx, args["server_id"], args["until"])
     for id in ids:
-        write_part(store, partial(_rerun, env=env, id=id, args=args), "deployment.not_rerun", deployment_id=id)
+        write_part(store, partial(_rerun, env=env, id=id, args=args), deployment_id=id)
 
 
-def write_part(store: Store, do: Callable[[Tx], None], event: str, **fields: str) -> None:
+def write_part(store: Store, do: Callable[[Tx], None], **subject: str) -> None:
     """
-    Do a part of a job in a transaction of its own. The job goes on after an error, which is logged as ``event``.
+    Do a part of a job in a transaction of its own. The job goes on after an error, which is logged with ``subject``.
 
     Raises Unavailable, after which the job is repeated.
     """
@@ -142,9 +142,9 @@ def write_part(store: Store, do: Callable[[Tx], None], event: str, **fields: str
     except Unavailable:
         raise
     except StokerError as error:  # for example, the server's policy has changed
-        _log.warning(event, **fields, reason=error.message)
+        _log.warning("job.part_refused", **subject, reason=error.message)
     except Exception:
-        _log.exception(event, **fields)
+        _log.exception("job.part_failed", **subject)
 
 
 def _rerun(tx: Tx, env: DeploymentEnv, id: str, args: Mapping[str, Any]) -> None:

@@ -82,7 +82,7 @@ def create_again(store: Store, engine: Engine, server_id: str, until: int) -> No
         trees = [stacks.find(tx, id) for id in stack_ids if id is not None]
     for root_id in sorted({stack.root_id for stack in trees if stack is not None}):
         do = partial(_create_tree_again, engine=engine, root_id=root_id, server_id=server_id, until=until)
-        write_part(store, do, "stack.not_repeated", stack_id=root_id, server_id=server_id)
+        write_part(store, do, stack_id=root_id, server_id=server_id)
 
 
 def _create_tree_again(tx: Tx, engine: Engine, root_id: str, server_id: str, until: int) -> None:
