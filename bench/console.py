@@ -202,6 +202,7 @@ def _count_frames(target: Target, page: Any, trigger: str) -> tuple[float, float
 
 def measure_consoles(target: Target, trigger: str) -> float:
     """Return what the consoles add to the CPU time while runs of a trigger end, in percent of a core."""
+    _end_runs(target, trigger)  # warms caches
     alone = _end_runs(target, trigger)
     windows = [_Window(target, trigger) for _ in range(_CONSOLES)]
     for window in windows:
