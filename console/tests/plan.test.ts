@@ -1,6 +1,6 @@
 import yaml from "js-yaml";
 import { expect, test } from "vitest";
-import { compareLines } from "../src/model/diff";
+import { compareLines, parseDifference } from "../src/model/diff";
 import { fieldsOf, parseField, readForm, type Described } from "../src/model/parameters";
 import { differencesOf, foldResults, foldRuns, type PlannedChange } from "../src/model/plan";
 import { assignFiles, missingFiles, problemsOf, redactedLineOf } from "../src/model/template";
@@ -126,4 +126,13 @@ test("plans show differences, and fold equal servers", () => {
   ]);
   const result = (server: string, summary: string) => ({ server, summary, changes: [] });
   expect(foldResults([result("a", "1"), result("b", "2"), result("c", "2")]).map((group) => group.servers)).toEqual([["b", "c"], ["a"]]);
+});
+
+test("printed differences have the marks of their lines", () => {
+  expect(parseDifference("--- a\n+++ a\n@@ -1,2 +1,2 @@\n same\n-old\n+new\n")).toEqual([
+    { kind: "skipped", text: "@@ -1,2 +1,2 @@" },
+    { kind: "equal", text: "same" },
+    { kind: "removed", text: "old" },
+    { kind: "added", text: "new" },
+  ]);
 });

@@ -42,6 +42,16 @@ export function skipEqual(lines: readonly DiffLine[], most = 6, around = 2): Dif
   return result;
 }
 
+/** Parses a difference as programs print it, whose lines begin with + or - where they differ; names of files are left out. */
+export function parseDifference(text: string): DiffLine[] {
+  const lines = text.replace(/^--- .*\n\+\+\+ .*\n/, "").replace(/\n$/, "").split("\n");
+  return lines.map((line): DiffLine => {
+    if (line.startsWith("+")) return { kind: "added", text: line.slice(1) };
+    if (line.startsWith("-")) return { kind: "removed", text: line.slice(1) };
+    return line.startsWith("@@ ") ? { kind: "skipped", text: line } : { kind: "equal", text: line.replace(/^ /, "") };
+  });
+}
+
 /** Compares by the longest common subsequence; texts that are too long for it count as completely different. */
 function compareMiddle(first: readonly string[], second: readonly string[]): DiffLine[] {
   const removed = first.map((text): DiffLine => ({ kind: "removed", text }));

@@ -163,6 +163,11 @@ export function textOf(line: Line): string {
   return line.gap > 0 ? `[${line.gap} bytes are not stored]` : stripLine(visible(line.text));
 }
 
+/** Returns the lines of a text as a terminal without colors would show them. */
+export function linesOf(text: string): string[] {
+  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => visible(stripLine(line)));
+}
+
 /** Returns what a terminal would show of a line: a carriage return begins it again. */
 export function visible(text: string): string {
   if (!text.includes("\r")) return text;

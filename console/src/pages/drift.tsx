@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
+import { parseDifference } from "../model/diff";
 import { groupBy } from "../model/groups";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { Diff } from "../ui/diff";
 import { countBy, StateFilter, TextFilter } from "../ui/filters";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
+import { Differences } from "../views/differences";
 
 type Check = Schemas["ShownCheck"];
 
@@ -149,7 +150,7 @@ function Details({ check, reload }: { check: Check; reload: () => void }) {
             {(detail.changes ?? []).map((item, index) => (
               <details key={index} open={(detail.changes ?? []).length < 4}>
                 <summary>{item.item}</summary>
-                {item.diff ? <Diff of={item.diff} /> : <p class="quiet">The hook shows no difference.</p>}
+                {item.diff ? <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} /> : <p class="quiet">The hook shows no difference.</p>}
               </details>
             ))}
           </>

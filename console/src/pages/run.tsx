@@ -1,5 +1,6 @@
 import { useMemo } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
+import { parseDifference } from "../model/diff";
 import { type LineStore, textOf } from "../model/lines";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
@@ -7,8 +8,8 @@ import { useData } from "../ui/data";
 import { LiveState } from "../ui/live";
 import { type Output, useOutput } from "../ui/output";
 import { Card, Data, Duration, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
-import { Diff } from "../ui/diff";
 import { Link, query, setQuery } from "../ui/router";
+import { Differences } from "../views/differences";
 import { Log } from "../views/log";
 import { RunComparison } from "./run_comparison";
 import { nameOf } from "./server";
@@ -137,7 +138,7 @@ function Changes({ run }: { run: Run }) {
           <summary>
             {item.item} <span class="quiet">{item.outcome}</span>
           </summary>
-          {item.diff && <Diff of={item.diff} />}
+          {item.diff && <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} />}
         </details>
       ))}
     </Card>

@@ -1,7 +1,6 @@
 import type { Schemas } from "../api/client";
-import { stripLine } from "../model/ansi";
 import { compareLines, type DiffLine, skipEqual } from "../model/diff";
-import { visible } from "../model/lines";
+import { linesOf } from "../model/lines";
 import { useData } from "../ui/data";
 import { readStream } from "../ui/output";
 import { Card, Data, State, Time } from "../ui/parts";
@@ -105,8 +104,4 @@ function valuesOf(run: Run, other: Run): [string, string, string][] {
 function textOf(value: unknown): string {
   if (value === null || value === undefined || value === "") return "none";
   return typeof value === "string" ? value : JSON.stringify(value);
-}
-
-function linesOf(text: string): string[] {
-  return text === "" ? [] : text.replace(/\n$/, "").split("\n").map((line) => visible(stripLine(line)));
 }

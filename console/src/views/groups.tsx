@@ -1,8 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
-import { stripLine } from "../model/ansi";
 import { compareLines, type DiffLine, skipEqual } from "../model/diff";
-import { visible } from "../model/lines";
+import { linesOf } from "../model/lines";
 import { foldNames, selectorOf } from "../model/ranges";
 import { Copy } from "../ui/copy";
 import { State } from "../ui/parts";
@@ -27,10 +26,10 @@ export function Groups({ groups, reference }: { groups: readonly Group[]; refere
 
 function GroupItem({ group, reference }: { group: Group; reference: Group | undefined }) {
   const [isWhole, setWhole] = useState(false);
-  const lines = linesOf(group);
+  const lines = outputOf(group);
   const isCompared = reference !== undefined && reference.digest !== group.digest && reference.digest !== null && group.digest !== null;
   const compared: DiffLine[] = isCompared
-    ? compareLines(linesOf(reference), lines)
+    ? compareLines(outputOf(reference), lines)
     : lines.map((text) => ({ kind: "equal", text }));
   const shortened = isCompared ? skipEqual(compared) : compared.slice(0, FIRST);
   const isShort = shortened.length < compared.length;
@@ -69,6 +68,6 @@ function Outcome({ group }: { group: Group }) {
   return <State of={`exit code ${group.exit_code}`} tone={group.exit_code === "0" ? "good" : "bad"} />;
 }
 
-function linesOf(group: Group): string[] {
-  return [group.stdout, group.stderr].flatMap((text) => (text === "" ? [] : text.replace(/\n$/, "").split("\n"))).map((line) => visible(stripLine(line)));
+function outputOf(group: Group): string[] {
+  return [group.stdout, group.stderr].flatMap(linesOf);
 }

@@ -1,7 +1,8 @@
-import { type DiffLine } from "../model/diff";
+import { parseDifference } from "../model/diff";
 import { differencesOf, foldResults, foldRuns, KINDS, type Kind, type PlannedChange, type PlannedRun, type ServerResult } from "../model/plan";
 import { foldNames } from "../model/ranges";
 import { Card, Empty, State } from "../ui/parts";
+import { Differences } from "./differences";
 import { shortType } from "./graph";
 
 /** Resources of a kind above which they are folded. */
@@ -76,25 +77,10 @@ function Change(props: { change: PlannedChange; symbol: string; tone: string; ki
       {differences.map(({ name, lines }) => (
         <div key={name} class="plan-difference">
           <p class="quiet">{name}</p>
-          {lines.length > 0 ? <Difference lines={lines} /> : <p>not known before the update</p>}
+          {lines.length > 0 ? <Differences lines={lines} label={`Differences of ${name}`} /> : <p>not known before the update</p>}
         </div>
       ))}
     </details>
-  );
-}
-
-/** A difference by lines. Signs say what colors say. */
-export function Difference({ lines }: { lines: readonly DiffLine[] }) {
-  const signs = { added: "+", removed: "−", equal: " ", skipped: "…" };
-  return (
-    <pre class="diff" tabIndex={0}>
-      {lines.map(({ kind, text }, index) => (
-        <span key={index} class={kind}>
-          {signs[kind]} {text}
-          {"\n"}
-        </span>
-      ))}
-    </pre>
   );
 }
 
@@ -141,7 +127,7 @@ export function ServerResults({ of: previews }: { of: readonly { name: string; r
                   <p>
                     {item.item} <State of={item.outcome.toUpperCase()} tone="warn" />
                   </p>
-                  {item.diff && <Difference lines={item.diff.split("\n").map(readLine)} />}
+                  {item.diff && <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} />}
                 </div>
               ))}
             </details>
@@ -150,10 +136,4 @@ export function ServerResults({ of: previews }: { of: readonly { name: string; r
       ))}
     </ul>
   );
-}
-
-function readLine(text: string): DiffLine {
-  if (text.startsWith("+")) return { kind: "added", text: text.slice(1) };
-  if (text.startsWith("-")) return { kind: "removed", text: text.slice(1) };
-  return { kind: "equal", text: text.replace(/^ /, "") };
 }
