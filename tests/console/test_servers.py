@@ -130,7 +130,7 @@ def test_a_config_runs_with_its_inputs(open_window, site):
     assert site.stoker.heat("POST", "/software_configs", config).status == 200
     page = open_window("run?what=config&servers=web1").page
     page.locator("select").select_option(label="backup (script)")
-    expect(page.get_by_label("target")).to_have_attribute("placeholder", "s3")
+    expect(page.get_by_label("target")).to_have_attribute("placeholder", "default: s3")
     expect(page.get_by_label("key", exact=True)).to_have_attribute("type", "password")
     page.get_by_label("target").fill("tape")
     page.get_by_role("button", name="Run on 1 server").click()

@@ -64,6 +64,22 @@ function fieldOf(name: string, parameter: Described): Field {
   };
 }
 
+/** A declared input of a config or of an entry of the catalog. */
+export interface Input {
+  name: string;
+  type?: Described["Type"];
+  description?: string;
+  default?: unknown;
+  secret?: boolean;
+}
+
+/** Returns the field of a declared input; a default of null is an empty text. */
+export function fieldOfInput({ name, type = "String", description = "", default: standard, secret }: Input): Field {
+  const Label = type === "String" ? name : `${name} (${type})`;
+  const Default = standard === null ? "" : standard;
+  return fieldOf(name, { Type: type, Description: description, NoEcho: secret ? "true" : "false", Label, Default });
+}
+
 /** Returns a value as the text of its field. */
 export function textOf(value: unknown): string {
   if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value.join(",");

@@ -1,9 +1,9 @@
-import { useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, get, type Schemas } from "../api/client";
+import { get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { useData } from "../ui/data";
 import { download } from "../ui/download";
 import { TextFilter } from "../ui/filters";
+import { useTask } from "../ui/form";
 import { Data, Empty, Head, Problem, State, Time } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
@@ -58,14 +58,8 @@ export function AuditPage() {
   const key = [...FILTERS, "site"].map((name) => query.value.get(name) ?? "").join("\0");
   const loaded = useData(`audit ${key} ${marker}`, (signal) => load(marker, PAGE, signal), marker ? 0 : 10);
   const isSite = query.value.get("site") === "1";
-  const [error, setError] = useState<ApiError | null>(null);
-  const filtered = useRef(key);
-  useEffect(() => {
-    if (filtered.current !== key) setQuery({ marker: "" }); // other filters begin with the newest entries
-    filtered.current = key;
-  }, [key]);
+  const { error, run } = useTask();
   const save = async () => {
-    setError(null);
     const entries: Entry[] = [];
     for (;;) {
       const last = entries[entries.length - 1];
@@ -73,12 +67,12 @@ export function AuditPage() {
       entries.push(...page);
       if (page.length < MOST || entries.length >= LONGEST) break;
     }
-    download("audit.json", JSON.stringify(entries, null, 1), "application/json");
+    download("audit.json", new Blob([JSON.stringify(entries, null, 1)], { type: "application/json" }));
   };
   return (
     <>
       <Head title="Audit">
-        <button class="view" onClick={() => void save().catch(setError)}>
+        <button class="view" onClick={() => void run(save)}>
           Download
         </button>
       </Head>

@@ -1,31 +1,18 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, change, get, type Schemas } from "../api/client";
+import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { parseLabels } from "../model/targets";
 import { durationOf, parseTime } from "../model/time";
 import { now } from "../ui/clock";
-import { Copied } from "../ui/copied";
+import { Copied } from "../ui/copy";
 import { useData } from "../ui/data";
-import { Card, Empty, Head, Problem, State } from "../ui/parts";
+import { CheckField, ChoiceField, Form, textOf, TextField } from "../ui/form";
+import { Card, Empty, Head, State } from "../ui/parts";
 import { Link } from "../ui/router";
 import type { Server } from "../ui/servers";
 
 type Enrollment = Schemas["ServerEnrollment"];
 type Download = NonNullable<Schemas["NewServer"]["download"]>;
-
-interface Options {
-  kind: "one" | "many";
-  name: string;
-  limit: string;
-  labels: string;
-  approval: boolean;
-  download: Download;
-  hours: string;
-  proxy: string;
-  relay: string;
-}
-
-const FIRST: Options = { kind: "one", name: "", limit: "10", labels: "", approval: false, download: "python3", hours: "24", proxy: "", relay: "" };
 
 /** An enrollment whose line is shown, and when it was made. */
 interface Issued {
@@ -36,9 +23,7 @@ interface Issued {
 
 /** Enrolls servers: options, the line to paste, and the machines as they arrive. */
 export function EnrollPage(_: { names: string[] }) {
-  const [options, setOptions] = useState(FIRST);
   const [issued, setIssued] = useState<Issued | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
   if (!session.can_write) {
     return (
       <>
@@ -49,27 +34,14 @@ export function EnrollPage(_: { names: string[] }) {
       </>
     );
   }
-  const create = async (event: Event) => {
-    event.preventDefault();
-    setError(null);
-    try {
-      setIssued(await enroll(options));
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError((problem as Error).message, 0, ""));
-    }
-  };
   return (
     <>
       <Head title="Enroll servers" />
       <div class="columns">
         <Card title="1. Options">
-          <form class="stack" onSubmit={(event) => void create(event)}>
-            <OptionFields options={options} onChange={setOptions} />
-            {error && <Problem error={error} />}
-            <div class="buttons">
-              <button class="primary">{issued ? "Make another line" : "Make the line"}</button>
-            </div>
-          </form>
+          <Form label={issued ? "Make another line" : "Make the line"} submit={async (values) => setIssued(await enroll(values))}>
+            <OptionFields />
+          </Form>
         </Card>
         {issued && (
           <div class="stack">
@@ -86,74 +58,64 @@ export function EnrollPage(_: { names: string[] }) {
   );
 }
 
-function OptionFields({ options, onChange }: { options: Options; onChange: (next: Options) => void }) {
-  const field = (name: "name" | "limit" | "labels" | "hours" | "proxy" | "relay", label: string, hint: string, isRequired = false) => (
-    <label key={name}>
-      {label}
-      <input required={isRequired} placeholder={hint} value={options[name]} onInput={(event) => onChange({ ...options, [name]: event.currentTarget.value })} />
-    </label>
-  );
+function OptionFields() {
+  const [kind, setKind] = useState("one");
   return (
     <>
       <fieldset class="pills">
         <legend>Machines</legend>
-        {(["one", "many"] as const).map((kind) => (
-          <label key={kind} class="check">
-            <input type="radio" name="kind" checked={options.kind === kind} onChange={() => onChange({ ...options, kind })} />{" "}
-            {kind === "one" ? "one, with a name" : "several, with their host names"}
+        {(["one", "many"] as const).map((one) => (
+          <label key={one} class="check">
+            <input type="radio" name="kind" value={one} checked={kind === one} onChange={() => setKind(one)} />
+            {one === "one" ? "one, with a name" : "several, with their host names"}
           </label>
         ))}
       </fieldset>
-      {options.kind === "one" ? (
-        field("name", "Name", "web1", true)
+      {kind === "one" ? (
+        <TextField name="name" label="Name" placeholder="web1" isRequired />
       ) : (
         <>
-          {field("limit", "Machines at most", "10", true)}
-          {field("labels", "Labels", "tier=web")}
-          <label class="check">
-            <input type="checkbox" checked={options.approval} onChange={(event) => onChange({ ...options, approval: event.currentTarget.checked })} />{" "}
-            Each waits until somebody approves it
-          </label>
+          <TextField name="limit" label="Machines at most" value="10" isRequired />
+          <TextField name="labels" label="Labels" placeholder="tier=web" />
+          <CheckField name="approval" label="Each waits until somebody approves it" />
         </>
       )}
-      <label>
-        Download with
-        <select value={options.download} onChange={(event) => onChange({ ...options, download: event.currentTarget.value as Download })}>
-          {(["python3", "curl", "wget"] as const).map((one) => (
-            <option key={one}>{one}</option>
-          ))}
-        </select>
-      </label>
+      <ChoiceField name="download" label="Download with" choices={(["python3", "curl", "wget"] satisfies Download[]).map((one) => [one, one] as const)} />
       <details>
         <summary>More options</summary>
         <div class="stack">
-          {field("hours", "Valid for, in hours", "24", true)}
-          {field("proxy", "HTTP proxy of the machine", "http://proxy:3128")}
-          {field("relay", "Relay", "its name, if the machine reaches Stoker through one")}
+          <TextField name="hours" label="Valid for, in hours" value="24" isRequired />
+          <TextField name="proxy" label="HTTP proxy of the machine" placeholder="http://proxy:3128" />
+          <TextField name="relay" label="Relay" placeholder="its name, if the machine reaches Stoker through one" />
         </div>
       </details>
     </>
   );
 }
 
-/** Creates an enrollment. Throws ApiError, or an Error with a sentence. */
-async function enroll(options: Options): Promise<Issued> {
-  const hours = Number(options.hours);
+/** Creates the enrollment that a form describes. Throws ApiError, or an Error with a sentence. */
+async function enroll(values: FormData): Promise<Issued> {
+  const hours = Number(values.get("hours"));
   if (!(hours > 0)) throw new Error("The line is valid for a number of hours.");
   const common = {
-    download: options.download,
+    download: textOf(values, "download"),
     expires_in: Math.round(hours * 3600),
-    ...(options.proxy.trim() ? { proxy: options.proxy.trim() } : {}),
-    ...(options.relay.trim() ? { relay: options.relay.trim() } : {}),
+    proxy: textOf(values, "proxy"),
+    relay: textOf(values, "relay"),
   };
   const since = Date.now();
-  if (options.kind === "one") {
-    const body = { name: options.name.trim(), ...common };
+  if (values.get("kind") === "one") {
+    const body = { name: textOf(values, "name"), ...common };
     const answer = (await change("POST", "/v1/{project}/servers", {}, body)) as { server: Server; enrollment: Enrollment };
     return { enrollment: answer.enrollment, serverId: answer.server.id, since };
   }
-  const labels = options.labels.trim() ? { labels: parseLabels(options.labels) } : {};
-  const body = { limit: Number(options.limit), approval: options.approval, ...labels, ...common };
+  const labels = textOf(values, "labels");
+  const body = {
+    limit: Number(values.get("limit")),
+    approval: values.get("approval") === "on",
+    ...(labels ? { labels: parseLabels(labels) } : {}),
+    ...common,
+  };
   const answer = (await change("POST", "/v1/{project}/enrollments", {}, body)) as { enrollment: Enrollment };
   return { enrollment: answer.enrollment, serverId: null, since };
 }

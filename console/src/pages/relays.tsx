@@ -3,8 +3,8 @@ import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { FormDialog, textOf, TextField } from "../ui/form";
-import { Data, Dialog, Empty, Head, State, Time } from "../ui/parts";
+import { FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
+import { Data, Empty, Head, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 
 type Relay = Schemas["ShownRelay"];
@@ -44,13 +44,15 @@ export function RelaysPage() {
         <FormDialog title="New relay" label="Create" submit={create} onClose={() => setCreating(false)}>
           <TextField name="name" label="Name" placeholder="site1" isRequired />
           <TextField name="url" label="URL" placeholder="https://relay.site1.example:8005" hint="Where the agents of the site reach the relay" isRequired />
-          <label>
-            Certificate of its CA
-            <textarea name="ca" rows={3} placeholder="PEM; empty if the machines trust it" />
-          </label>
+          <TextField name="ca" label="Certificate of its CA" rows={3} class="mono" placeholder="PEM; empty if the machines trust it" />
         </FormDialog>
       )}
-      {created && <Key of={created} onClose={() => setCreated(null)} />}
+      {created && (
+        <SecretDialog title={`The key of ${created.name}`} text={created.key} onClose={() => setCreated(null)}>
+          Copy the key now: it cannot be shown again. On the machine of the relay, <code>stoker relay install</code> and{" "}
+          <code>stoker relay run</code> read it.
+        </SecretDialog>
+      )}
     </>
   );
 }
@@ -72,24 +74,4 @@ function columnsOf(reload: () => void): Column<Relay>[] {
     { title: "Created by", cell: (relay) => relay.created_by ?? "", isWide: true },
     ...(session.can_write ? [{ title: "Change", cell: (relay: Relay) => <Actions of={[remove(relay)]} onDone={reload} /> }] : []),
   ];
-}
-
-/** The key of a new relay, which cannot be shown again. */
-function Key({ of: relay, onClose }: { of: Created; onClose: () => void }) {
-  return (
-    <Dialog title={`The key of ${relay.name}`} onClose={onClose}>
-      <p>
-        Copy the key now: it cannot be shown again. On the machine of the relay, <code>stoker relay install</code> and{" "}
-        <code>stoker relay run</code> read it.
-      </p>
-      <pre class="value secret" tabIndex={0}>
-        {relay.key}
-      </pre>
-      <div class="buttons">
-        <button class="primary" onClick={onClose}>
-          I have it
-        </button>
-      </div>
-    </Dialog>
-  );
 }

@@ -1,44 +1,23 @@
 import { useState } from "preact/hooks";
-import { ApiError, change, get, type Schemas } from "../api/client";
+import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { parseCanary, splitNames } from "../model/targets";
-import { Empty, Head, Problem } from "../ui/parts";
+import { CheckField, Form, textOf, TextField } from "../ui/form";
+import { Card, Empty, Head } from "../ui/parts";
 import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
 import { SelectorField } from "../ui/selector";
 import { type Content, ContentFields, KINDS, toContent, useContent } from "./run_content";
 import { TargetPreview, useTargets } from "./run_targets";
 
-/** The rollout of a trigger, as texts of the form. */
-interface Rollout {
-  name: string;
-  timeout: string;
-  canary: string;
-  max_concurrent: string;
-  max_fail_percentage: string;
-  require_window: boolean;
-}
-
-const NO_ROLLOUT: Rollout = { name: "", timeout: "", canary: "", max_concurrent: "", max_fail_percentage: "", require_window: false };
-
 /** Runs a command, a config or an entry of the catalog on chosen servers, after a preview of them. */
 export function RunCommandPage(_: { names: string[] }) {
   const what = query.value.get("what") ?? "";
   const content = useContent(what);
-  const [rollout, setRollout] = useState(NO_ROLLOUT);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const targets = useTargets(content.group, rollout.require_window);
+  const [requiresWindow, setRequiresWindow] = useState(false);
+  const targets = useTargets(content.group, requiresWindow);
   const chosen = targets.data?.filter(({ verdict }) => verdict.when !== "out").map(({ server }) => server.id) ?? [];
-  const start = async (event: Event) => {
-    event.preventDefault();
-    setRunning(true);
-    setError(null);
-    try {
-      navigate(hrefOf(["triggers", await createTrigger(toContent(what, content), rollout, chosen)]));
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError((problem as Error).message, 0, ""));
-      setRunning(false);
-    }
+  const start = async (values: FormData) => {
+    navigate(hrefOf(["triggers", await createTrigger(toContent(what, content, values), values, chosen)]));
   };
   if (!session.can_write) {
     return (
@@ -60,31 +39,26 @@ export function RunCommandPage(_: { names: string[] }) {
           </button>
         ))}
       </div>
-      <form class="run-form" onSubmit={(event) => void start(event)}>
+      <Form class="run-form" label={labelOf(chosen.length)} isDisabled={chosen.length === 0} submit={start}>
         <div class="columns">
-          <section class="card" aria-labelledby="run-what">
-            <h2 id="run-what">What</h2>
+          <Card title="What">
             <ContentFields what={what} content={content} />
-          </section>
-          <section class="card" aria-labelledby="run-where">
-            <h2 id="run-where">Where</h2>
+          </Card>
+          <Card title="Where">
             <Where />
             <TargetPreview targets={targets} />
-          </section>
-          <section class="card" aria-labelledby="run-how">
-            <h2 id="run-how">How</h2>
-            <RolloutFields rollout={rollout} onChange={setRollout} hasTimeout={what !== "upgrade"} />
-          </section>
+          </Card>
+          <Card title="How">
+            <RolloutFields onWindow={setRequiresWindow} hasTimeout={what !== "upgrade"} />
+          </Card>
         </div>
-        {error && <Problem error={error} />}
-        <div class="buttons">
-          <button class="primary" disabled={isRunning || chosen.length === 0}>
-            {isRunning ? "Starting …" : chosen.length === 1 ? "Run on 1 server" : `Run on ${chosen.length.toLocaleString("en")} servers`}
-          </button>
-        </div>
-      </form>
+      </Form>
     </>
   );
+}
+
+function labelOf(count: number): string {
+  return count === 1 ? "Run on 1 server" : `Run on ${count.toLocaleString("en")} servers`;
 }
 
 function Where() {
@@ -107,52 +81,32 @@ function Where() {
   );
 }
 
-function RolloutFields({ rollout, onChange, hasTimeout }: { rollout: Rollout; onChange: (next: Rollout) => void; hasTimeout: boolean }) {
-  const field = (name: Exclude<keyof Rollout, "require_window">, label: string, hint: string, help: string) => (
-    <label class="field" key={name}>
-      <span>{label}</span>
-      <input value={rollout[name]} placeholder={hint} onInput={(event) => onChange({ ...rollout, [name]: event.currentTarget.value })} />
-      <span class="quiet">{help}</span>
-    </label>
-  );
+function RolloutFields({ onWindow, hasTimeout }: { onWindow: (isRequired: boolean) => void; hasTimeout: boolean }) {
   return (
     <>
-      {field("canary", "Canary", "1 or 10%", "Begin on so many servers; on the others when these have succeeded.")}
-      {field("max_concurrent", "At a time", "all", "Servers at the same time, at most.")}
-      {field("max_fail_percentage", "Fail limit in %", "100", "Begin on no more servers when a larger share has failed.")}
-      {hasTimeout && field("timeout", "Timeout in seconds", "none", "Kill a run that takes longer.")}
-      {field("name", "Name", "run", "How the trigger is called in lists.")}
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={rollout.require_window}
-          onChange={(event) => onChange({ ...rollout, require_window: event.currentTarget.checked })}
-        />{" "}
-        Only in each server’s maintenance window
-      </label>
+      <TextField name="canary" label="Canary" placeholder="1 or 10%" hint="Begin on so many servers; on the others when these have succeeded." />
+      <TextField name="max_concurrent" label="At a time" placeholder="all" hint="Servers at the same time, at most." />
+      <TextField name="max_fail_percentage" label="Fail limit in %" placeholder="100" hint="Begin on no more servers when a larger share has failed." />
+      {hasTimeout && <TextField name="timeout" label="Timeout in seconds" placeholder="none" hint="Kill a run that takes longer." />}
+      <TextField name="name" label="Name" placeholder="run" hint="How the trigger is called in lists." />
+      <CheckField name="require_window" label="Only in each server’s maintenance window" onChange={onWindow} />
     </>
   );
 }
 
 /** Starts a trigger, and returns its id. A config that was made for it is deleted if it does not start. */
-async function createTrigger(content: Content, rollout: Rollout, servers: string[]): Promise<string> {
-  const canary = parseCanary(rollout.canary);
+async function createTrigger(content: Content, values: FormData, servers: string[]): Promise<string> {
+  const canary = parseCanary(textOf(values, "canary") ?? "");
   const limits = {
     ...(canary === null ? {} : { canary }),
-    ...numberOf("max_concurrent", rollout.max_concurrent, "At a time"),
-    ...numberOf("max_fail_percentage", rollout.max_fail_percentage, "The fail limit"),
-    ...numberOf("timeout", rollout.timeout, "The timeout"),
-    ...(rollout.require_window ? { require_window: true } : {}),
+    max_concurrent: numberOf(values, "max_concurrent", "At a time"),
+    max_fail_percentage: numberOf(values, "max_fail_percentage", "The fail limit"),
+    timeout: numberOf(values, "timeout", "The timeout"),
+    ...(values.get("require_window") === "on" ? { require_window: true } : {}),
   };
-  const { id, isNew } = await findConfig(content, rollout.name.trim());
-  const body = {
-    config_id: id,
-    servers,
-    name: rollout.name.trim() || content.name,
-    input_values: content.values,
-    ...(content.action ? { action: content.action } : {}),
-    ...limits,
-  };
+  const name = textOf(values, "name") ?? content.name;
+  const { id, isNew } = await findConfig(content, name);
+  const body = { config_id: id, servers, name, input_values: content.values, action: content.action, ...limits };
   try {
     const answer = (await change("POST", "/v1/{project}/software_triggers", {}, body)) as { software_trigger: Schemas["SoftwareTrigger"] };
     return answer.software_trigger.id;
@@ -170,13 +124,13 @@ async function findConfig(content: Content, name: string): Promise<{ id: string;
     const present = all.find((config) => config.group === "agent" && config.name === content.name);
     if (present) return { id: present.id, isNew: false };
   }
-  const body = { name: name || content.name, ...content.body };
+  const body = { name, ...content.body };
   const answer = (await change("POST", "/v1/{project}/software_configs", {}, body)) as { software_config: { id: string } };
   return { id: answer.software_config.id, isNew: true };
 }
 
-function numberOf(key: string, text: string, label: string): Record<string, number> {
-  if (text.trim() === "") return {};
-  if (!/^\d+$/.test(text.trim())) throw new Error(`${label} is a number, not “${text}”.`);
-  return { [key]: Number(text) };
+function numberOf(values: FormData, name: string, label: string): number | undefined {
+  const text = textOf(values, name);
+  if (text !== undefined && !/^\d+$/.test(text)) throw new Error(`${label} is a number, not “${text}”.`);
+  return text === undefined ? undefined : Number(text);
 }

@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
 import { cronInWords } from "../model/cron";
 import { useData } from "../ui/data";
-import { ChoiceField, FormDialog, textOf, TextField } from "../ui/form";
+import { CheckField, ChoiceField, FormDialog, textOf, TextField } from "../ui/form";
 
 type Schedule = Schemas["SoftwareSchedule"];
 
@@ -42,10 +42,7 @@ export function ScheduleForm({ of: schedule, onDone, onClose }: { of?: Schedule;
       {!cron && <TextField name="at" label="Only time" value={schedule?.at ?? ""} placeholder="2031-05-06T02:30:00" hint="In the time zone above, unless it has an offset" isRequired />}
       <ChoiceField name="misfire_policy" label="Times that pass while Stoker is down" value={schedule?.misfire_policy ?? "RUN"} choices={[["RUN", "run once afterwards"], ["SKIP", "are skipped"]]} />
       <ChoiceField name="overlap_policy" label="Waiting runs of earlier times" value={schedule?.overlap_policy ?? "REPLACE"} choices={[["REPLACE", "are replaced by the next"], ["QUEUE", "are kept"]]} />
-      <label class="check">
-        <input type="checkbox" name="require_window" defaultChecked={schedule?.require_window ?? false} />
-        Each server waits for its maintenance window
-      </label>
+      <CheckField name="require_window" label="Each server waits for its maintenance window" isChecked={schedule?.require_window ?? false} />
     </FormDialog>
   );
 }

@@ -1,10 +1,11 @@
 import { useState } from "preact/hooks";
-import { type ApiError, change, get, type Schemas } from "../api/client";
+import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { joinNames, parseLabels } from "../model/targets";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { Card, Data, Dialog, Empty, Facts, Head, Problem, State, Time, Value } from "../ui/parts";
+import { FormDialog, textOf, TextField } from "../ui/form";
+import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
 import { hrefOf, Link, navigate } from "../ui/router";
 import type { Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
@@ -113,50 +114,25 @@ function ServerButtons({ server, onDone }: { server: Server; onDone: () => void 
         </>
       )}
       <button onClick={() => setLabeling(true)}>Edit labels …</button>
-      {isLabeling && (
-        <LabelDialog
-          server={server}
-          onClose={(isDone) => {
-            setLabeling(false);
-            if (isDone) onDone();
-          }}
-        />
-      )}
+      {isLabeling && <LabelDialog server={server} onDone={onDone} onClose={() => setLabeling(false)} />}
     </>
   );
 }
 
-function LabelDialog({ server, onClose }: { server: Server; onClose: (isDone: boolean) => void }) {
-  const [text, setText] = useState(joinNames(Object.entries(server.labels).map(([name, value]) => `${name}=${value}`)));
-  const [error, setError] = useState<ApiError | null>(null);
-  const save = async (event: Event) => {
-    event.preventDefault();
-    try {
-      const next = text.trim() === "" ? {} : parseLabels(text);
-      const removed = Object.keys(server.labels).filter((name) => !(name in next)).map((name) => [name, null] as const);
-      const labels = { ...next, ...Object.fromEntries(removed) };
-      await change("PATCH", "/v1/{project}/servers/{server}", { server: server.id }, { labels });
-      onClose(true);
-    } catch (problem) {
-      setError(problem as ApiError);
-    }
+function LabelDialog({ server, onDone, onClose }: { server: Server; onDone: () => void; onClose: () => void }) {
+  const save = async (values: FormData) => {
+    const text = textOf(values, "labels");
+    const next = text ? parseLabels(text) : {};
+    const removed = Object.keys(server.labels).filter((name) => !(name in next)).map((name) => [name, null] as const);
+    const labels = { ...next, ...Object.fromEntries(removed) };
+    await change("PATCH", "/v1/{project}/servers/{server}", { server: server.id }, { labels });
+    onDone();
   };
+  const present = joinNames(Object.entries(server.labels).map(([name, value]) => `${name}=${value}`));
   return (
-    <Dialog title={`Labels of ${server.name}`} onClose={() => onClose(false)}>
-      <form class="stack" onSubmit={(event) => void save(event)}>
-        <label>
-          Labels, as NAME=VALUE
-          <textarea autofocus rows={4} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-        </label>
-        {error && <Problem error={error} />}
-        <div class="buttons">
-          <button class="primary">Save</button>
-          <button type="button" onClick={() => onClose(false)}>
-            Leave it
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title={`Labels of ${server.name}`} label="Save" submit={save} onClose={onClose}>
+      <TextField name="labels" label="Labels, as NAME=VALUE" rows={4} value={present} isFirst />
+    </FormDialog>
   );
 }
 

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import { ApiError, change } from "../api/client";
+import { change } from "../api/client";
 import { session } from "../api/session";
 import { quote } from "../model/selector";
 import { joinNames, parseLabels } from "../model/targets";
-import { Copied } from "../ui/copied";
-import { Dialog, Problem } from "../ui/parts";
+import { Copied } from "../ui/copy";
+import { FormDialog, textOf, TextField } from "../ui/form";
+import { Dialog } from "../ui/parts";
 import { hrefOf, navigate, query, setQuery } from "../ui/router";
 import { loadServers, readChosen, type Server, type ServerFilter } from "../ui/servers";
 
@@ -88,19 +89,7 @@ export function SelectionBar({ servers, filter, total, onDone }: Props) {
           <button onClick={() => setExporting(true)}>Export …</button>
         </>
       )}
-      {bulk && (
-        <BulkDialog
-          bulk={bulk}
-          load={load}
-          onClose={(isDone) => {
-            setBulk(null);
-            if (isDone) {
-              setQuery({ chosen: "" });
-              onDone();
-            }
-          }}
-        />
-      )}
+      {bulk && <BulkDialog bulk={bulk} load={load} onDone={onDone} onClose={() => setBulk(null)} />}
       {isExporting && <ExportDialog load={load} filter={chosen === "all" ? filter : null} onClose={() => setExporting(false)} />}
     </div>
   );
@@ -121,75 +110,33 @@ interface DialogProps {
   load: () => Promise<Server[]>;
 }
 
-function BulkDialog({ bulk, load, onClose }: DialogProps & { bulk: Bulk; onClose: (isDone: boolean) => void }) {
-  const [text, setText] = useState("");
-  const [error, setError] = useState<ApiError | null>(null);
-  const [progress, setProgress] = useState<{ done: number; total: number; failures: string[] } | null>(null);
-  const isOver = progress !== null && progress.done === progress.total;
-  const start = async () => {
-    try {
-      bulk.text?.check(text);
-      const servers = (await load()).filter(bulk.concerns ?? (() => true));
-      const state = { done: 0, total: servers.length, failures: [] as string[] };
-      setProgress({ ...state });
-      const queue = [...servers];
-      const work = async () => {
-        for (let server = queue.shift(); server; server = queue.shift()) {
-          await bulk.act(server, text).catch((problem: unknown) => state.failures.push(`${server!.name}: ${(problem as Error).message}`));
-          state.done++;
-          setProgress({ ...state });
-        }
-      };
-      await Promise.all(Array.from({ length: AT_A_TIME }, work));
-      if (state.failures.length === 0) onClose(true);
-    } catch (problem) {
-      setError(problem instanceof ApiError ? problem : new ApiError((problem as Error).message, 0, ""));
-    }
+/** Changes the servers one after the other. What has failed is named, and sent again on request. */
+function BulkDialog({ bulk, load, onDone, onClose }: DialogProps & { bulk: Bulk; onDone: () => void; onClose: () => void }) {
+  const [progress, setProgress] = useState("");
+  const title = bulk.label.replace(" …", "");
+  const start = async (values: FormData) => {
+    const text = textOf(values, "text") ?? "";
+    bulk.text?.check(text);
+    const servers = (await load()).filter(bulk.concerns ?? (() => true));
+    const queue = [...servers];
+    const failures: string[] = [];
+    const work = async () => {
+      for (let server = queue.shift(); server; server = queue.shift()) {
+        await bulk.act(server, text).catch((problem: unknown) => failures.push(`${server!.name}: ${(problem as Error).message}`));
+        setProgress(`${servers.length - queue.length} of ${servers.length} servers`);
+      }
+    };
+    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    onDone();
+    if (failures.length > 0) throw new Error(`${failures.length} failed. ${failures.slice(0, 5).join(" ")}`);
+    setQuery({ chosen: "" });
   };
   return (
-    <Dialog title={bulk.label.replace(" …", "")} onClose={() => onClose(isOver)}>
-      <form
-        class="stack"
-        onSubmit={(event) => {
-          event.preventDefault();
-          void start();
-        }}
-      >
-        <p>{bulk.question}</p>
-        {bulk.text && (
-          <label>
-            {bulk.text.label}
-            <input autofocus placeholder={bulk.text.hint} value={text} onInput={(event) => setText(event.currentTarget.value)} />
-          </label>
-        )}
-        {error && <Problem error={error} />}
-        {progress && (
-          <div role="status">
-            <p>
-              {progress.done} of {progress.total} servers
-              {progress.failures.length > 0 && `, ${progress.failures.length} failed`}
-            </p>
-            {progress.failures.length > 0 && (
-              <ul class="rows bad">
-                {progress.failures.slice(0, 5).map((failure) => (
-                  <li key={failure}>{failure}</li>
-                ))}
-              </ul>
-            )}
-          </div>
-        )}
-        <div class="buttons">
-          {!isOver && (
-            <button class={bulk.isDangerous ? "danger" : "primary"} disabled={progress !== null}>
-              {bulk.label.replace(" …", "")}
-            </button>
-          )}
-          <button type="button" onClick={() => onClose(isOver)}>
-            {isOver ? "Close" : "Leave it"}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog class="stack" title={title} label={title} isDangerous={bulk.isDangerous} submit={start} onClose={onClose}>
+      <p>{bulk.question}</p>
+      {bulk.text && <TextField name="text" label={bulk.text.label} placeholder={bulk.text.hint} isFirst />}
+      {progress && <p role="status">{progress}</p>}
+    </FormDialog>
   );
 }
 

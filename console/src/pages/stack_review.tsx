@@ -2,7 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import { ApiError, change, get, type Schemas } from "../api/client";
 import type { Group } from "../model/parameters";
 import type { ServerResult } from "../model/plan";
-import { Card, Problem } from "../ui/parts";
+import { useTask } from "../ui/form";
+import { Card, Loading, Problem } from "../ui/parts";
 import { hrefOf, navigate } from "../ui/router";
 import { PlanView, ServerResults } from "../views/plan";
 import { apply, askServers, type Draft, plan as makePlan, type Plan } from "./stack_draft";
@@ -14,37 +15,19 @@ const TRIGGER = "/v1/{project}/software_triggers/{trigger_id}";
 /** The plan of a draft, and the only button that applies it. */
 export function Review({ draft, groups, onBack }: { draft: Draft; groups: readonly Group[]; onBack: () => void }) {
   const [plan, setPlan] = useState<Plan | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const load = async () => {
-    setError(null);
+  const { error, isRunning, run } = useTask();
+  const load = () => {
     setPlan(null);
-    try {
-      setPlan(await makePlan(draft, groups));
-    } catch (problem) {
-      setError(problem as ApiError);
-    }
+    void run(async () => setPlan(await makePlan(draft, groups)));
   };
-  useEffect(() => void load(), []);
-  const run = async () => {
-    setRunning(true);
-    try {
-      navigate(hrefOf(await apply(draft, groups, plan!.digest)));
-    } catch (problem) {
-      setRunning(false);
-      setError(problem as ApiError);
-    }
-  };
-  const isStale = error?.status === 409 && draft.present !== null;
+  useEffect(load, []);
+  const create = async () => navigate(hrefOf(await apply(draft, groups, plan!.digest)));
+  const isStale = error instanceof ApiError && error.status === 409 && draft.present !== null;
   return (
     <section class="stack-edit" aria-label="Review">
-      {error && <Problem error={error} {...(plan === null || isStale ? { retry: () => void load() } : {})} />}
+      {error && <Problem error={error} {...(plan === null || isStale ? { retry: load } : {})} />}
       {plan === null ? (
-        !error && (
-          <p class="quiet loading" role="status">
-            Loading …
-          </p>
-        )
+        !error && <Loading />
       ) : (
         <div class={isStale ? "stale stack-edit" : "stack-edit"}>
           <PlanView changes={plan.changes} runs={plan.runs} />
@@ -53,7 +36,7 @@ export function Review({ draft, groups, onBack }: { draft: Draft; groups: readon
       )}
       <div class="buttons">
         {plan !== null && !isStale && (
-          <button class={(plan.changes.replaced ?? []).length > 0 ? "danger" : "primary"} disabled={isRunning} onClick={() => void run()}>
+          <button class={(plan.changes.replaced ?? []).length > 0 ? "danger" : "primary"} disabled={isRunning} onClick={() => void run(create)}>
             {plan.digest === null ? `Create ${draft.name}` : `Apply plan ${plan.digest}`}
           </button>
         )}
@@ -69,19 +52,16 @@ type Previews = { name: string; reason: string | null; results: ServerResult[] }
 function OnServers({ draft, groups }: { draft: Draft; groups: readonly Group[] }) {
   const [controller, setController] = useState<AbortController | null>(null);
   const [previews, setPreviews] = useState<Previews | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
+  const { error, run } = useTask();
   useEffect(() => () => controller?.abort(), [controller]);
   const ask = async () => {
     const next = new AbortController();
     setController(next);
-    setError(null);
-    try {
+    await run(async () => {
       const started = await askServers(draft, groups);
       const all = await Promise.all(started.map((preview) => take(preview, next.signal)));
       if (!next.signal.aborted) setPreviews(all);
-    } catch (problem) {
-      if (!next.signal.aborted) setError(problem as ApiError);
-    }
+    });
     setController(null);
   };
   return (

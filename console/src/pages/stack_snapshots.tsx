@@ -1,9 +1,9 @@
-import { useState } from "preact/hooks";
-import { ApiError, change, get, type Schemas } from "../api/client";
+import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { Data, Empty, Problem, State, Time } from "../ui/parts";
+import { Form, textOf, TextField } from "../ui/form";
+import { Data, Empty, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 
 type Snapshot = Schemas["StackSnapshot"];
@@ -14,18 +14,9 @@ const SNAPSHOT = `${SNAPSHOTS}/{snapshot_id}` as const;
 /** The snapshots of a stack: take one, return to one, delete one. */
 export function Snapshots({ path, canChange }: { path: { stack_name: string; stack_id: string }; canChange: boolean }) {
   const loaded = useData(`snapshots ${path.stack_id}`, async (signal) => (await get(SNAPSHOTS, path, {}, signal)).snapshots);
-  const [error, setError] = useState<ApiError | null>(null);
-  const take = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = event.currentTarget as HTMLFormElement;
-    try {
-      setError(null);
-      await change("POST", SNAPSHOTS, path, { name: String(new FormData(form).get("name")) || null });
-      form.reset();
-      loaded.reload();
-    } catch (problem) {
-      setError(problem as ApiError);
-    }
+  const take = async (values: FormData) => {
+    await change("POST", SNAPSHOTS, path, { name: textOf(values, "name") ?? null });
+    loaded.reload();
   };
   const columns: Column<Snapshot>[] = [
     { title: "Snapshot", cell: (snapshot) => snapshot.name ?? snapshot.id },
@@ -37,15 +28,10 @@ export function Snapshots({ path, canChange }: { path: { stack_name: string; sta
   return (
     <>
       {canChange && session.can_write && (
-        <form class="filters" onSubmit={(event) => void take(event)}>
-          <label class="filter">
-            <span>Name of a snapshot</span>
-            <input name="name" maxLength={255} />
-          </label>
-          <button>Take a snapshot</button>
-        </form>
+        <Form key={loaded.data?.length} class="filters" label="Take a snapshot" submit={take}>
+          <TextField name="name" label="Name of a snapshot" />
+        </Form>
       )}
-      {error && <Problem error={error} />}
       <Data of={loaded}>
         {(list) => (
           <Table label="Snapshots" rows={list} columns={columns} keyOf={(snapshot) => snapshot.id} empty={<Empty>There are no snapshots.</Empty>} />

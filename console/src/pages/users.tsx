@@ -3,8 +3,8 @@ import { type Assignment, changeIdentity, type Credential, getIdentity, type Pro
 import { session } from "../api/session";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { ChoiceField, FormDialog, textOf, TextField } from "../ui/form";
-import { Card, Data, Dialog, Empty, Head, State, Time } from "../ui/parts";
+import { ChoiceField, FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
+import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 
@@ -213,15 +213,13 @@ function Credentials() {
         </FormDialog>
       )}
       {created && (
-        <Dialog title={`The secret of ${created.name}`} onClose={() => setCreated(null)}>
-          <p>Copy id and secret now: the secret cannot be shown again.</p>
-          <pre class="value secret" tabIndex={0}>{`OS_APPLICATION_CREDENTIAL_ID=${created.id}\nOS_APPLICATION_CREDENTIAL_SECRET=${created.secret ?? ""}`}</pre>
-          <div class="buttons">
-            <button class="primary" onClick={() => setCreated(null)}>
-              I have it
-            </button>
-          </div>
-        </Dialog>
+        <SecretDialog
+          title={`The secret of ${created.name}`}
+          text={`OS_APPLICATION_CREDENTIAL_ID=${created.id}\nOS_APPLICATION_CREDENTIAL_SECRET=${created.secret ?? ""}`}
+          onClose={() => setCreated(null)}
+        >
+          Copy id and secret now: the secret cannot be shown again.
+        </SecretDialog>
       )}
     </Card>
   );

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks";
-import { ApiError } from "../api/client";
 import { session } from "../api/session";
-import { Dialog, Problem } from "./parts";
+import { FormDialog } from "./form";
 
 /** Something that a user can do on a page. */
 export interface Action {
@@ -16,6 +15,10 @@ export interface Action {
 export function Actions({ of: actions, onDone }: { of: readonly Action[]; onDone: () => void }) {
   const [current, setCurrent] = useState<Action | null>(null);
   if (!session.can_write) return null;
+  const run = async () => {
+    await current!.run();
+    onDone();
+  };
   return (
     <>
       {actions.map((action) => (
@@ -24,41 +27,17 @@ export function Actions({ of: actions, onDone }: { of: readonly Action[]; onDone
         </button>
       ))}
       {current && (
-        <Confirmation
-          action={current}
-          onClose={(isDone) => {
-            setCurrent(null);
-            if (isDone) onDone();
-          }}
-        />
+        <FormDialog
+          class="stack"
+          title={current.label}
+          label={current.label}
+          isDangerous={current.isDangerous}
+          submit={run}
+          onClose={() => setCurrent(null)}
+        >
+          <p>{current.question}</p>
+        </FormDialog>
       )}
     </>
-  );
-}
-
-function Confirmation({ action, onClose }: { action: Action; onClose: (isDone: boolean) => void }) {
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const run = async () => {
-    setRunning(true);
-    try {
-      await action.run();
-      onClose(true);
-    } catch (problem) {
-      setError(problem as ApiError);
-      setRunning(false);
-    }
-  };
-  return (
-    <Dialog title={action.label} onClose={() => onClose(false)}>
-      <p>{action.question}</p>
-      {error && <Problem error={error} />}
-      <div class="buttons">
-        <button class={action.isDangerous ? "danger" : "primary"} disabled={isRunning} onClick={() => void run()}>
-          {action.label}
-        </button>
-        <button onClick={() => onClose(false)}>Leave it</button>
-      </div>
-    </Dialog>
   );
 }

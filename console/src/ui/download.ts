@@ -1,7 +1,7 @@
-/** Lets the browser save a text as a file. */
-export function download(name: string, text: string, mediaType: string): void {
+/** Lets the browser save data as a file. */
+export function download(name: string, data: Blob): void {
   const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: mediaType }));
+  link.href = URL.createObjectURL(data);
   link.download = name;
   link.click();
   URL.revokeObjectURL(link.href);

@@ -1,98 +1,174 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { ApiError } from "../api/client";
 import { Dialog, Problem } from "./parts";
 
-/** A dialog with fields. It stays open, with the reason, while the server refuses what `submit` sends. */
-export function FormDialog(props: {
-  title: string;
+/** Runs tasks of a page, one at a time: while one runs, and why the last one failed. `run` returns whether it has ended well. */
+export function useTask() {
+  const [state, setState] = useState<{ isRunning: boolean; error: Error | null }>({ isRunning: false, error: null });
+  const run = async (task: () => Promise<unknown>): Promise<boolean> => {
+    setState({ isRunning: true, error: null });
+    let error: Error | null = null;
+    await task().catch((problem: unknown) => (error = problem as Error));
+    setState({ isRunning: false, error });
+    return error === null;
+  };
+  return { ...state, run };
+}
+
+interface FormProps {
   /** The button that sends the form. */
   label: string;
   submit: (values: FormData) => Promise<unknown>;
-  onClose: () => void;
-  children: ComponentChildren;
-}) {
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isRunning, setRunning] = useState(false);
-  const send = async (event: SubmitEvent) => {
+  children?: ComponentChildren;
+  class?: string;
+  isDangerous?: boolean | undefined;
+  isDisabled?: boolean;
+  /** Other buttons beside that of the form. */
+  buttons?: ComponentChildren;
+}
+
+/** A form. It shows the reason while what `submit` does fails, and can be sent again. */
+export function Form({ label, submit, children, class: look = "stack", isDangerous, isDisabled, buttons }: FormProps) {
+  const { isRunning, error, run } = useTask();
+  const send = (event: SubmitEvent) => {
     event.preventDefault();
     const values = new FormData(event.currentTarget as HTMLFormElement);
-    setRunning(true);
-    try {
-      await props.submit(values);
-      props.onClose();
-    } catch (problem) {
-      setError(problem as ApiError);
-      setRunning(false);
-    }
+    void run(() => submit(values));
   };
   return (
-    <Dialog title={props.title} onClose={props.onClose}>
-      <form class="stack fields" onSubmit={(event) => void send(event)}>
-        {props.children}
-        {error && <Problem error={error} />}
-        <div class="buttons">
-          <button class="primary" disabled={isRunning}>
-            {props.label}
-          </button>
-          <button type="button" onClick={props.onClose}>
-            Leave it
-          </button>
-        </div>
-      </form>
+    <form class={look} onSubmit={send}>
+      {children}
+      {error && <Problem error={error} />}
+      <div class="buttons">
+        <button class={isDangerous ? "danger" : "primary"} disabled={isRunning || isDisabled}>
+          {label}
+        </button>
+        {buttons}
+      </div>
+    </form>
+  );
+}
+
+/** A form in a dialog, which closes when `submit` has ended well. */
+export function FormDialog({ title, submit, onClose, ...form }: FormProps & { title: string; onClose: () => void }) {
+  const send = async (values: FormData) => {
+    await submit(values);
+    onClose();
+  };
+  const leave = (
+    <button type="button" onClick={onClose}>
+      Leave it
+    </button>
+  );
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <Form class="stack fields" buttons={leave} {...form} submit={send} />
     </Dialog>
   );
 }
 
-/** A field of a form that is one text. */
-export function TextField(props: {
+/** Shows what cannot be shown again. */
+export function SecretDialog(props: { title: string; text: string; onClose: () => void; children: ComponentChildren }) {
+  return (
+    <Dialog title={props.title} onClose={props.onClose}>
+      <p>{props.children}</p>
+      <pre class="value secret" tabIndex={0}>
+        {props.text}
+      </pre>
+      <div class="buttons">
+        <button class="primary" onClick={props.onClose}>
+          I have it
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+interface FieldProps {
   name: string;
   label: string;
   hint?: ComponentChildren;
   value?: string | undefined;
-  placeholder?: string;
-  type?: "text" | "password" | "url";
-  list?: string;
-  isRequired?: boolean;
-  onInput?: (text: string) => void;
-}) {
-  const kind = { type: props.type ?? "text", list: props.list } as { type: "text" }; // the types tell inputs apart by both
+}
+
+function Field({ label, hint, children }: { label: string; hint?: ComponentChildren; children: ComponentChildren }) {
   return (
-    <label>
-      {props.label}
-      <input
-        {...kind}
-        name={props.name}
-        defaultValue={props.value}
-        placeholder={props.placeholder}
-        required={props.isRequired}
-        autocomplete={props.type === "password" ? "new-password" : "off"}
-        onInput={(event) => props.onInput?.(event.currentTarget.value)}
-      />
-      {props.hint && <span class="quiet hint">{props.hint}</span>}
+    <label class="field">
+      {label}
+      {children}
+      {hint && <span class="quiet">{hint}</span>}
     </label>
   );
 }
 
-/** A field of a form that is one of several values. */
-export function ChoiceField(props: {
-  name: string;
-  label: string;
-  value?: string | undefined;
-  choices: readonly (readonly [value: string, text: string])[];
-  onChange?: (value: string) => void;
-}) {
+/** A field of a form that is one text; with `rows`, of several lines. */
+export function TextField(
+  props: FieldProps & {
+    placeholder?: string;
+    type?: "text" | "password" | "url";
+    list?: string;
+    rows?: number;
+    class?: string;
+    isRequired?: boolean;
+    isFirst?: boolean;
+    onInput?: (text: string) => void;
+  },
+) {
+  const kind = { type: props.type ?? "text", list: props.list } as { type: "text" }; // the types tell inputs apart by both
+  const common = {
+    name: props.name,
+    class: props.class,
+    defaultValue: props.value,
+    placeholder: props.placeholder,
+    required: props.isRequired,
+    autofocus: props.isFirst,
+    spellcheck: false,
+    onInput: (event: Event) => props.onInput?.((event.currentTarget as HTMLInputElement).value),
+  };
   return (
-    <label>
-      {props.label}
+    <Field label={props.label} hint={props.hint}>
+      {props.rows ? (
+        <textarea rows={props.rows} {...common} />
+      ) : (
+        <input {...kind} {...common} autocomplete={props.type === "password" ? "new-password" : "off"} />
+      )}
+    </Field>
+  );
+}
+
+/** A field of a form that is one of several values. */
+export function ChoiceField(
+  props: FieldProps & {
+    choices: readonly (readonly [value: string, text: string])[];
+    isRequired?: boolean;
+    onChange?: (value: string) => void;
+  },
+) {
+  return (
+    <Field label={props.label} hint={props.hint}>
       {/* not controlled: what somebody has chosen stays when the page is drawn again */}
-      <select name={props.name} onChange={(event) => props.onChange?.(event.currentTarget.value)}>
+      <select name={props.name} required={props.isRequired} onChange={(event) => props.onChange?.(event.currentTarget.value)}>
         {props.choices.map(([value, text]) => (
           <option key={value} value={value} selected={value === props.value}>
             {text}
           </option>
         ))}
       </select>
+    </Field>
+  );
+}
+
+/** A field of a form that is yes or no. */
+export function CheckField(props: { name: string; label: string; isChecked?: boolean; onChange?: (isChecked: boolean) => void }) {
+  return (
+    <label class="check">
+      <input
+        type="checkbox"
+        name={props.name}
+        defaultChecked={props.isChecked ?? false}
+        onChange={(event) => props.onChange?.(event.currentTarget.checked)}
+      />
+      {props.label}
     </label>
   );
 }

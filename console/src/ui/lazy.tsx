@@ -1,7 +1,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { ApiError } from "../api/client";
-import { Problem } from "./parts";
+import { Loading, Problem } from "./parts";
 
 type Page = ComponentType<{ names: string[] }>;
 
@@ -29,10 +29,6 @@ export function lazy(load: () => Promise<Record<string, unknown>>, name: string)
       return <Loaded {...props} />;
     }
     if (error) return <Problem error={error} retry={start} />;
-    return (
-      <p class="quiet loading" role="status">
-        Loading …
-      </p>
-    );
+    return <Loading />;
   };
 }

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { ApiError } from "../api/client";
+import { ApiError } from "../api/client";
 import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
 import { durationOf, parseTime, relativeOf } from "../model/time";
 import { now } from "./clock";
@@ -39,13 +39,22 @@ export function Duration({ from, to }: { from: string | null | undefined; to?: s
 }
 
 /** An error in a sentence, with the id by which the server's log names the request. */
-export function Problem({ error, retry }: { error: ApiError; retry?: () => void }) {
+export function Problem({ error, retry }: { error: Error; retry?: () => void }) {
   return (
     <div class="problem" role="alert">
       <p>{error.message}</p>
-      {error.requestId && <p class="quiet">Request {error.requestId}</p>}
+      {error instanceof ApiError && error.requestId && <p class="quiet">Request {error.requestId}</p>}
       {retry && <button onClick={retry}>Try again</button>}
     </div>
+  );
+}
+
+/** Stands where something is loaded. */
+export function Loading() {
+  return (
+    <p class="quiet loading" role="status">
+      Loading …
+    </p>
   );
 }
 
@@ -53,11 +62,7 @@ export function Problem({ error, retry }: { error: ApiError; retry?: () => void 
 export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
   if (loaded.data === null) {
     if (loaded.error) return <Problem error={loaded.error} retry={loaded.reload} />;
-    return (
-      <p class="quiet loading" role="status">
-        Loading …
-      </p>
-    );
+    return <Loading />;
   }
   const shown = (
     <>

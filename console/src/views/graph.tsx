@@ -4,6 +4,7 @@ import { layOut, type Edge, type Layout, type Place, type Requirements } from ".
 import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
 import { durationOf, parseTime } from "../model/time";
 import { now } from "../ui/clock";
+import { download } from "../ui/download";
 
 const WIDTH = 236;
 const HEIGHT = 44;
@@ -178,9 +179,5 @@ export function downloadGraph(name: string): void {
     for (const property of STYLES) copied[index]!.setAttribute(property, style.getPropertyValue(property));
   });
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
-  link.download = `${name}.svg`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  download(`${name}.svg`, new Blob([new XMLSerializer().serializeToString(copy)], { type: "image/svg+xml" }));
 }

@@ -1,7 +1,7 @@
-import { useState } from "preact/hooks";
-import type { ApiError } from "../api/client";
 import { parseRange, textOf } from "../model/lines";
 import { Copy } from "../ui/copy";
+import { download } from "../ui/download";
+import { useTask } from "../ui/form";
 import { type Output, readStream } from "../ui/output";
 import { Problem } from "../ui/parts";
 import { query, setQuery } from "../ui/router";
@@ -77,12 +77,9 @@ function Switch({ name, label }: { name: string; label: string }) {
 }
 
 function Menu({ output, of: subject }: { output: Output; of: LogOf }) {
-  const [error, setError] = useState<ApiError | null>(null);
-  const download = (stream: string) => {
-    setError(null);
-    readStream(subject.id, subject.run, stream)
-      .then((blob) => save(blob, `${subject.id}.${stream}`))
-      .catch((problem: unknown) => setError(problem as ApiError));
+  const { error, run } = useTask();
+  const save = (stream: string) => {
+    void run(async () => download(`${subject.id}.${stream}`, await readStream(subject.id, subject.run, stream)));
   };
   const { lines } = output.store;
   const range = parseRange(query.value.get("lines") ?? "");
@@ -101,22 +98,14 @@ function Menu({ output, of: subject }: { output: Output; of: LogOf }) {
           text={() => lines.filter((line) => line.stream === "stderr").map(textOf).join("\n")}
         />
         <Copy label="Copy the command" text={() => `stoker deployment logs ${subject.id}`} />
-        <button class="link" onClick={() => download("stdout")}>
+        <button class="link" onClick={() => save("stdout")}>
           Download standard output
         </button>
-        <button class="link" onClick={() => download("stderr")}>
+        <button class="link" onClick={() => save("stderr")}>
           Download standard error
         </button>
         {error && <Problem error={error} />}
       </div>
     </details>
   );
-}
-
-function save(blob: Blob, name: string): void {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(blob);
-  link.download = name;
-  link.click();
-  URL.revokeObjectURL(link.href);
 }

@@ -2,24 +2,21 @@ import { type Field, type Group } from "../model/parameters";
 import { Card } from "../ui/parts";
 
 interface Props {
-  groups: readonly Group[];
   texts: Readonly<Record<string, string>>;
   /** The texts that the stack has; a hidden value that it has is an empty text. */
-  before: Readonly<Record<string, string>>;
-  problems: Readonly<Record<string, string>>;
+  before?: Readonly<Record<string, string>>;
+  problems?: Readonly<Record<string, string>>;
   onChange: (texts: Record<string, string>) => void;
 }
 
 /** The form of a template's parameters, in their groups. Hidden values are never shown. */
-export function ParameterForm({ groups, ...rest }: Props) {
+export function ParameterForm({ groups, ...rest }: Props & { groups: readonly Group[] }) {
   return (
     <>
       {groups.map((group) => (
         <Card key={group.title} title={group.title}>
           <div class="fields">
-            {group.fields.map((field) => (
-              <FieldView key={field.name} field={field} {...rest} />
-            ))}
+            <Fields fields={group.fields} {...rest} />
           </div>
         </Card>
       ))}
@@ -27,7 +24,18 @@ export function ParameterForm({ groups, ...rest }: Props) {
   );
 }
 
-function FieldView({ field, texts, before, problems, onChange }: Omit<Props, "groups"> & { field: Field }) {
+/** A control for each field, with what its value must be. */
+export function Fields({ fields, ...rest }: Props & { fields: readonly Field[] }) {
+  return (
+    <>
+      {fields.map((field) => (
+        <FieldView key={field.name} field={field} {...rest} />
+      ))}
+    </>
+  );
+}
+
+function FieldView({ field, texts, before = {}, problems = {}, onChange }: Props & { field: Field }) {
   const id = `parameter-${field.name}`;
   const problem = problems[field.name];
   const notes = [field.parameter.Description, ...field.rules].filter(Boolean);
