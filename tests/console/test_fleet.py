@@ -136,7 +136,7 @@ def test_the_menu_leads_to_the_other_pages_without_a_mouse(open_window, fleet):
     expect(more).to_have_attribute("aria-expanded", "false")
     expect(more).to_be_focused()
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Drift").press("Enter")
+    page.get_by_role("link", name="Drift", exact=True).press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("Drift")
     expect(page.get_by_role("button", name="More: Drift")).to_have_attribute("aria-expanded", "false")
     page.set_viewport_size({"width": 2560, "height": 1200})

@@ -1,4 +1,5 @@
 import type { Schemas } from "../api/client";
+import { append, countBy, groupBy } from "./groups";
 import type { Requirements } from "./layout";
 
 export type GraphNode = Schemas["GraphNode"];
@@ -40,8 +41,7 @@ export function drawGraph(graph: Schemas["StackGraph"], stackId: string, open: R
 }
 
 function unfold(graph: Schemas["StackGraph"], stackId: string, open: ReadonlySet<string>): Drawing {
-  const inside = new Map<string, GraphNode[]>();
-  for (const node of graph.nodes) append(inside, node.stack_id, node);
+  const inside = groupBy(graph.nodes, (node) => node.stack_id);
   const before = new Map<string, string[]>();
   const after = new Map<string, string[]>();
   for (const { source, target } of graph.edges) {
@@ -118,19 +118,11 @@ function foldLanes({ vertices, requires }: Drawing, open: ReadonlySet<string>): 
 }
 
 function countLanes(group: readonly (readonly Vertex[])[]): Lanes {
-  const counts = new Map<string, number>();
-  for (const lane of group) {
+  const counts = countBy(group, (lane) => {
     const states = lane.map(({ node }) => node.resource_status);
     const state = ["FAILED", "IN_PROGRESS"].find((end) => states.some((status) => status.endsWith(end)));
-    const shown = state ?? (states.every((status) => status.endsWith("COMPLETE") && !status.startsWith("INIT")) ? "COMPLETE" : "QUEUED");
-    counts.set(shown, (counts.get(shown) ?? 0) + 1);
-  }
+    return state ?? (states.every((status) => status.endsWith("COMPLETE") && !status.startsWith("INIT")) ? "COMPLETE" : "QUEUED");
+  });
   const isServer = ({ node }: Vertex) => node.physical_resource_id === node.server_id;
   return { servers: group.length, deployments: group[0]!.filter((vertex) => !isServer(vertex)).length, counts };
-}
-
-function append<K, V>(map: Map<K, V[]>, key: K, value: V): void {
-  const values = map.get(key);
-  if (values) values.push(value);
-  else map.set(key, [value]);
 }

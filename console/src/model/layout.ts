@@ -1,3 +1,5 @@
+import { append } from "./groups";
+
 /** A place in the layout: a column, and a row in it, which may be a fraction. */
 export interface Place {
   rank: number;
@@ -135,12 +137,6 @@ function reduceCrossings(columns: string[][], chains: readonly string[][]): Map<
     for (const column of order) sortColumn(column, isForward ? before : after, rows);
   }
   return rows;
-}
-
-function append(map: Map<string, string[]>, key: string, value: string): void {
-  const values = map.get(key);
-  if (values) values.push(value);
-  else map.set(key, [value]);
 }
 
 /** Sorts a column by the middle of the neighbors' rows; names without neighbors keep their place. */

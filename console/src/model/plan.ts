@@ -1,4 +1,5 @@
 import { compareLines, type DiffLine, skipEqual } from "./diff";
+import { groupBy } from "./groups";
 import { foldNames } from "./ranges";
 import type { Tone } from "./state";
 import { toYaml } from "./yaml";
@@ -73,12 +74,7 @@ export interface ServerResult {
 
 /** Folds equal results of several servers into one, the largest groups first. */
 export function foldResults(results: readonly ServerResult[]): (Omit<ServerResult, "server"> & { servers: string[] })[] {
-  const groups = new Map<string, Omit<ServerResult, "server"> & { servers: string[] }>();
-  for (const { server, summary, changes } of results) {
-    const key = JSON.stringify([summary, changes]);
-    const group = groups.get(key) ?? { servers: [], summary, changes };
-    group.servers.push(server);
-    groups.set(key, group);
-  }
-  return [...groups.values()].sort((one, other) => other.servers.length - one.servers.length);
+  const groups = groupBy(results, ({ summary, changes }) => JSON.stringify([summary, changes]));
+  const folded = [...groups.values()].map((group) => ({ ...group[0]!, servers: group.map(({ server }) => server) }));
+  return folded.sort((one, other) => other.servers.length - one.servers.length);
 }

@@ -1,23 +1,20 @@
+import { groupBy } from "./groups";
+
 /** Returns names as ranges, as `web[1-40,52]`, in the order of their first names. */
 export function foldNames(names: readonly string[]): string {
-  const groups = new Map<string, { numbers: string[]; prefix: string; suffix: string }>();
-  const rest: string[] = [];
-  for (const name of [...names].sort((one, other) => one.localeCompare(other, "en", { numeric: true }))) {
-    const match = /^(.*?)(\d+)(\D*)$/.exec(name);
-    if (!match) {
-      rest.push(name);
-      continue;
-    }
-    const [, prefix = "", number = "", suffix = ""] = match;
-    const key = `${prefix}\0${suffix}\0${number.length > 1 && number.startsWith("0") ? number.length : 0}`;
-    const group = groups.get(key) ?? { numbers: [], prefix, suffix };
-    group.numbers.push(number);
-    groups.set(key, group);
-  }
-  const folded = [...groups.values()].map(({ numbers, prefix, suffix }) =>
-    numbers.length === 1 ? `${prefix}${numbers[0]}${suffix}` : `${prefix}[${rangesOf(numbers)}]${suffix}`,
+  const sorted = [...names].sort((one, other) => one.localeCompare(other, "en", { numeric: true }));
+  const parts = sorted.map((name) => /^(.*?)(\d+)(\D*)$/.exec(name) ?? [name]);
+  // Numbers with zeros before them have one length in a range.
+  const widthOf = (number: string) => (number.length > 1 && number.startsWith("0") ? number.length : 0);
+  const numbered = groupBy(
+    parts.filter((part) => part.length > 1),
+    ([, prefix = "", number = "", suffix = ""]) => `${prefix}\0${suffix}\0${widthOf(number)}`,
   );
-  return [...folded, ...rest].join(", ");
+  const folded = [...numbered.values()].map((group) => {
+    const [name = "", prefix = "", , suffix = ""] = group[0]!;
+    return group.length === 1 ? name : `${prefix}[${rangesOf(group.map((part) => part[2]!))}]${suffix}`;
+  });
+  return [...folded, ...parts.filter((part) => part.length === 1)].join(", ");
 }
 
 function rangesOf(numbers: readonly string[]): string {
@@ -29,10 +26,4 @@ function rangesOf(numbers: readonly string[]): string {
     first = index;
   }
   return parts.join(",");
-}
-
-/** Returns the selector of the servers with these names, as agents report them. */
-export function selectorOf(names: readonly string[]): string {
-  const quoted = names.map((name) => (/^[\w.-]+$/.test(name) ? name : JSON.stringify(name)));
-  return `hostname in (${quoted.join(", ")})`;
 }

@@ -28,6 +28,11 @@ export function quote(value: string): string {
   return value.includes('"') ? `'${value}'` : `"${value}"`;
 }
 
+/** Returns the selector of the servers with these host names. */
+export function selectorOf(hosts: readonly string[]): string {
+  return `hostname in (${hosts.map(quote).join(", ")})`;
+}
+
 /** Returns a selector that requires a condition, too. */
 export function addCondition(selector: string, condition: string): string {
   if (!selector.trim()) return condition;

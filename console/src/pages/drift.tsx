@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
 import { parseDifference } from "../model/diff";
-import { groupBy } from "../model/groups";
+import { countBy, groupBy } from "../model/groups";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { countBy, StateFilter, TextFilter } from "../ui/filters";
+import { StateFilter, TextFilter } from "../ui/filters";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { Differences } from "../views/differences";

@@ -1,3 +1,4 @@
+import { groupBy } from "../model/groups";
 import { foldNames } from "../model/ranges";
 import { judge, splitNames, type Verdict } from "../model/targets";
 import { type Loaded, useData } from "../ui/data";
@@ -68,17 +69,16 @@ function missingOf(servers: readonly Server[]): string[] {
 
 function Group({ when, judged }: { when: Verdict["when"]; judged: readonly Judged[] }) {
   if (judged.length === 0) return null;
-  const reasons = new Map<string, string[]>();
-  for (const { server, verdict } of judged) reasons.set(verdict.reason, [...(reasons.get(verdict.reason) ?? []), server.name]);
+  const reasons = groupBy(judged, ({ verdict }) => verdict.reason);
   return (
     <section class={`verdict ${when}`}>
       <h3>
         <b>{judged.length.toLocaleString("en")}</b> {HEADINGS[when][judged.length === 1 ? 0 : 1]}
       </h3>
       <ul>
-        {[...reasons].map(([reason, names]) => (
+        {[...reasons].map(([reason, group]) => (
           <li key={reason}>
-            <span class="names">{foldNames(names)}</span>
+            <span class="names">{foldNames(group.map(({ server }) => server.name))}</span>
             {reason && <span class="quiet"> {reason}</span>}
           </li>
         ))}

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { change } from "../api/client";
 import { session } from "../api/session";
-import { quote } from "../model/selector";
+import { selectorOf } from "../model/selector";
 import { joinNames, parseLabels } from "../model/targets";
 import { Copied } from "../ui/copy";
 import { FormDialog, textOf, TextField } from "../ui/form";
@@ -144,9 +144,9 @@ function ExportDialog({ load, filter, onClose }: DialogProps & { filter: ServerF
   const [servers, setServers] = useState<Server[] | null>(null);
   useEffect(() => void load().then(setServers), []);
   if (servers === null) return null;
-  const hosts = servers.flatMap((server) => (server.hostname ? [quote(server.hostname)] : []));
+  const hosts = servers.flatMap((server) => (server.hostname ? [server.hostname] : []));
   const isWhole = filter?.selector && !filter.name && !filter.status && filter.agent_outdated === undefined;
-  const selector = isWhole ? filter.selector : hosts.length === servers.length ? `hostname in (${hosts.join(", ")})` : null;
+  const selector = isWhole ? filter.selector : hosts.length === servers.length ? selectorOf(hosts) : null;
   return (
     <Dialog title="Export" onClose={onClose}>
       <p>{servers.length} servers, to paste into a selector, or after a command of stoker.</p>

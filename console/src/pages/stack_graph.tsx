@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact";
 import { get } from "../api/client";
+import { countBy } from "../model/groups";
 import { drawGraph, type Vertex } from "../model/graph";
 import { SYMBOLS, toneOf, wordsOf } from "../model/state";
 import { useData } from "../ui/data";
-import { countBy } from "../ui/filters";
 import { Data, Empty } from "../ui/parts";
 import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
 import { downloadGraph, Graph } from "../views/graph";

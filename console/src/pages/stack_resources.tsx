@@ -1,5 +1,6 @@
 import type { Schemas } from "../api/client";
-import { countBy, StateFilter } from "../ui/filters";
+import { countBy } from "../model/groups";
+import { StateFilter } from "../ui/filters";
 import { Empty, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";

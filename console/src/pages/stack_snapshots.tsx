@@ -14,8 +14,9 @@ const SNAPSHOT = `${SNAPSHOTS}/{snapshot_id}` as const;
 /** The snapshots of a stack: take one, return to one, delete one. */
 export function Snapshots({ path, canChange }: { path: { stack_name: string; stack_id: string }; canChange: boolean }) {
   const loaded = useData(`snapshots ${path.stack_id}`, async (signal) => (await get(SNAPSHOTS, path, {}, signal)).snapshots);
-  const take = async (values: FormData) => {
+  const take = async (values: FormData, form: HTMLFormElement) => {
     await change("POST", SNAPSHOTS, path, { name: textOf(values, "name") ?? null });
+    form.reset();
     loaded.reload();
   };
   const columns: Column<Snapshot>[] = [
@@ -28,7 +29,7 @@ export function Snapshots({ path, canChange }: { path: { stack_name: string; sta
   return (
     <>
       {canChange && session.can_write && (
-        <Form key={loaded.data?.length} class="filters" label="Take a snapshot" submit={take}>
+        <Form class="filters" label="Take a snapshot" submit={take}>
           <TextField name="name" label="Name of a snapshot" />
         </Form>
       )}

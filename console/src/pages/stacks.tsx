@@ -1,7 +1,8 @@
 import { get, type Schemas } from "../api/client";
 import { session } from "../api/session";
+import { countBy } from "../model/groups";
 import { useData } from "../ui/data";
-import { countBy, StateFilter, TextFilter } from "../ui/filters";
+import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Empty, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";

@@ -1,10 +1,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, change, get, type Schemas, url } from "../api/client";
 import { type Connection, follow } from "../api/stream";
+import { countBy } from "../model/groups";
 import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
 import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
-import { countBy, StateFilter, TextFilter } from "../ui/filters";
+import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Empty, Facts, Head, State, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";

@@ -46,10 +46,3 @@ export function TextFilter({ name, label, hint }: { name: string; label: string;
     </label>
   );
 }
-
-/** Counts rows by state. */
-export function countBy<T>(rows: readonly T[], stateOf: (row: T) => string): Map<string, number> {
-  const counts = new Map<string, number>();
-  for (const row of rows) counts.set(stateOf(row), (counts.get(stateOf(row)) ?? 0) + 1);
-  return counts;
-}

@@ -18,7 +18,7 @@ export function useTask() {
 interface FormProps {
   /** The button that sends the form. */
   label: string;
-  submit: (values: FormData) => Promise<unknown>;
+  submit: (values: FormData, form: HTMLFormElement) => Promise<unknown>;
   children?: ComponentChildren;
   class?: string;
   isDangerous?: boolean | undefined;
@@ -32,8 +32,9 @@ export function Form({ label, submit, children, class: look = "stack", isDangero
   const { isRunning, error, run } = useTask();
   const send = (event: SubmitEvent) => {
     event.preventDefault();
-    const values = new FormData(event.currentTarget as HTMLFormElement);
-    void run(() => submit(values));
+    const form = event.currentTarget as HTMLFormElement;
+    const values = new FormData(form);
+    void run(() => submit(values, form));
   };
   return (
     <form class={look} onSubmit={send}>
@@ -51,8 +52,8 @@ export function Form({ label, submit, children, class: look = "stack", isDangero
 
 /** A form in a dialog, which closes when `submit` has ended well. */
 export function FormDialog({ title, submit, onClose, ...form }: FormProps & { title: string; onClose: () => void }) {
-  const send = async (values: FormData) => {
-    await submit(values);
+  const send = async (values: FormData, form: HTMLFormElement) => {
+    await submit(values, form);
     onClose();
   };
   const leave = (

@@ -90,7 +90,7 @@ function Menu({ output, of: subject }: { output: Output; of: LogOf }) {
   return (
     <details class="menu">
       <summary>Copy, download</summary>
-      <div class="menu-items">
+      <div class="menu-body">
         {range && <Copy label="Copy the chosen lines" text={chosen} />}
         <Copy label={output.hasMore ? "Copy the loaded lines" : "Copy all"} text={() => lines.map(textOf).join("\n")} />
         <Copy
