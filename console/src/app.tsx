@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import { hasEnded, renew, root, session } from "./api/session";
 import { ACTIONS, ROUTES, SECTIONS } from "./pages/routes";
+import { Form, TextField } from "./ui/form";
 import { KEYS, useKeys } from "./ui/keys";
 import { Upgraded } from "./ui/live";
 import { More } from "./ui/more";
@@ -97,36 +98,17 @@ function Navigation({ onHelp, onPalette }: { onHelp: () => void; onPalette: () =
 
 /** Asks for the password again when the session has ended; the page behind keeps its state. */
 function SignIn() {
-  const [problem, setProblem] = useState<string | null>(null);
-  const submit = async (event: SubmitEvent) => {
-    event.preventDefault();
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    setProblem(await renew(String(form.get("password")), String(form.get("domain") ?? "")));
+  const submit = async (values: FormData) => {
+    const problem = await renew(String(values.get("password")), String(values.get("domain") ?? ""));
+    if (problem) throw new Error(problem);
   };
   return (
     <Dialog title="Your session has ended">
-      <form class="stack" onSubmit={(event) => void submit(event)}>
+      <Form label="Sign in" submit={submit} buttons={<a href={`${root}sign-in`}>As somebody else</a>}>
         <p>Sign in again as {session.user}. The page stays as it is.</p>
-        {problem && (
-          <p class="problem" role="alert">
-            {problem}
-          </p>
-        )}
-        {session.domain && (
-          <label>
-            Domain
-            <input name="domain" required value={session.domain} />
-          </label>
-        )}
-        <label>
-          Password
-          <input name="password" type="password" required autocomplete="current-password" autofocus />
-        </label>
-        <div class="buttons">
-          <button class="primary">Sign in</button>
-          <a href={`${root}sign-in`}>As somebody else</a>
-        </div>
-      </form>
+        {session.domain && <TextField name="domain" label="Domain" value={session.domain} isRequired />}
+        <TextField name="password" label="Password" type="password" autocomplete="current-password" isRequired isFirst />
+      </Form>
     </Dialog>
   );
 }

@@ -2,10 +2,10 @@ import { get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { useData } from "../ui/data";
 import { download } from "../ui/download";
-import { TextFilter } from "../ui/filters";
+import { Pages, Pills, TextFilter } from "../ui/filters";
 import { useTask } from "../ui/form";
-import { Data, Empty, Head, Problem, State, Time } from "../ui/parts";
-import { Link, query, setQuery } from "../ui/router";
+import { Data, Head, Problem, State, Time } from "../ui/parts";
+import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 
 type Entry = Schemas["AuditEntry"];
@@ -57,7 +57,6 @@ export function AuditPage() {
   const marker = query.value.get("marker") ?? "";
   const key = [...FILTERS, "site"].map((name) => query.value.get(name) ?? "").join("\0");
   const loaded = useData(`audit ${key} ${marker}`, (signal) => load(marker, PAGE, signal), marker ? 0 : 10);
-  const isSite = query.value.get("site") === "1";
   const { error, run } = useTask();
   const save = async () => {
     const entries: Entry[] = [];
@@ -84,33 +83,18 @@ export function AuditPage() {
         <TextFilter name="since" label="Since" hint="2031-05-06 02:30" />
         <TextFilter name="until" label="Until" hint="2031-05-07" />
       </div>
-      <div class="pills" role="group" aria-label="Filter entries">
-        <Pill name="outcome" value="" text="all" />
-        <Pill name="outcome" value="REFUSED" text="refused" />
-        {session.is_admin && <Pill name="site" value={isSite ? "" : "1"} text="users, projects and log-ins of the site" isPressed={isSite} />}
+      <div class="filters">
+        <Pills name="outcome" label="Filter by outcome" clears={["marker"]} of={[{ value: "", text: "all" }, { value: "REFUSED", text: "refused" }]} />
+        {session.is_admin && <Pills name="site" label="Entries" clears={["marker"]} of={[{ value: "1", text: "users, projects and log-ins of the site" }]} />}
       </div>
       <Data of={loaded}>
         {(entries) => (
           <>
-            <Table label="Audit" rows={entries} columns={COLUMNS} keyOf={(entry) => `${entry.id}`} empty={<Empty>No entry matches these filters.</Empty>} />
-            <div class="actions">
-              {marker && <button class="view" onClick={() => setQuery({ marker: "" })}>Newest</button>}
-              {entries.length === PAGE && (
-                <button class="view" onClick={() => setQuery({ marker: `${entries[PAGE - 1]!.id}` })}>Older entries</button>
-              )}
-            </div>
+            <Table label="Audit" rows={entries} columns={COLUMNS} keyOf={(entry) => `${entry.id}`} empty="No entry matches these filters." />
+            <Pages next={entries.length === PAGE ? `${entries[PAGE - 1]!.id}` : ""} />
           </>
         )}
       </Data>
     </>
-  );
-}
-
-function Pill({ name, value, text, isPressed }: { name: string; value: string; text: string; isPressed?: boolean }) {
-  const isChosen = isPressed ?? (query.value.get(name) ?? "") === value;
-  return (
-    <button class="pill view" aria-pressed={isChosen} onClick={() => setQuery({ [name]: value, marker: "" })}>
-      {text}
-    </button>
   );
 }

@@ -2,11 +2,10 @@ import { change, get, type Schemas } from "../api/client";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
-import { Card, Data, Empty, Facts, Head, Value } from "../ui/parts";
+import { Card, Data, Facts, Head, Value } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { NumberedText } from "../ui/text";
-import { Parameters } from "./configs";
+import { Definition } from "../views/definition";
 
 type Entry = Schemas["EntrySummary"];
 
@@ -34,7 +33,7 @@ export function CatalogPage() {
             rows={entries.filter((entry) => `${entry.name} ${entry.description}`.toLowerCase().includes(text))}
             columns={COLUMNS}
             keyOf={(entry) => `${entry.name}/${entry.version}/${entry.origin}`}
-            empty={<Empty>No entry of the catalog matches.</Empty>}
+            empty="No entry of the catalog matches."
           />
         )}
       </Data>
@@ -63,27 +62,13 @@ export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: 
           <>
             <p class="lead">{entry.description}</p>
             <Facts of={[["Group", entry.group], ["From", entry.origin], ["Actions", entry.actions.join(", ") || "all"]]} />
-            <Card title="Inputs">
-              <Parameters of={entry.inputs} none="The entry has no inputs." />
-            </Card>
-            <div class="columns">
-              <Card title="Outputs">
-                <Parameters of={entry.outputs} none="The entry has no outputs." />
-              </Card>
-              {Object.keys(entry.options).length > 0 && (
-                <Card title="Options">
-                  <Facts of={Object.entries(entry.options).map(([option, value]) => [option, <Value of={value} />] as const)} />
-                </Card>
-              )}
+            <Definition of={entry} text={entry.text} what="entry">
               {Object.keys(entry.example).length > 0 && (
                 <Card title="Example">
                   <Value of={entry.example} />
                 </Card>
               )}
-            </div>
-            <Card title="Text">
-              <NumberedText of={entry.text} label="Text of the entry" />
-            </Card>
+            </Definition>
           </>
         )}
       </Data>

@@ -3,10 +3,10 @@ import { groupBy } from "../model/groups";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
-import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Card, Data, Facts, Head, Row, State, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { NumberedText } from "../ui/text";
+import { Definition } from "../views/definition";
 import { nameOf } from "./server";
 
 type Summary = Schemas["ConfigSummary"];
@@ -48,11 +48,7 @@ export function ConfigsPage() {
             rows={rows.filter((row) => row.name.toLowerCase().includes(text))}
             columns={COLUMNS}
             keyOf={(row) => row.newest.id}
-            empty={
-              <Empty>
-                {rows.length > 0 ? "No config has such a name." : <>There are no configs yet. <code>stoker config create</code> and stacks create them; the <Link to={["catalog"]}>catalog</Link> has some to begin with.</>}
-              </Empty>
-            }
+            empty={rows.length > 0 ? "No config has such a name." : <>There are no configs yet. <code>stoker config create</code> and stacks create them; the <Link to={["catalog"]}>catalog</Link> has some to begin with.</>}
           />
         )}
       </Data>
@@ -99,23 +95,11 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
                 ["Id", <span class="mono">{config.id}</span>],
               ]}
             />
-            <Content of={config} />
-            <div class="columns">
-              <Card title="Inputs">
-                <Parameters of={config.inputs} none="The config has no inputs." />
-              </Card>
-              <Card title="Outputs">
-                <Parameters of={config.outputs} none="The config has no outputs." />
-              </Card>
-              {Object.keys(config.options).length > 0 && (
-                <Card title="Options">
-                  <Facts of={Object.entries(config.options).map(([name, value]) => [name, <Value of={value} />] as const)} />
-                </Card>
-              )}
+            <Definition of={config} text={typeof config.config === "string" ? config.config : JSON.stringify(config.config, null, 2)} what="config">
               {versions.length > 1 && <Versions of={versions} current={config} />}
-            </div>
+            </Definition>
             <Card title="Deployments" aside={<span>of all versions</span>}>
-              <Table label="Deployments" rows={deployments} columns={DEPLOYMENTS} keyOf={(row) => row.id} empty={<Empty>No server runs this config.</Empty>} />
+              <Table label="Deployments" rows={deployments} columns={DEPLOYMENTS} keyOf={(row) => row.id} empty="No server runs this config." />
             </Card>
           </>
         )}
@@ -124,43 +108,18 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
   );
 }
 
-function Content({ of: config }: { of: Config }) {
-  const text = typeof config.config === "string" ? config.config : JSON.stringify(config.config, null, 2);
-  return <Card title="Text">{text ? <NumberedText of={text} label="Text of the config" /> : <Empty>The config is empty.</Empty>}</Card>;
-}
-
 function Versions({ of: versions, current }: { of: readonly Summary[]; current: Config }) {
   return (
     <Card title="Versions">
       <ul class="rows">
         {versions.map((version) => (
-          <li key={version.id}>
-            <span class="row-text">{version.id === current.id ? "this one" : <Link to={["configs", version.id]}>{version.id.slice(0, 8)}</Link>}</span>
-            <span class="row-time">
-              <Time at={version.creation_time} />
-            </span>
-          </li>
+          <Row
+            key={version.id}
+            name={version.id === current.id ? "this one" : <Link to={["configs", version.id]}>{version.id.slice(0, 8)}</Link>}
+            time={version.creation_time}
+          />
         ))}
       </ul>
     </Card>
-  );
-}
-
-type Parameter = { name?: unknown; type?: unknown; description?: unknown; default?: unknown; value?: unknown };
-
-/** Inputs or outputs with their types and descriptions. */
-export function Parameters({ of: parameters, none }: { of: readonly Parameter[]; none: string }) {
-  if (parameters.length === 0) return <Empty>{none}</Empty>;
-  return (
-    <ul class="rows">
-      {parameters.map((parameter) => (
-        <li key={String(parameter.name)}>
-          <span class="mono">{String(parameter.name)}</span>
-          <span class="quiet">{String(parameter.type ?? "String")}</span>
-          <span class="row-text">{String(parameter.description ?? "")}</span>
-          {(parameter.value ?? parameter.default) !== undefined && <Value of={parameter.value ?? parameter.default} />}
-        </li>
-      ))}
-    </ul>
   );
 }

@@ -1,7 +1,7 @@
 import { get, type Schemas } from "../api/client";
 import { SYMBOLS, type Tone } from "../model/state";
 import { useData } from "../ui/data";
-import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
+import { Card, Data, Empty, Head, Row, State } from "../ui/parts";
 import { Link } from "../ui/router";
 
 type Overview = Schemas["OverviewState"];
@@ -99,18 +99,10 @@ function Highlights({ title, of: highlights, empty }: { title: string; of: reado
       ) : (
         <ul class="rows">
           {highlights.map((one) => (
-            <li key={`${one.kind} ${one.id}`}>
-              <span class="row-name">
-                <Link {...pageOf(one)}>{one.name}</Link>
-              </span>
-              <span class="row-text" title={one.text}>
-                {one.kind === "schedule" ? <span class="mono">{one.text}</span> : <State of={one.status} />}
-                {one.kind !== "schedule" && one.text && <span class="quiet"> {one.text}</span>}
-              </span>
-              <span class="row-time">
-                <Time at={one.time} />
-              </span>
-            </li>
+            <Row key={`${one.kind} ${one.id}`} name={<Link {...pageOf(one)}>{one.name}</Link>} title={one.text} time={one.time}>
+              {one.kind === "schedule" ? <span class="mono">{one.text}</span> : <State of={one.status} />}
+              {one.kind !== "schedule" && one.text && <span class="quiet"> {one.text}</span>}
+            </Row>
           ))}
         </ul>
       )}

@@ -4,7 +4,7 @@ import { session } from "../api/session";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
-import { Data, Empty, Head, State, Time } from "../ui/parts";
+import { Data, Head, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 
 type Relay = Schemas["ShownRelay"];
@@ -36,7 +36,7 @@ export function RelaysPage() {
             rows={relays}
             columns={columnsOf(loaded.reload)}
             keyOf={(relay) => relay.id}
-            empty={<Empty>All agents reach Stoker directly. A relay serves the agents of a remote site over a few connections.</Empty>}
+            empty="All agents reach Stoker directly. A relay serves the agents of a remote site over a few connections."
           />
         )}
       </Data>

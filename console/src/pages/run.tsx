@@ -7,7 +7,7 @@ import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { LiveState } from "../ui/live";
 import { type Output, useOutput } from "../ui/output";
-import { Card, Data, Duration, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Card, Data, Duration, Empty, Facts, Head, Row, State, Time, Values } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { Differences } from "../views/differences";
 import { Log } from "../views/log";
@@ -145,12 +145,6 @@ function Changes({ run }: { run: Run }) {
   );
 }
 
-function Values({ of: values, none }: { of: Record<string, unknown>; none: string }) {
-  const entries = Object.entries(values);
-  if (entries.length === 0) return <Empty>{none}</Empty>;
-  return <Facts of={entries.map(([name, value]) => [name, <Value of={value} />] as const)} />;
-}
-
 /** Compares a failed run with the last one before it that succeeded. */
 function SinceItWorked({ run, runs }: { run: Run; runs: readonly Run[] }) {
   const worked = runs.find((one) => one.number < run.number && one.status === "COMPLETE");
@@ -172,24 +166,24 @@ function Runs({ runs, current }: { runs: readonly Run[]; current: Run }) {
   const compare = (run: Run) => setQuery({ with: compared === `${run.number}` ? "" : `${run.number}` });
   return (
     <ul class="rows">
-        {runs.map((run) => (
-          <li key={run.number}>
+      {runs.map((run) => (
+        <Row
+          key={run.number}
+          time={run.queued_time}
+          name={
             <button class="link" aria-pressed={run === current} onClick={() => choose(run)}>
               {run.number} {wordsOf(run.action)}
             </button>
-            <span class="row-text">
-              <State of={run.state === "DONE" ? run.status : run.state} />
-            </span>
-            {run !== current && (
-              <button class="link" aria-pressed={compared === `${run.number}`} aria-label={`Compare with run ${run.number}`} onClick={() => compare(run)}>
-                compare
-              </button>
-            )}
-            <span class="row-time">
-              <Time at={run.queued_time} />
-            </span>
-          </li>
-        ))}
+          }
+        >
+          <State of={run.state === "DONE" ? run.status : run.state} />{" "}
+          {run !== current && (
+            <button class="link" aria-pressed={compared === `${run.number}`} aria-label={`Compare with run ${run.number}`} onClick={() => compare(run)}>
+              compare
+            </button>
+          )}
+        </Row>
+      ))}
     </ul>
   );
 }

@@ -2,6 +2,7 @@ import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { parseCanary, splitNames } from "../model/targets";
+import { Pills } from "../ui/filters";
 import { CheckField, Form, textOf, TextField } from "../ui/form";
 import { Card, Empty, Head } from "../ui/parts";
 import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
@@ -32,13 +33,7 @@ export function RunCommandPage(_: { names: string[] }) {
   return (
     <>
       <Head title={KINDS[what]?.title ?? "Run a command"} />
-      <div class="pills" role="group" aria-label="What to run">
-        {Object.entries(KINDS).map(([kind, { title }]) => (
-          <button key={kind} class="pill" aria-pressed={kind === what} onClick={() => setQuery({ what: kind, config: "", entry: "" })}>
-            {title}
-          </button>
-        ))}
-      </div>
+      <Pills name="what" label="What to run" clears={["config", "entry"]} of={Object.entries(KINDS).map(([value, { title }]) => ({ value, text: title }))} />
       <Form class="run-form" label={labelOf(chosen.length)} isDisabled={chosen.length === 0} submit={start}>
         <div class="columns">
           <Card title="What">

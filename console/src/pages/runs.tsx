@@ -1,6 +1,6 @@
 import { get, type Schemas } from "../api/client";
 import { useData } from "../ui/data";
-import { Data, Empty, Head } from "../ui/parts";
+import { Data, Head } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { DEPLOYMENTS } from "./server";
@@ -39,7 +39,7 @@ export function RunsPage() {
       </p>
       <Data of={deployments}>
         {(list) => (
-          <Table label="Deployments" rows={list} columns={COLUMNS} keyOf={(one) => one.id} empty={<Empty>There is no such deployment.</Empty>} />
+          <Table label="Deployments" rows={list} columns={COLUMNS} keyOf={(one) => one.id} empty="There is no such deployment." />
         )}
       </Data>
     </>

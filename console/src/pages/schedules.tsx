@@ -8,6 +8,7 @@ import { dateOf, dayBorders, startOfDay } from "../model/week";
 import { Actions } from "../ui/actions";
 import { now } from "../ui/clock";
 import { useData } from "../ui/data";
+import { RowChoice } from "../ui/filters";
 import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
 import { Link, navigate, hrefOf, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
@@ -91,7 +92,7 @@ export function SchedulesPage() {
               <Chosen plan={plan} reload={loaded.reload} />
               <Table label="Schedules" rows={plan.schedules} columns={COLUMNS} keyOf={(schedule) => schedule.id} empty={null} />
               <Card title="Next times">
-                <Table label="Next times" rows={plan.times.slice(0, 100)} columns={TIMES} keyOf={(time) => time.schedule_id + time.time} empty={<Empty>No schedule is due in this week.</Empty>} />
+                <Table label="Next times" rows={plan.times.slice(0, 100)} columns={TIMES} keyOf={(time) => time.schedule_id + time.time} empty="No schedule is due in this week." />
               </Card>
             </>
           )
@@ -126,12 +127,7 @@ const TIMES: Column<ScheduledTime>[] = [
 ];
 
 function Choice({ of: schedule }: { of: Schedule }) {
-  const isChosen = query.value.get("schedule") === schedule.id;
-  return (
-    <button class="link" aria-pressed={isChosen} onClick={() => setQuery({ schedule: isChosen ? "" : schedule.id })}>
-      {schedule.name}
-    </button>
-  );
+  return <RowChoice name="schedule" value={schedule.id} text={schedule.name} />;
 }
 
 /** Returns when a schedule is due: its cron expression in words, or its only time. */

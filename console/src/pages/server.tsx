@@ -5,7 +5,7 @@ import { joinNames, parseLabels } from "../model/targets";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { FormDialog, textOf, TextField } from "../ui/form";
-import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Card, Data, Facts, Head, Row, State, Time, Values } from "../ui/parts";
 import { hrefOf, Link, navigate } from "../ui/router";
 import type { Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
@@ -73,7 +73,7 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
             <div class="columns">
               <Rules server={server} />
               <Card title="Drift">
-                <Table label="Drift" isSorted rows={checks} columns={CHECKS} keyOf={(check) => check.deployment_id} empty={<Empty>No deployment on this server is checked.</Empty>} />
+                <Table label="Drift" isSorted rows={checks} columns={CHECKS} keyOf={(check) => check.deployment_id} empty="No deployment on this server is checked." />
               </Card>
             </div>
             <Card title="History">
@@ -83,15 +83,15 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
                 columns={DEPLOYMENTS}
                 keyOf={(deployment) => deployment.id}
                 empty={
-                  <Empty>
+                  <>
                     Nothing is deployed on this server. <Link to={["run"]} with={{ servers: joinNames([server.name]) }}>Run a command</Link>
-                  </Empty>
+                  </>
                 }
               />
               {deployments.length === count && <button onClick={() => setCount(count + 200)}>Show earlier ones</button>}
             </Card>
             <Card title="Facts" aside={<Time at={server.facts_at} none="no facts yet" />}>
-              <FactTable of={server.facts ?? {}} />
+              <Values of={Object.fromEntries(flatten(server.facts ?? {}))} none="The agent has sent no facts." />
             </Card>
           </>
         )}
@@ -161,15 +161,13 @@ function Current({ deployments }: { deployments: readonly Deployment[] }) {
     <Card title="Running and waiting">
       <ul class="rows">
         {current.map((deployment) => (
-          <li key={deployment.id}>
-            <span class="row-name">
-              <Link to={["runs", deployment.id]}>{nameOf(deployment)}</Link>
-            </span>
-            <span class="row-text">{deployment.status_reason || <State of={deployment.status} />}</span>
-            <span class="row-time">
-              <Time at={deployment.updated_time ?? deployment.creation_time} />
-            </span>
-          </li>
+          <Row
+            key={deployment.id}
+            name={<Link to={["runs", deployment.id]}>{nameOf(deployment)}</Link>}
+            time={deployment.updated_time ?? deployment.creation_time ?? null}
+          >
+            {deployment.status_reason || <State of={deployment.status} />}
+          </Row>
         ))}
       </ul>
     </Card>
@@ -216,12 +214,6 @@ function factsOf(server: Server) {
 function policyOf(allow: Server["policy"]["allow"]): string {
   if (allow === "PROJECT") return "the whole project";
   return allow === "STACK" ? "its own stack" : `its own stack and ${JSON.stringify(allow)}`;
-}
-
-function FactTable({ of: facts }: { of: Record<string, unknown> }) {
-  const rows = flatten(facts);
-  if (rows.length === 0) return <Empty>The agent has sent no facts.</Empty>;
-  return <Facts of={rows.map(([name, value]) => [name, <Value of={value} />] as const)} />;
 }
 
 /** Returns facts by the names that selectors use, such as os.family. */

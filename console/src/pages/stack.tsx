@@ -5,7 +5,7 @@ import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { lazy } from "../ui/lazy";
-import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Card, Data, Facts, Head, State, Time, Values } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { GraphPart } from "./stack_graph";
@@ -106,7 +106,7 @@ function Part({ stack, resources, path, at }: { stack: Stack; resources: Resourc
     case "Outputs":
       return <Outputs stack={stack} />;
     case "Parameters":
-      return <Facts of={Object.entries(stack.parameters).map(([name, value]) => [name, <Value of={value} />] as const)} />;
+      return <Values of={stack.parameters} none="The template has no parameters." />;
     case "Template":
       return <SourcePart names={[path.stack_name, path.stack_id]} />;
     case "Snapshots":
@@ -123,18 +123,17 @@ function Events({ path, at }: { path: Record<string, string>; at: number }) {
   return (
     <Data of={events}>
       {(list) => (
-        <Table label="Events" rows={list} columns={EVENTS} keyOf={(event) => event.id} empty={<Empty>There are no events.</Empty>} />
+        <Table label="Events" rows={list} columns={EVENTS} keyOf={(event) => event.id} empty="There are no events." />
       )}
     </Data>
   );
 }
 
 function Outputs({ stack }: { stack: Stack }) {
-  const outputs = stack.outputs ?? [];
-  if (outputs.length === 0) return <Empty>The template has no outputs.</Empty>;
+  const outputs = (stack.outputs ?? []).map((output) => [output.output_key, output.output_value]);
   return (
     <Card title="Outputs">
-      <Facts of={outputs.map((output) => [output.output_key, <Value of={output.output_value} />] as const)} />
+      <Values of={Object.fromEntries(outputs)} none="The template has no outputs." />
     </Card>
   );
 }

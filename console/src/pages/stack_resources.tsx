@@ -1,7 +1,7 @@
 import type { Schemas } from "../api/client";
 import { countBy } from "../model/groups";
 import { StateFilter } from "../ui/filters";
-import { Empty, State, Time } from "../ui/parts";
+import { State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { shortType } from "../views/graph";
@@ -43,7 +43,7 @@ export function Resources({ resources }: { resources: readonly Resource[] }) {
         rows={shown}
         columns={RESOURCES}
         keyOf={(resource) => resource.resource_name}
-        empty={<Empty>{resources.length > 0 ? "No resource is in this state." : "The stack has no resources."}</Empty>}
+        empty={resources.length > 0 ? "No resource is in this state." : "The stack has no resources."}
       />
     </>
   );

@@ -3,7 +3,7 @@ import { session } from "../api/session";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { Form, textOf, TextField } from "../ui/form";
-import { Data, Empty, State, Time } from "../ui/parts";
+import { Data, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 
 type Snapshot = Schemas["StackSnapshot"];
@@ -35,7 +35,7 @@ export function Snapshots({ path, canChange }: { path: { stack_name: string; sta
       )}
       <Data of={loaded}>
         {(list) => (
-          <Table label="Snapshots" rows={list} columns={columns} keyOf={(snapshot) => snapshot.id} empty={<Empty>There are no snapshots.</Empty>} />
+          <Table label="Snapshots" rows={list} columns={columns} keyOf={(snapshot) => snapshot.id} empty="There are no snapshots." />
         )}
       </Data>
     </>

@@ -3,7 +3,7 @@ import { session } from "../api/session";
 import { countBy } from "../model/groups";
 import { useData } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
-import { Data, Empty, Head, State, Time } from "../ui/parts";
+import { Data, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 
@@ -58,17 +58,13 @@ export function StacksPage() {
                 rows={status ? list.filter((stack) => statusOf(stack.stack_status) === status) : list}
                 columns={COLUMNS}
                 keyOf={(stack) => stack.id}
-                empty={
-                  <Empty>
-                    {all.length > 0 ? (
+                empty={all.length > 0 ? (
                       "No stack matches these filters."
                     ) : (
                       <>
                         There are no stacks yet. <Link to={["new-stack"]}>Create one</Link> from a template.
                       </>
                     )}
-                  </Empty>
-                }
               />
             </>
           );

@@ -6,7 +6,7 @@ import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
 import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
 import { StateFilter, TextFilter } from "../ui/filters";
-import { Data, Duration, Empty, Facts, Head, State, Time } from "../ui/parts";
+import { Data, Duration, Facts, Head, State, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import type { Loaded } from "../ui/data";
@@ -215,7 +215,7 @@ function Targets({ trigger, targets }: { trigger: Trigger; targets: Target[] }) 
         rows={shown}
         columns={COLUMNS}
         keyOf={(target) => `${target.position}`}
-        empty={<Empty>No server matches these filters.</Empty>}
+        empty="No server matches these filters."
       />
     </>
   );

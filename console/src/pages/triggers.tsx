@@ -1,8 +1,8 @@
 import { get, type Schemas } from "../api/client";
 import { parseTime } from "../model/time";
 import { useData } from "../ui/data";
-import { StateFilter, TextFilter } from "../ui/filters";
-import { Data, Duration, Empty, Head, State, Time } from "../ui/parts";
+import { Pages, StateFilter, TextFilter } from "../ui/filters";
+import { Data, Duration, Head, State, Time } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { Progress } from "../views/progress";
@@ -62,42 +62,18 @@ export function TriggersPage() {
               rows={all.slice(0, PAGE)}
               columns={COLUMNS}
               keyOf={(trigger) => trigger.id}
-              empty={
-                <Empty>
-                  {isFiltered || chosen.marker ? (
+              empty={isFiltered || chosen.marker ? (
                     "No trigger matches these filters."
                   ) : (
                     <>
                       Nothing was triggered yet. <code>stoker run 'web*' -- uptime</code> runs a command on servers.
                     </>
                   )}
-                </Empty>
-              }
             />
-            <Pages isFirst={chosen.marker === ""} next={all.length > PAGE ? all[PAGE - 1]!.id : ""} />
+            <Pages next={all.length > PAGE ? all[PAGE - 1]!.id : ""} />
           </>
         )}
       </Data>
     </>
-  );
-}
-
-/** Links to the newest triggers and to older ones, with the same filters. */
-function Pages({ isFirst, next }: { isFirst: boolean; next: string }) {
-  if (isFirst && next === "") return null;
-  const filters = Object.fromEntries(query.value);
-  return (
-    <nav class="pages" aria-label="Pages of the list">
-      {!isFirst && (
-        <Link to={["triggers"]} with={{ ...filters, marker: "" }}>
-          ← Newest
-        </Link>
-      )}
-      {next && (
-        <Link to={["triggers"]} with={{ ...filters, marker: next }}>
-          Older →
-        </Link>
-      )}
-    </nav>
   );
 }

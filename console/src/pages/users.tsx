@@ -3,6 +3,7 @@ import { type Assignment, changeIdentity, type Credential, getIdentity, type Pro
 import { session } from "../api/session";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
+import { RowChoice } from "../ui/filters";
 import { ChoiceField, FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { query, setQuery } from "../ui/router";
@@ -87,15 +88,7 @@ function Users() {
 
 function columnsOf(directory: Directory): Column<User>[] {
   return [
-    {
-      title: "Name",
-      cell: (user) => (
-        <button class="link" aria-pressed={query.value.get("user") === user.id} onClick={() => setQuery({ user: query.value.get("user") === user.id ? "" : user.id })}>
-          {user.name}
-        </button>
-      ),
-      sort: (user) => user.name,
-    },
+    { title: "Name", cell: (user) => <RowChoice name="user" value={user.id} text={user.name} />, sort: (user) => user.name },
     { title: "State", cell: (user) => (user.enabled ? <State of="enabled" tone="good" /> : <State of="disabled" tone="off" />), sort: (user) => `${user.enabled}` },
     { title: "Roles", cell: (user) => assignmentsOf(directory, user).map(textOfAssignment).join(", ") || <span class="quiet">none</span> },
     { title: "Email", cell: (user) => user.email ?? "", isWide: true },
@@ -203,7 +196,7 @@ function Credentials() {
       aside={session.can_write && <button onClick={() => setCreating(true)}>New credential</button>}
     >
       <Data of={loaded}>
-        {(rows) => <Table label="Your application credentials" rows={rows} columns={columns} keyOf={(row) => row.id} empty={<Empty>Programs log in with application credentials instead of your password. You have none.</Empty>} />}
+        {(rows) => <Table label="Your application credentials" rows={rows} columns={columns} keyOf={(row) => row.id} empty="Programs log in with application credentials instead of your password. You have none." />}
       </Data>
       {isCreating && (
         <FormDialog title="New application credential" label="Create" submit={create} onClose={() => setCreating(false)}>

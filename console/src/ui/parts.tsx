@@ -144,6 +144,30 @@ export function Dialog({ title, onClose, children }: { title: string; onClose?: 
   );
 }
 
+/** An entry of a list: a name, what is said of it, and its time. */
+export function Row({ name, title, time, children }: { name: ComponentChildren; title?: string; time?: string | null; children?: ComponentChildren }) {
+  return (
+    <li>
+      <span class="row-name">{name}</span>
+      <span class="row-text" title={title}>
+        {children}
+      </span>
+      {time !== undefined && (
+        <span class="row-time">
+          <Time at={time} />
+        </span>
+      )}
+    </li>
+  );
+}
+
+/** Named values as facts. */
+export function Values({ of: values, none }: { of: Readonly<Record<string, unknown>>; none: string }) {
+  const entries = Object.entries(values);
+  if (entries.length === 0) return <Empty>{none}</Empty>;
+  return <Facts of={entries.map(([name, value]) => [name, <Value of={value} />] as const)} />;
+}
+
 /** Values as indented JSON; a text as it is. */
 export function Value({ of: value }: { of: unknown }) {
   if (value === null || value === undefined) return <span class="quiet">none</span>;

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Empty } from "./parts";
 import { query, setQuery } from "./router";
 
 export interface Column<T> {
@@ -28,6 +29,7 @@ export function Table<T>({
   rows: readonly T[];
   columns: readonly Column<T>[];
   keyOf: (row: T) => string;
+  /** Why there are no rows, and the next step; null: nothing. */
   empty: ComponentChildren;
   /** Whether the service has sorted the rows. */
   isSorted?: boolean;
@@ -35,7 +37,7 @@ export function Table<T>({
   const sorted = useSorted(rows, isSorted ? [] : columns);
   const isWindowed = sorted.length > WINDOWED;
   const { box, first, last } = useWindow(sorted.length, isWindowed);
-  if (rows.length === 0) return <>{empty}</>;
+  if (rows.length === 0) return empty === null ? null : <Empty>{empty}</Empty>;
   const visible = isWindowed ? sorted.slice(first, last) : sorted;
   return (
     <div class={`table-box${isWindowed ? " windowed" : ""}`} ref={box} tabIndex={0} role="group" aria-label={label}>

@@ -1,6 +1,7 @@
 import { parseRange, textOf } from "../model/lines";
 import { Copy } from "../ui/copy";
 import { download } from "../ui/download";
+import { Pills } from "../ui/filters";
 import { useTask } from "../ui/form";
 import { type Output, readStream } from "../ui/output";
 import { Problem } from "../ui/parts";
@@ -8,11 +9,11 @@ import { query, setQuery } from "../ui/router";
 import type { LogOf } from "./log";
 
 const STREAMS = [
-  ["", "by time"],
-  ["apart", "apart"],
-  ["stdout", "stdout"],
-  ["stderr", "stderr"],
-] as const;
+  { value: "", text: "by time" },
+  { value: "apart", text: "apart" },
+  { value: "stdout", text: "stdout" },
+  { value: "stderr", text: "stderr" },
+];
 
 interface BarProps {
   output: Output;
@@ -27,7 +28,6 @@ interface BarProps {
 /** Search, streams, and what can be done with the output. */
 export function LogBar({ output, of: subject, hits, hit, isWrong, onGo }: BarProps) {
   const search = query.value.get("search") ?? "";
-  const stream = query.value.get("stream") ?? "";
   return (
     <div class="log-bar">
       <label class="filter">
@@ -44,13 +44,7 @@ export function LogBar({ output, of: subject, hits, hit, isWrong, onGo }: BarPro
       <span class="quiet" role="status">
         {statusOf(output, hits, hit, isWrong, search)}
       </span>
-      <div class="pills" role="group" aria-label="Streams">
-        {STREAMS.map(([name, label]) => (
-          <button key={name} class="pill" aria-pressed={stream === name} onClick={() => setQuery({ stream: name })}>
-            {label}
-          </button>
-        ))}
-      </div>
+      <Pills name="stream" label="Streams" of={STREAMS} />
       <Switch name="wrap" label="wrap" />
       <Menu output={output} of={subject} />
     </div>
