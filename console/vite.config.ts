@@ -28,7 +28,11 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
     cssCodeSplit: false,
-    rollupOptions: { input: ["index.html", "enter.html"] },
+    rollupOptions: {
+      input: ["index.html", "enter.html"],
+      // What pages that load later share with the first load is one script, whatever uses what.
+      output: { codeSplitting: { groups: [{ name: "shared", test: /console\/(src\/(api|ui)\/|node_modules\/@?preact)/ }] } },
+    },
   },
   plugins: [precompress()],
 });

@@ -3,15 +3,14 @@ import { groupBy } from "../model/groups";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
-import { Card, Data, Facts, Head, Row, State, Time } from "../ui/parts";
+import { Card, Data, Facts, Head, Row, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { Definition } from "../views/definition";
-import { nameOf } from "./server";
+import { DEPLOYMENTS } from "./runs";
 
 type Summary = Schemas["ConfigSummary"];
 type Config = Schemas["SoftwareConfig"];
-type Deployment = Schemas["SoftwareDeployment"];
 
 interface Named {
   name: string;
@@ -55,13 +54,6 @@ export function ConfigsPage() {
     </>
   );
 }
-
-const DEPLOYMENTS: Column<Deployment>[] = [
-  { title: "Server", cell: (row) => <Link to={["servers", row.server_id]}>{row.server_name ?? row.server_id}</Link>, sort: (row) => row.server_name ?? "" },
-  { title: "Deployment", cell: (row) => <Link to={["runs", row.id]}>{nameOf(row)}</Link>, sort: nameOf },
-  { title: "State", cell: (row) => <State of={row.status} />, sort: (row) => row.status ?? "" },
-  { title: "Changed", cell: (row) => <Time at={row.updated_time ?? row.creation_time} />, sort: (row) => row.updated_time ?? row.creation_time ?? "" },
-];
 
 /** One config: what it runs, with which inputs, its other versions, and who runs it. */
 export function ConfigPage({ names: [id = ""] }: { names: string[] }) {

@@ -3,20 +3,21 @@ import { useData } from "../ui/data";
 import { Data, Head } from "../ui/parts";
 import { Link, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { DEPLOYMENTS } from "./server";
+import { DEPLOYMENTS as OF_SERVER } from "./server";
 
 type Deployment = Schemas["SoftwareDeployment"];
 type Status = "IN_PROGRESS" | "FAILED" | "COMPLETE";
 
 const TITLES: Record<Status, string> = { IN_PROGRESS: "Deployments in progress", FAILED: "Failed deployments", COMPLETE: "Completed deployments" };
-const COLUMNS: Column<Deployment>[] = [
-  ...DEPLOYMENTS.slice(0, 1),
+/** Deployments on several servers. */
+export const DEPLOYMENTS: Column<Deployment>[] = [
+  ...OF_SERVER.slice(0, 1),
   {
     title: "Server",
     cell: (deployment) => <Link to={["servers", deployment.server_id]}>{deployment.server_name ?? deployment.server_id}</Link>,
     sort: (deployment) => deployment.server_name ?? "",
   },
-  ...DEPLOYMENTS.slice(1),
+  ...OF_SERVER.slice(1),
 ];
 
 /** Deployments with one status, which the URL filters as the list of the API; the newest first. */
@@ -39,7 +40,7 @@ export function RunsPage() {
       </p>
       <Data of={deployments}>
         {(list) => (
-          <Table label="Deployments" rows={list} columns={COLUMNS} keyOf={(one) => one.id} empty="There is no such deployment." />
+          <Table label="Deployments" rows={list} columns={DEPLOYMENTS} keyOf={(one) => one.id} empty="There is no such deployment." />
         )}
       </Data>
     </>

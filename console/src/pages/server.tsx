@@ -41,7 +41,7 @@ const CHECKS: Column<Check>[] = [
 ];
 
 /** Returns what people call a deployment: its stack and resource, or its config. */
-export function nameOf(deployment: Deployment): string {
+export function nameOf(deployment: Pick<Deployment, "id" | "stack_name" | "resource_name" | "config_name">): string {
   if (deployment.stack_name && deployment.resource_name) return `${deployment.stack_name}/${deployment.resource_name}`;
   return deployment.config_name || deployment.id;
 }

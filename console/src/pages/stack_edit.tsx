@@ -3,6 +3,7 @@ import { ApiError, get } from "../api/client";
 import { readForm } from "../model/parameters";
 import type { Problem as TemplateProblem } from "../model/template";
 import { useData } from "../ui/data";
+import { CheckField, TextField } from "../ui/form";
 import { Data, Head, Problem } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { Editor } from "../views/editor";
@@ -237,16 +238,15 @@ function ParameterStep(props: { draft: Draft; checked: Checked; change: Change; 
     <form class="stack-edit" onSubmit={submit}>
       {checked.description && <p class="lead">{checked.description}</p>}
       {draft.present === null && (
-        <label class="filter">
-          <span>Name of the stack</span>
-          <input
-            required
-            pattern="[a-zA-Z][a-zA-Z0-9_.\-]{0,254}"
-            title="Letters, digits, dots, dashes and underscores, beginning with a letter"
-            value={draft.name}
-            onInput={(event) => change({ name: event.currentTarget.value })}
-          />
-        </label>
+        <TextField
+          name="name"
+          label="Name of the stack"
+          value={draft.name}
+          pattern="[a-zA-Z][a-zA-Z0-9_.\-]{0,254}"
+          hint="Letters, digits, dots, dashes and underscores, beginning with a letter"
+          onInput={(name) => change({ name })}
+          isRequired
+        />
       )}
       {checked.groups.length === 0 && <p class="quiet">The template has no parameters.</p>}
       <ParameterForm
@@ -259,18 +259,16 @@ function ParameterStep(props: { draft: Draft; checked: Checked; change: Change; 
       <details>
         <summary>Options</summary>
         <div class="fields">
-          <label class="field">
-            Time limit in minutes
-            <input type="number" min="1" value={draft.timeout} placeholder="the site's default" onInput={(event) => change({ timeout: event.currentTarget.value })} />
-          </label>
-          <label class="field">
-            Tags, separated by commas
-            <input value={draft.tags} onInput={(event) => change({ tags: event.currentTarget.value })} />
-          </label>
-          <label class="check">
-            <input type="checkbox" checked={draft.isRolledBack} onChange={(event) => change({ isRolledBack: event.currentTarget.checked })} />
-            Roll back if it fails
-          </label>
+          <TextField
+            name="timeout"
+            label="Time limit in minutes"
+            value={draft.timeout}
+            placeholder="the site's default"
+            pattern="[1-9][0-9]*"
+            onInput={(timeout) => change({ timeout })}
+          />
+          <TextField name="tags" label="Tags, separated by commas" value={draft.tags} onInput={(tags) => change({ tags })} />
+          <CheckField name="is_rolled_back" label="Roll back if it fails" isChecked={draft.isRolledBack} onChange={(isRolledBack) => change({ isRolledBack })} />
         </div>
       </details>
       <div class="buttons">

@@ -3,6 +3,7 @@ import { get, type Schemas } from "../api/client";
 import { useData } from "../ui/data";
 import { Card, Data, Empty } from "../ui/parts";
 import { Groups } from "../views/groups";
+import { endedOf } from "../views/progress";
 
 type Trigger = Schemas["SoftwareTrigger"];
 
@@ -17,7 +18,7 @@ const ENDED = ["COMPLETE", "FAILED", "CANCELLED"];
 export function OutputGroups({ trigger, status, name }: { trigger: Trigger; status: string; name: string }) {
   const [wanted, setWanted] = useState(0);
   const isRunning = trigger.status === "IN_PROGRESS";
-  const ended = trigger.complete + trigger.failed + trigger.cancelled;
+  const ended = endedOf(trigger);
   useEffect(() => setWanted(0), [status]);
   if (ended === 0 || (status !== "" && !ENDED.includes(status))) return null;
   return (

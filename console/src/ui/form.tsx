@@ -108,6 +108,7 @@ export function TextField(
     placeholder?: string;
     type?: "text" | "password" | "url";
     list?: string;
+    pattern?: string;
     autocomplete?: string;
     rows?: number;
     class?: string;
@@ -132,7 +133,7 @@ export function TextField(
       {props.rows ? (
         <textarea rows={props.rows} {...common} />
       ) : (
-        <input {...kind} {...common} autocomplete={props.autocomplete ?? (props.type === "password" ? "new-password" : "off")} />
+        <input {...kind} {...common} pattern={props.pattern} autocomplete={props.autocomplete ?? (props.type === "password" ? "new-password" : "off")} />
       )}
     </Field>
   );
