@@ -238,15 +238,17 @@ function ParameterStep(props: { draft: Draft; checked: Checked; change: Change; 
     <form class="stack-edit" onSubmit={submit}>
       {checked.description && <p class="lead">{checked.description}</p>}
       {draft.present === null && (
-        <TextField
-          name="name"
-          label="Name of the stack"
-          value={draft.name}
-          pattern="[a-zA-Z][a-zA-Z0-9_.\-]{0,254}"
-          hint="Letters, digits, dots, dashes and underscores, beginning with a letter"
-          onInput={(name) => change({ name })}
-          isRequired
-        />
+        <div class="fields">
+          <TextField
+            name="name"
+            label="Name of the stack"
+            value={draft.name}
+            pattern="[a-zA-Z][a-zA-Z0-9_.\-]{0,254}"
+            hint="Letters, digits, dots, dashes and underscores, beginning with a letter"
+            onInput={(name) => change({ name })}
+            isRequired
+          />
+        </div>
       )}
       {checked.groups.length === 0 && <p class="quiet">The template has no parameters.</p>}
       <ParameterForm
