@@ -37,10 +37,10 @@ def create_project(stoker: Served) -> str:
     return str(answer.body["project"]["id"])
 
 
-def create_account(stoker: Served, *roles: str, project: str | None = None) -> Account:
+def create_account(stoker: Served, *roles: str, project: str | None = None, name: str | None = None) -> Account:
     """Create a user with ``roles`` in ``project`` (default: the administrator's) and log in."""
     project = project or stoker.project
-    name = f"{'-'.join(roles) or 'nobody'}-{uuid.uuid4().hex[:8]}"
+    name = name or f"{'-'.join(roles) or 'nobody'}-{uuid.uuid4().hex[:8]}"
     answer = _identity(stoker, "POST", "/users", {"user": {"name": name, "password": PASSWORD}})
     assert answer.status == 201, answer.raw
     user_id = str(answer.body["user"]["id"])

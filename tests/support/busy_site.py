@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from support.accounts import Account, create_account
 from support.server import LOCAL_SERVERS, Served, served
 from support.templates import config, deployment, template
 
@@ -50,6 +52,10 @@ class BusySite:
     running: dict[str, Any]
     #: The deployment that failed on web3, after an earlier one succeeded.
     failed: str
+    #: A stack of nested parts, of which one failed.
+    platform: str
+    #: The config of ``ended``.
+    upgrade: str
 
     @property
     def home(self) -> str:
@@ -64,12 +70,19 @@ def busy_site(folder: Path) -> Iterator[BusySite]:
 
 
 def _fill(stoker: Served, folder: Path) -> BusySite:
+    platform = _create_platform(stoker)
     stack = _create_stack(stoker, "shop", _shop("2.3.0"))
     servers = _list_servers(stoker)
-    for name, id in servers.items():
-        tier = "web" if name.startswith("web") else "database"
-        _ok(stoker, "PATCH", f"/servers/{id}", {"labels": {"tier": tier, "site": "berlin" if id < "8" else "lisbon"}})
+    for number, (name, id) in enumerate(sorted(servers.items())):
+        tier = next((tier for tier in ("web", "db") if name.startswith(tier)), "other")
+        site = "berlin" if number % 3 else "lisbon"
+        _ok(stoker, "PATCH", f"/servers/{id}", {"labels": {"tier": tier, "site": site}})
+        if tier == "db":
+            window = {"cron": "0 22 * * *", "minutes": 240, "timezone": "UTC"}
+            _ok(stoker, "PATCH", f"/servers/{id}", {"policy": {"maintenance_windows": [window]}})
     _create_stack(stoker, "monitoring", _monitoring())
+    _change_policy(create_account(stoker, "member", name="ida"), servers["web3"])
+    _let_drift(stoker, folder, [servers["web0"], servers["web5"]])
     patch = _create_config(stoker, "Upgrade openssl", _PATCH.format(**servers))
     web = [servers[f"web{number}"] for number in range(WEB)]
     ended = _patch(stoker, patch, web)
@@ -79,12 +92,19 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
     backup = _create_config(stoker, "Backup of databases", wait)
     ids = list(servers.values())
     running = _trigger(stoker, config_id=backup, servers=ids, name="Backup of databases", max_concurrent=4, canary=2)
-    body = {"name": "Backup of databases", "cron": "30 2 * * *", "trigger": {"config_id": backup, "servers": ids[:3]}}
-    _ok(stoker, "POST", "/software_schedules", body)
+    databases = [servers[f"db{number}"] for number in range(DATABASES)]
+    for title, cron, chosen in (
+        ("Backup of databases", "30 2 * * *", databases),
+        ("Restart of workers", "0 */6 * * *", web),
+        ("Vacuum", "0 12 * * sun", databases[:1]),
+    ):
+        body = {"name": title, "cron": cron, "trigger": {"config_id": backup, "servers": chosen}}
+        _ok(stoker, "POST", "/software_schedules", body)
+    _ok(stoker, "POST", "/relays", {"name": "lisbon", "url": "https://relay.lisbon.example:8005"})
     _wait_for_approval(stoker, "web-lisbon-41")
     name = next(name for name in _resources(stoker, stack) if name == "shop3")
     failed = _resources(stoker, stack)[name]
-    return BusySite(stoker, folder, servers, stack, ended, running, failed)
+    return BusySite(stoker, folder, servers, stack, ended, running, failed, platform, patch)
 
 
 def _shop(version: str) -> dict[str, Any]:
@@ -100,6 +120,54 @@ def _shop(version: str) -> dict[str, Any]:
         values = {"version": version, "name": f"web{number}"}
         resources[f"shop{number}"] = deployment("release", f"web{number}", after=tuple(migrations), input_values=values)
     return template(resources, outputs={"version": {"value": version}})
+
+
+def _change_policy(account: Account, server: str) -> None:
+    answer = account.heat("PATCH", f"/servers/{server}", {"policy": {"groups": ["script", "file", "agent"]}})
+    assert answer.status == 200, answer.raw
+
+
+def _let_drift(stoker: Served, folder: Path, servers: list[str]) -> None:
+    """Deploy a file to servers, and change it on them."""
+    paths = [folder / f"motd-{number}" for number, _ in enumerate(servers)]
+    for path, server in zip(paths, servers, strict=True):
+        body = {"path": str(path), "content": "Managed by Stoker: see the stack shop.\n", "mode": "0644"}
+        wanted = {"name": "Message of the day", "group": "file", "config": body}
+        config_id = _ok(stoker, "POST", "/software_configs", wanted)["software_config"]["id"]
+        run = {"config_id": config_id, "server_id": server, "signal_transport": "STOKER_SIGNAL"}
+        _ok(stoker, "POST", "/software_deployments", run)
+    stoker.until(lambda: all(path.exists() for path in paths))
+    stoker.until(lambda: _is_complete(stoker, servers))
+    for path in paths:
+        path.write_text("Do not restart before Monday. Ida\n")
+    _ok(stoker, "POST", "/checks", {"servers": servers})
+    stoker.until(lambda: len(stoker.heat("GET", "/checks?state=DRIFTED").body["checks"]) == len(servers))
+
+
+def _is_complete(stoker: Served, servers: list[str]) -> bool:
+    listed = stoker.heat("GET", "/software_deployments").body["software_deployments"]
+    return all(each["status"] == "COMPLETE" for each in listed if each["server_id"] in servers)
+
+
+def _create_platform(stoker: Served) -> str:
+    """Create a stack of nested parts, of which one fails, and return its id."""
+    part = template(
+        {
+            "set_up": config('#!/bin/sh\necho "set up $part"\n[ "$part" != search ] || exit 3\n', inputs=("part",)),
+            "install": deployment("set_up", "host", input_values={"part": {"get_param": "part"}}),
+            "host": {
+                "type": "OS::Nova::Server",
+                "properties": {"image": "local", "flavor": "local", "name": {"get_param": "part"}},
+            },
+        },
+        parameters={"part": {"type": "string"}},
+    )
+    parts = {name: {"type": "part.yaml", "properties": {"part": name}} for name in ("cache", "queue", "search")}
+    body = {"stack_name": "platform", "template": template(parts), "files": {"part.yaml": json.dumps(part)}}
+    answer = _ok(stoker, "POST", "/stacks", {**body, "disable_rollback": True})
+    id = str(answer["stack"]["id"])
+    _until_ended(stoker, "platform", id, "CREATE_FAILED")
+    return id
 
 
 def _monitoring() -> dict[str, Any]:

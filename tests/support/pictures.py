@@ -12,12 +12,12 @@ import argparse
 import base64
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from support.busy_site import BusySite, busy_site
+from support.busy_site import WEB, BusySite, busy_site
 from support.source_code import ROOT
 from support.tools import find_tool
 
@@ -41,19 +41,83 @@ _COMPRESS = """async (data) => {
 def pages_of(site: BusySite) -> dict[str, str]:
     """Return the path of each picture."""
     stack = f"stacks/shop/{site.stack}"
+    web = "+".join(f"web{number}" for number in range(WEB))
     return {
         "overview": "",
         "stacks": "stacks",
         "stack": stack,
         "stack-graph": f"{stack}?tab=graph",
+        "stack-nested": f"stacks/platform/{site.platform}?tab=graph",
+        "stack-source": f"{stack}?tab=template",
+        "new-stack": "new-stack?from=example:three-tier",
+        "update-stack": f"update-stack/shop/{site.stack}",
         "servers": "servers",
         "server": f"servers/{site.servers['web3']}",
+        "enroll": "enroll",
+        "run-command": f"run?servers={web}+absent1",
+        "run-entry": f"run?what=entry&entry=nginx/1&servers={web}",
         "triggers": "triggers",
         "trigger": f"triggers/{site.ended['id']}",
         "trigger-running": f"triggers/{site.running['id']}",
         "run": f"runs/{site.failed}",
         "run-compared": f"runs/{site.failed}?with=1",
+        "runs": "runs",
+        "schedules": "schedules",
+        "drift": "drift",
+        "configs": "configs",
+        "config": f"configs/{site.upgrade}",
+        "catalog": "catalog",
+        "catalog-entry": "catalog/nginx/1",
+        "audit": "audit",
+        "users": "users",
+        "relays": "relays",
+        "settings": "settings",
+        "metrics": "metrics",
+        "no-page": "nowhere",
+        "palette": "servers",
+        "keys": "servers",
+        "new-schedule": "schedules",
     }
+
+
+def open_palette(page: Page) -> None:
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").last.fill("web")
+    page.get_by_role("option", name="web3").first.wait_for()
+
+
+def review(page: Page) -> None:
+    """Change the version, and go to the plan."""
+    page.get_by_role("button", name="Next: parameters").click()
+    page.get_by_role("button", name="Next: review").click()
+    page.locator(".plan-counts").wait_for()
+
+
+def press(label: str) -> Callable[[Page], None]:
+    return lambda page: page.get_by_role("button", name=label).first.click()
+
+
+def unfold(page: Page) -> None:
+    """Unfold what the page folds."""
+    page.locator("main .folds > details > summary").first.click()
+
+
+def enroll(page: Page) -> None:
+    page.get_by_label("Name", exact=True).fill("web-lisbon-42")
+    page.get_by_role("button", name="Make the line").click()
+    page.locator(".copied").first.wait_for()
+
+
+#: What is done on a page before its picture is made.
+STEPS: Mapping[str, Callable[[Page], None]] = {
+    "palette": open_palette,
+    "keys": lambda page: page.keyboard.press("?"),
+    "new-schedule": press("New schedule"),
+    "update-stack": review,
+    "drift": unfold,
+    "enroll": enroll,
+    "run-command": lambda page: page.get_by_label("Command or script").fill("systemctl is-active nginx"),
+}
 
 
 def main() -> None:
@@ -86,6 +150,9 @@ def take(browser: Browser, site: BusySite, width: int, scheme: str, names: Seque
     page = sign_in(browser, site, width, scheme)
     for name in names:
         show(page, site.home + pages_of(site)[name])
+        if name in STEPS:
+            STEPS[name](page)
+            page.wait_for_timeout(500)
         page.screenshot(path=FOLDER / f"{name}-{width}-{scheme}.png", full_page=width != 2560)
     page.context.close()
 
