@@ -3,7 +3,7 @@ import { get } from "../api/client";
 import { session } from "../api/session";
 import { useData } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
-import { Data, Empty, Head } from "../ui/parts";
+import { Data, Head } from "../ui/parts";
 import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
 import { SelectorField, useFacts } from "../ui/selector";
 import { readChosen, readFilter, type Server } from "../ui/servers";
@@ -161,10 +161,11 @@ function open(after: string, first: string): void {
 }
 
 function Nothing({ hasFilter }: { hasFilter: boolean }) {
-  if (hasFilter || !session.can_write) return <Empty>{hasFilter ? "No server matches these filters." : "There are no servers yet."}</Empty>;
+  if (hasFilter) return <>No server matches these filters.</>;
+  if (!session.can_write) return <>There are no servers yet.</>;
   return (
-    <Empty>
+    <>
       There are no servers yet. <Link to={["enroll"]}>Enroll the first one</Link>: you get a line to paste on the machine.
-    </Empty>
+    </>
   );
 }
