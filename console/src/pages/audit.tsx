@@ -17,6 +17,12 @@ const MOST = 1000;
 const LONGEST = 100_000;
 const FILTERS = ["actor", "action", "object", "outcome", "since", "until"] as const;
 
+const OUTCOMES = [
+  { value: "", text: "all" },
+  { value: "REFUSED", text: "refused" },
+];
+const SITE = { value: "1", text: "users, projects and log-ins of the site" };
+
 async function load(marker: string, limit: number, signal?: AbortSignal): Promise<Entry[]> {
   const given = FILTERS.map((name) => [name, query.value.get(name) ?? ""] as const).filter(([, value]) => value !== "");
   const times = given.map(([name, value]) => [name, name === "since" || name === "until" ? momentOf(value) : value]);
@@ -84,8 +90,8 @@ export function AuditPage() {
         <TextFilter name="until" label="Until" hint="2031-05-07" />
       </div>
       <div class="filters">
-        <Pills name="outcome" label="Filter by outcome" clears={["marker"]} of={[{ value: "", text: "all" }, { value: "REFUSED", text: "refused" }]} />
-        {session.is_admin && <Pills name="site" label="Entries" clears={["marker"]} of={[{ value: "1", text: "users, projects and log-ins of the site" }]} />}
+        <Pills name="outcome" label="Filter by outcome" clears={["marker"]} of={OUTCOMES} />
+        {session.is_admin && <Pills name="site" label="Entries" clears={["marker"]} of={[SITE]} />}
       </div>
       <Data of={loaded}>
         {(entries) => (

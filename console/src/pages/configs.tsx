@@ -47,7 +47,16 @@ export function ConfigsPage() {
             rows={rows.filter((row) => row.name.toLowerCase().includes(text))}
             columns={COLUMNS}
             keyOf={(row) => row.newest.id}
-            empty={rows.length > 0 ? "No config has such a name." : <>There are no configs yet. <code>stoker config create</code> and stacks create them; the <Link to={["catalog"]}>catalog</Link> has some to begin with.</>}
+            empty={
+              rows.length > 0 ? (
+                "No config has such a name."
+              ) : (
+                <>
+                  There are no configs yet. <code>stoker config create</code> and stacks create them; the{" "}
+                  <Link to={["catalog"]}>catalog</Link> has some to begin with.
+                </>
+              )
+            }
           />
         )}
       </Data>

@@ -58,13 +58,15 @@ export function StacksPage() {
                 rows={status ? list.filter((stack) => statusOf(stack.stack_status) === status) : list}
                 columns={COLUMNS}
                 keyOf={(stack) => stack.id}
-                empty={all.length > 0 ? (
-                      "No stack matches these filters."
-                    ) : (
-                      <>
-                        There are no stacks yet. <Link to={["new-stack"]}>Create one</Link> from a template.
-                      </>
-                    )}
+                empty={
+                  all.length > 0 ? (
+                    "No stack matches these filters."
+                  ) : (
+                    <>
+                      There are no stacks yet. <Link to={["new-stack"]}>Create one</Link> from a template.
+                    </>
+                  )
+                }
               />
             </>
           );

@@ -62,13 +62,15 @@ export function TriggersPage() {
               rows={all.slice(0, PAGE)}
               columns={COLUMNS}
               keyOf={(trigger) => trigger.id}
-              empty={isFiltered || chosen.marker ? (
-                    "No trigger matches these filters."
-                  ) : (
-                    <>
-                      Nothing was triggered yet. <code>stoker run 'web*' -- uptime</code> runs a command on servers.
-                    </>
-                  )}
+              empty={
+                isFiltered || chosen.marker ? (
+                  "No trigger matches these filters."
+                ) : (
+                  <>
+                    Nothing was triggered yet. <code>stoker run 'web*' -- uptime</code> runs a command on servers.
+                  </>
+                )
+              }
             />
             <Pages next={all.length > PAGE ? all[PAGE - 1]!.id : ""} />
           </>
