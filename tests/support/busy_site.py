@@ -90,6 +90,7 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
     _until_ended(stoker, "shop", stack, "UPDATE_FAILED")
     wait = f"#!/bin/sh\necho 'Dumping catalog'\nwhile [ ! -e {folder}/go ]; do sleep 0.2; done\necho done\n"
     backup = _create_config(stoker, "Backup of databases", wait)
+    _create_config(stoker, "Check of databases", "#!/bin/sh\necho 'schema 41 is current'\n")
     ids = list(servers.values())
     running = _trigger(stoker, config_id=backup, servers=ids, name="Backup of databases", max_concurrent=4, canary=2)
     databases = [servers[f"db{number}"] for number in range(DATABASES)]

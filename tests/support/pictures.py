@@ -116,6 +116,7 @@ STEPS: Mapping[str, Callable[[Page], None]] = {
     "update-stack": review,
     "drift": unfold,
     "enroll": enroll,
+    "metrics": lambda page: page.locator(".plots canvas").first.wait_for(),
     "run-command": lambda page: page.get_by_label("Command or script").fill("systemctl is-active nginx"),
 }
 
@@ -153,7 +154,8 @@ def take(browser: Browser, site: BusySite, width: int, scheme: str, names: Seque
         if name in STEPS:
             STEPS[name](page)
             page.wait_for_timeout(500)
-        page.screenshot(path=FOLDER / f"{name}-{width}-{scheme}.png", full_page=width != 2560)
+        is_long = width != 2560 and page.locator("dialog[open]").count() == 0
+        page.screenshot(path=FOLDER / f"{name}-{width}-{scheme}.png", full_page=is_long)
     page.context.close()
 
 

@@ -41,10 +41,10 @@ function momentOf(text: string): string {
 const COLUMNS: Column<Entry>[] = [
   { title: "Time", cell: (entry) => <Time at={entry.time} /> },
   { title: "User", cell: (entry) => entry.actor ?? "" },
-  { title: "Action", cell: (entry) => entry.action },
+  { title: "Action", cell: (entry) => <span class="nowrap">{entry.action}</span> },
   { title: "Outcome", cell: (entry) => <State of={entry.outcome} tone={entry.outcome === "REFUSED" ? "bad" : "good"} /> },
   { title: "Object", cell: (entry) => <Objects of={entry} /> },
-  { title: "Reason", cell: (entry) => entry.reason, isWide: true },
+  { title: "Reason", cell: (entry) => <span class="breaks">{entry.reason}</span>, isWide: true },
 ];
 
 function Objects({ of: entry }: { of: Entry }) {

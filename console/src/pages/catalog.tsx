@@ -1,4 +1,5 @@
 import { change, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
@@ -22,7 +23,7 @@ export function CatalogPage() {
   return (
     <>
       <Head title="Catalog" />
-      <p class="lead">Typed, versioned configs for stacks. Stoker ships some; projects and the site add their own.</p>
+      <p class="lead">Ready-made configs with typed inputs, to run or to use in templates. Stoker ships some; projects and the site add their own.</p>
       <div class="filters">
         <TextFilter name="name" label="Name or description" hint="nginx" />
       </div>
@@ -55,6 +56,11 @@ export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: 
   return (
     <>
       <Head title={`${name}/${version}`} kind="Catalog entry">
+        {session.can_write && (
+          <Link to={["run"]} with={{ what: "entry", entry: `${name}/${version}` }} class="button">
+            Run
+          </Link>
+        )}
         {loaded.data?.origin === "project" && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
       </Head>
       <Data of={loaded}>

@@ -1,4 +1,5 @@
 import { change, get, type Schemas } from "../api/client";
+import { session } from "../api/session";
 import { groupBy } from "../model/groups";
 import { Actions } from "../ui/actions";
 import { useData } from "../ui/data";
@@ -21,7 +22,7 @@ interface Named {
 const COLUMNS: Column<Named>[] = [
   { title: "Name", cell: (row) => <Link to={["configs", row.newest.id]}>{row.name}</Link>, sort: (row) => row.name },
   { title: "Group", cell: (row) => row.newest.group ?? "", sort: (row) => row.newest.group ?? "" },
-  { title: "Versions", cell: (row) => <span class="number">{row.versions}</span>, sort: (row) => row.versions },
+  { title: "Versions", cell: (row) => row.versions, sort: (row) => row.versions, isNumber: true },
   { title: "Newest", cell: (row) => <Time at={row.newest.creation_time} />, sort: (row) => row.newest.creation_time },
 ];
 
@@ -37,6 +38,7 @@ export function ConfigsPage() {
   return (
     <>
       <Head title="Configs" />
+      <p class="lead">Scripts, playbooks and files that stacks, triggers and schedules run on servers.</p>
       <div class="filters">
         <TextFilter name="name" label="Name" hint="backup" />
       </div>
@@ -84,6 +86,11 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
   return (
     <>
       <Head title={loaded.data?.config.name || id} kind="Config">
+        {session.can_write && (
+          <Link to={["run"]} with={{ what: "config", config: id }} class="button">
+            Run
+          </Link>
+        )}
         {loaded.data && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
       </Head>
       <Data of={loaded}>

@@ -121,7 +121,7 @@ function Row({ check, reload }: { check: Check; reload: () => void }) {
         {check.pending && <State of="waits for the agent" tone="wait" />}
         <span class="fold-text quiet">{check.summary || check.reason}</span>
         <span class="row-time">
-          since <Time at={check.since} />
+          <Time at={check.since} />
         </span>
       </summary>
       {isOpen && <Details check={check} reload={reload} />}

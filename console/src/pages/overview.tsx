@@ -1,4 +1,6 @@
 import { get, type Schemas } from "../api/client";
+import { stripLine } from "../model/ansi";
+import { cronInWords } from "../model/cron";
 import { SYMBOLS, type Tone } from "../model/state";
 import { useData } from "../ui/data";
 import { Card, Data, Empty, Head, Row, State } from "../ui/parts";
@@ -99,9 +101,13 @@ function Highlights({ title, of: highlights, empty }: { title: string; of: reado
       ) : (
         <ul class="rows">
           {highlights.map((one) => (
-            <Row key={`${one.kind} ${one.id}`} name={<Link {...pageOf(one)}>{one.name}</Link>} title={one.text} time={one.time}>
-              {one.kind === "schedule" ? <span class="mono">{one.text}</span> : <State of={one.status} />}
-              {one.kind !== "schedule" && one.text && <span class="quiet"> {one.text}</span>}
+            <Row
+              key={`${one.kind} ${one.id}`}
+              name={<Link {...pageOf(one)}>{one.name}</Link>}
+              time={one.time}
+              detail={one.kind !== "schedule" ? stripLine(one.text) : ""}
+            >
+              {one.kind === "schedule" ? (cronInWords(one.text) ?? one.text) : <State of={one.status} />}
             </Row>
           ))}
         </ul>

@@ -67,10 +67,10 @@ function columnsOf(reload: () => void): Column<Relay>[] {
   return [
     { title: "Name", cell: (relay) => relay.name, sort: (relay) => relay.name },
     { title: "State", cell: (relay) => <State of={relay.online ? "ONLINE" : relay.last_seen ? "OFFLINE" : "NEVER_SEEN"} />, sort: (relay) => `${relay.online}` },
-    { title: "Agents", cell: (relay) => <span class="number">{relay.agents}</span>, sort: (relay) => relay.agents },
+    { title: "Agents", cell: (relay) => relay.agents, sort: (relay) => relay.agents, isNumber: true },
     { title: "Version", cell: (relay) => relay.version ?? "", sort: (relay) => relay.version ?? "", isWide: true },
     { title: "URL", cell: (relay) => relay.url, isWide: true },
-    { title: "Last seen", cell: (relay) => <Time at={relay.last_seen} />, sort: (relay) => relay.last_seen ?? "" },
+    { title: "Last seen", cell: (relay) => <Time at={relay.last_seen} />, sort: (relay) => relay.last_seen ?? "", isWide: true },
     { title: "Created by", cell: (relay) => relay.created_by ?? "", isWide: true },
     ...(session.can_write ? [{ title: "Change", cell: (relay: Relay) => <Actions of={[remove(relay)]} onDone={reload} /> }] : []),
   ];

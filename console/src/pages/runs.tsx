@@ -34,8 +34,8 @@ export function RunsPage() {
   return (
     <>
       <Head title={TITLES[filter.status]} />
-      <p class="quiet">
-        {filter.of_client ? "Without those of stacks and triggers, which are counted there." : "Of clients, stacks and triggers."}
+      <p class="lead">
+        {filter.of_client ? "Without those of stacks and triggers, which are counted there." : "Deployments of clients, stacks and triggers."}
         {filter.ended_since && ` Ended since ${new Date(filter.ended_since).toLocaleString()}.`}
       </p>
       <Data of={deployments}>

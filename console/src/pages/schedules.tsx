@@ -114,14 +114,14 @@ const COLUMNS: Column<Schedule>[] = [
   { title: "Runs", cell: (schedule) => workOf(schedule.trigger), isWide: true },
   { title: "Next", cell: (schedule) => <Time at={schedule.next_time} none={schedule.enabled ? "never" : "paused"} />, sort: (schedule) => schedule.next_time ?? "~" },
   { title: "Last", cell: (schedule) => <Time at={schedule.last_time} />, sort: (schedule) => schedule.last_time ?? "", isWide: true },
-  { title: "Missed", cell: (schedule) => (schedule.missed_count > 0 ? <State of={`${schedule.missed_count}`} tone="warn" /> : <span class="quiet">0</span>), sort: (schedule) => schedule.missed_count, isWide: true },
+  { title: "Missed", cell: (schedule) => (schedule.missed_count > 0 ? <State of={`${schedule.missed_count}`} tone="warn" /> : <span class="quiet">0</span>), sort: (schedule) => schedule.missed_count, isWide: true, isNumber: true },
   { title: "Problem", cell: (schedule) => schedule.last_error && <span class="bad">{schedule.last_error}</span>, isWide: true },
 ];
 
 const TIMES: Column<ScheduledTime>[] = [
   { title: "Time", cell: (time) => momentOf(parseTime(time.time), zone) },
   { title: "Schedule", cell: (time) => time.schedule_name },
-  { title: "Servers", cell: (time) => <span class="number">{time.servers}</span> },
+  { title: "Servers", cell: (time) => time.servers, isNumber: true },
   { title: "Waits", cell: (time) => (time.waits_until ? `${time.waiting} until ${momentOf(parseTime(time.waits_until), zone)}` : "") },
   { title: "Problem", cell: (time) => time.problem && <span class="bad">{time.problem}</span>, isWide: true },
 ];
@@ -141,8 +141,12 @@ function timesInWords(schedule: Schedule): string {
 function workOf(trigger: Schedule["trigger"]): string {
   const { stack, resource, action, config_id, deployment_id, servers, selector, labels } = trigger as Record<string, unknown>;
   const what = resource ? `${String(stack)}/${String(resource)}` : config_id ? `config ${String(config_id).slice(0, 8)}` : `deployment ${String(deployment_id).slice(0, 8)}`;
-  const where = selector ?? (labels ? Object.entries(labels).map(([name, value]) => `${name}=${String(value)}`).join(",") : Array.isArray(servers) ? `${servers.length} servers` : "");
+  const where = selector ?? (labels ? Object.entries(labels).map(([name, value]) => `${name}=${String(value)}`).join(",") : Array.isArray(servers) ? countOf(servers.length) : "");
   return [what, action, where && `on ${String(where)}`].filter(Boolean).join(" ");
+}
+
+function countOf(servers: number): string {
+  return servers === 1 ? "1 server" : `${servers.toLocaleString("en")} servers`;
 }
 
 function rowOf(schedule: Schedule, plan: Plan, borders: readonly number[]): Row {
@@ -156,7 +160,7 @@ function rowOf(schedule: Schedule, plan: Plan, borders: readonly number[]): Row 
       .map(({ begin, end, servers }) => ({
         begin: parseTime(begin),
         end: parseTime(end),
-        text: `Window of ${servers} servers: ${momentOf(parseTime(begin), zone)} to ${momentOf(parseTime(end), zone)}`,
+        text: `Window of ${countOf(servers)}: ${momentOf(parseTime(begin), zone)} to ${momentOf(parseTime(end), zone)}`,
       })),
     marks,
   };
@@ -175,7 +179,7 @@ function marksOf(schedule: Schedule, plan: Plan): Mark[] {
   const ahead = plan.times.filter((time) => time.schedule_id === schedule.id).map((time): Mark => {
     const at = parseTime(time.time);
     if (time.problem) return { at, tone: "bad", text: `${momentOf(at, zone)}: ${time.problem}` };
-    const text = `${momentOf(at, zone)}: ${time.servers} servers`;
+    const text = `${momentOf(at, zone)}: ${countOf(time.servers)}`;
     if (!time.waits_until) return { at, tone: "wait", text };
     const until = parseTime(time.waits_until);
     return { at, tone: "wait", until, text: `${text}, ${time.waiting} wait until ${momentOf(until, zone)}` };

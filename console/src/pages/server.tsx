@@ -182,7 +182,7 @@ function Rules({ server }: { server: Server }) {
     </p>
   ));
   return (
-    <Card title="Policy" aside={server.policy_source === "site" ? "the site's" : "its own"}>
+    <Card title="Policy" aside={server.policy_source === "site" ? "that of the site" : "of this server"}>
       <Facts
         of={[
           ["Deployments of", policyOf(policy.allow)],
@@ -221,6 +221,7 @@ function flatten(facts: Record<string, unknown>, prefix = ""): [string, unknown]
   return Object.entries(facts).flatMap(([name, value]): [string, unknown][] => {
     if (value === null) return [];
     const isMap = typeof value === "object" && !Array.isArray(value);
-    return isMap ? flatten(value as Record<string, unknown>, `${prefix}${name}.`) : [[prefix + name, value]];
+    if (isMap) return flatten(value as Record<string, unknown>, `${prefix}${name}.`);
+    return [[prefix + name, Array.isArray(value) ? value.join(", ") : value === "" ? "version unknown" : value]];
   });
 }

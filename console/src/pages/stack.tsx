@@ -25,7 +25,7 @@ const EVENTS: Column<Event>[] = [
   { title: "Time", cell: (event) => <Time at={event.event_time} /> },
   { title: "Resource", cell: (event) => event.resource_name },
   { title: "State", cell: (event) => <State of={event.resource_status} /> },
-  { title: "Reason", cell: (event) => event.resource_status_reason, isWide: true },
+  { title: "Reason", cell: (event) => stripLine(event.resource_status_reason ?? ""), isWide: true },
 ];
 
 /** One stack: its resources as a table and as a graph, events, outputs, parameters, template and snapshots. */
@@ -51,7 +51,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
       <Data of={loaded}>
         {({ stack, resources }) => (
           <>
-            {stack.description && <p class="lead">{stack.description}</p>}
+            {stack.description && stack.description !== "No description" && <p class="lead">{stack.description}</p>}
             <Facts of={factsOf(stack)} />
             <Tabs />
             <Part stack={stack} resources={resources} path={path} at={loaded.at} />

@@ -1,4 +1,5 @@
 import type { Schemas } from "../api/client";
+import { stripLine } from "../model/ansi";
 import { countBy } from "../model/groups";
 import { StateFilter } from "../ui/filters";
 import { State, Time } from "../ui/parts";
@@ -13,7 +14,7 @@ const RESOURCES: Column<Resource>[] = [
   { title: "Resource", cell: (resource) => <ResourceLink resource={resource} />, sort: (resource) => resource.resource_name },
   { title: "State", cell: (resource) => <State of={resource.resource_status} />, sort: (resource) => resource.resource_status },
   { title: "Type", cell: (resource) => shortType(resource.resource_type), sort: (resource) => resource.resource_type, isWide: true },
-  { title: "Reason", cell: (resource) => resource.resource_status_reason, isWide: true },
+  { title: "Reason", cell: (resource) => stripLine(resource.resource_status_reason ?? ""), isWide: true },
   { title: "Changed", cell: (resource) => <Time at={resource.updated_time} />, sort: (resource) => resource.updated_time },
 ];
 

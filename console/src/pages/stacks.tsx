@@ -1,5 +1,6 @@
 import { get, type Schemas } from "../api/client";
 import { session } from "../api/session";
+import { stripLine } from "../model/ansi";
 import { countBy } from "../model/groups";
 import { useData } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
@@ -16,7 +17,7 @@ const COLUMNS: Column<Stack>[] = [
     sort: (stack) => stack.stack_name,
   },
   { title: "State", cell: (stack) => <State of={stack.stack_status} />, sort: (stack) => stack.stack_status },
-  { title: "Reason", cell: (stack) => stack.stack_status_reason, isWide: true },
+  { title: "Reason", cell: (stack) => stripLine(stack.stack_status_reason), isWide: true },
   { title: "Owner", cell: (stack) => stack.stack_owner ?? "", sort: (stack) => stack.stack_owner ?? "", isWide: true },
   {
     title: "Changed",

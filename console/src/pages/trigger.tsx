@@ -26,9 +26,9 @@ const ORDER = ["FAILED", "IN_PROGRESS", "QUEUED", "CANCELLED", "COMPLETE"];
 const COLUMNS: Column<Target>[] = [
   { title: "Server", cell: (target) => <TargetLink target={target} />, sort: (target) => target.server_name },
   { title: "State", cell: (target) => <State of={stateOf(target)} />, sort: (target) => ORDER.indexOf(target.status) },
-  { title: "Exit code", cell: (target) => <span class="number">{target.exit_code ?? ""}</span>, sort: (target) => Number(target.exit_code ?? -1) },
+  { title: "Exit code", cell: (target) => target.exit_code ?? "", sort: (target) => Number(target.exit_code ?? -1), isNumber: true },
   { title: "Changed", cell: (target) => (target.changed === null ? "" : target.changed ? "yes" : "no"), isWide: true },
-  { title: "Since", cell: (target) => <Time at={target.updated_time} />, isWide: true },
+  { title: "Since", cell: (target) => <Time at={target.updated_time} none="" />, isWide: true },
 ];
 
 function TargetLink({ target }: { target: Target }) {

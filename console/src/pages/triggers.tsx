@@ -1,4 +1,5 @@
 import { get, type Schemas } from "../api/client";
+import { session } from "../api/session";
 import { parseTime } from "../model/time";
 import { useData } from "../ui/data";
 import { Pages, StateFilter, TextFilter } from "../ui/filters";
@@ -19,9 +20,9 @@ const COLUMNS: Column<Trigger>[] = [
   { title: "Name", cell: (trigger) => <Link to={["triggers", trigger.id]}>{trigger.name}</Link> },
   { title: "State", cell: (trigger) => <State of={trigger.status} /> },
   { title: "Progress", cell: (trigger) => <Progress of={trigger} />, isWide: true },
-  { title: "Servers", cell: (trigger) => <span class="number">{trigger.total.toLocaleString("en")}</span>, isWide: true },
-  { title: "Failed", cell: (trigger) => <span class="number">{trigger.failed.toLocaleString("en")}</span>, isWide: true },
-  { title: "Changed", cell: (trigger) => <span class="number">{trigger.changed.toLocaleString("en")}</span>, isWide: true },
+  { title: "Servers", cell: (trigger) => trigger.total.toLocaleString("en"), isWide: true, isNumber: true },
+  { title: "Failed", cell: (trigger) => trigger.failed.toLocaleString("en"), isWide: true, isNumber: true },
+  { title: "Changed", cell: (trigger) => trigger.changed.toLocaleString("en"), isWide: true, isNumber: true },
   { title: "By", cell: (trigger) => trigger.requested_by ?? "", isWide: true },
   { title: "Duration", cell: (trigger) => <Duration from={trigger.creation_time} to={trigger.end_time} />, isWide: true },
   { title: "Began", cell: (trigger) => <Time at={trigger.creation_time} /> },
@@ -43,10 +44,19 @@ export function TriggersPage() {
   const isFiltered = [chosen.status, chosen.contains, chosen.requested_by, chosen.ended_since].some(Boolean);
   return (
     <>
-      <Head title="Triggers" />
+      <Head title="Triggers">
+        {session.can_write && (
+          <Link to={["run"]} class="button primary">
+            Run a command
+          </Link>
+        )}
+      </Head>
+      <p class="lead">Runs of a command, a config or an action on one or many servers.</p>
       <div class="filters">
         <TextFilter name="contains" label="Name" hint="part of a name" />
         <TextFilter name="requested_by" label="By" hint="name of a user" />
+      </div>
+      <div class="filters">
         <StateFilter counts={new Map(STATES.map((state) => [state, null]))} />
         {chosen.ended_since && (
           <button class="pill" aria-pressed="true" onClick={() => setQuery({ ended_since: "", marker: "" })}>
@@ -67,7 +77,7 @@ export function TriggersPage() {
                   "No trigger matches these filters."
                 ) : (
                   <>
-                    Nothing was triggered yet. <code>stoker run 'web*' -- uptime</code> runs a command on servers.
+                    Nothing was triggered yet. “Run a command” and <code>stoker run 'web*' -- uptime</code> run one on servers.
                   </>
                 )
               }

@@ -25,7 +25,7 @@ export function More({ sections, current }: { sections: readonly { segment: stri
   return (
     <div class={`more${isOpen ? " open" : ""}`} ref={box} onKeyDown={onKey} onFocusOut={onLeave}>
       <button class={chosen ? "chosen" : ""} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
-        {chosen ? `More: ${chosen.title}` : "More"} <span aria-hidden="true">▾</span>
+        More{chosen && <span class="wide">: {chosen.title}</span>} <span aria-hidden="true">▾</span>
       </button>
       <div class="more-pages">
         {sections.map(({ segment, title }) => (

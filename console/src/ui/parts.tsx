@@ -144,8 +144,17 @@ export function Dialog({ title, onClose, children }: { title: string; onClose?: 
   );
 }
 
+interface RowProps {
+  name: ComponentChildren;
+  title?: string;
+  time?: string | null;
+  /** A second line. */
+  detail?: string;
+  children?: ComponentChildren;
+}
+
 /** An entry of a list: a name, what is said of it, and its time. */
-export function Row({ name, title, time, children }: { name: ComponentChildren; title?: string; time?: string | null; children?: ComponentChildren }) {
+export function Row({ name, title, time, detail, children }: RowProps) {
   return (
     <li>
       <span class="row-name">{name}</span>
@@ -157,6 +166,7 @@ export function Row({ name, title, time, children }: { name: ComponentChildren; 
           <Time at={time} />
         </span>
       )}
+      {detail && <span class="row-detail">{detail}</span>}
     </li>
   );
 }

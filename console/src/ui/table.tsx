@@ -10,6 +10,8 @@ export interface Column<T> {
   sort?: (row: T) => string | number;
   /** Hidden where the page is narrow. */
   isWide?: boolean;
+  /** Aligned at the right. */
+  isNumber?: boolean;
 }
 
 /** Rows from which on only the visible ones are in the document, and their height in pixels. */
@@ -54,7 +56,7 @@ export function Table<T>({
           {visible.map((row, index) => (
             <tr key={keyOf(row)} aria-rowindex={(isWindowed ? first : 0) + index + 2}>
               {columns.map((column) => (
-                <td key={column.title} class={column.isWide ? "wide" : ""} data-title={column.title}>
+                <td key={column.title} class={classOf(column)} data-title={column.title}>
                   {column.cell(row)}
                 </td>
               ))}
@@ -67,13 +69,17 @@ export function Table<T>({
   );
 }
 
+function classOf<T>(column: Column<T>): string {
+  return [column.isWide && "wide", column.isNumber && "number"].filter(Boolean).join(" ");
+}
+
 function Heading<T>({ column }: { column: Column<T> }) {
   const [name, isDown] = readOrder();
   const isSorted = name === column.title;
   const change = () => setQuery({ sort: isSorted && !isDown ? `-${column.title}` : column.title });
   const order = isSorted ? (isDown ? "descending" : "ascending") : "none";
   return (
-    <th scope="col" class={column.isWide ? "wide" : ""} {...(column.sort ? { "aria-sort": order as "none" } : {})}>
+    <th scope="col" class={classOf(column)} {...(column.sort ? { "aria-sort": order as "none" } : {})}>
       {column.sort ? (
         <button class="sort" onClick={change}>
           {column.title}

@@ -70,7 +70,7 @@ export function Graph({ drawing, names, onOpen }: { drawing: Drawing; names: Rea
 function Texts({ vertex, names }: { vertex: Vertex; names: ReadonlyMap<string, string> }) {
   const { node, lanes, isOpen } = vertex;
   const fold = isOpen === null ? "" : isOpen ? "▾ " : "▸ ";
-  const title = lanes ? `${lanes.servers} servers · ${lanes.deployments} deployments` : `${SYMBOLS[toneOf(node.resource_status)]} ${node.resource_name}`;
+  const title = lanes ? `${lanes.servers} servers · ${lanes.deployments === 1 ? "1 deployment" : `${lanes.deployments} deployments`}` : `${SYMBOLS[toneOf(node.resource_status)]} ${node.resource_name}`;
   const detail = lanes ? countsOf(vertex) : (waitOf(node, names) ?? placeOf(node));
   return (
     <>
@@ -120,7 +120,7 @@ function describe(vertex: Vertex, requires: Requirements, names: ReadonlyMap<str
   const { node, lanes } = vertex;
   const others = requires.get(vertex.key) ?? [];
   const parts = lanes
-    ? [`${lanes.servers} servers with ${lanes.deployments} deployments each`, countsOf(vertex)]
+    ? [`${lanes.servers} servers with ${lanes.deployments === 1 ? "1 deployment" : `${lanes.deployments} deployments`} each`, countsOf(vertex)]
     : [node.resource_name, shortType(node.resource_type), node.server_name ? `on ${node.server_name}` : null, wordsOf(node.resource_status), waitOf(node, names)];
   return [...parts, others.length > 0 ? `after ${others.join(", ")}` : null].filter(Boolean).join(", ");
 }
