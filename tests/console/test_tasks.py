@@ -78,12 +78,14 @@ def test_which_deployment_failed_on_web3_and_what_changed_since_it_worked(hands)
     page = hands.page
     hands.press("g", "v")
     hands.title("Servers")
+    hands.press("/")
+    hands.type("web3")
+    hands.press("Enter")
+    expect(page.get_by_role("link", name="web4", exact=True)).to_have_count(0)
     hands.open(page.get_by_role("link", name="web3", exact=True))
     hands.title("web3")
     expect(page.get_by_role("link", name="shop/shop3")).to_be_visible()
-    hands.press("n")  # to the failed one
-    expect(page.get_by_role("link", name="shop/shop3")).to_be_focused()
-    hands.press("Enter")
+    hands.open(page.get_by_role("link", name="shop/shop3"))
     hands.title("shop/shop3")
     expect(page.get_by_text('relation "orders_archive" already exists').first).to_be_visible()
     hands.open(page.get_by_role("button", name="What changed since it last worked"))
@@ -108,21 +110,6 @@ def test_which_servers_differ_from_the_others_after_the_upgrade(hands):
     assert hands.presses < 30
 
 
-def test_show_only_the_failed_servers_of_the_upgrade_to_a_colleague(hands, open_window):
-    page = hands.page
-    hands.press("g", "t")
-    hands.open(page.get_by_role("link", name="Upgrade openssl"))
-    hands.title("Upgrade openssl")
-    hands.open(page.get_by_role("group", name="Filter by state").get_by_role("button", name="failed"))
-    expect(page.get_by_role("row", name="web3")).to_be_visible()
-    expect(page.locator("tbody tr")).to_have_count(1)
-    expect(page.get_by_role("region", name="Equal output").get_by_role("listitem")).to_have_count(1)
-    address = page.url
-    page.goto("about:blank")
-    page.goto(address)
-    expect(page.locator("tbody tr")).to_have_count(1)
-
-
 def test_approve_the_waiting_server(hands):
     page = hands.page
     hands.open(page.get_by_role("link", name="wait for approval"))
@@ -140,6 +127,7 @@ def test_find_the_line_that_explains_the_failure_and_link_to_it(hands, site):
     page = hands.page
     hands.press("g", "s")
     hands.title("Stacks")
+    expect(page.get_by_role("link", name="shop")).to_be_visible()
     hands.press("n", "Enter")
     hands.title("shop")
     expect(page.get_by_role("link", name="shop3")).to_be_visible()
@@ -167,28 +155,104 @@ def test_retry_the_upgrade_where_it_failed(hands):
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "1")
 
 
-def test_which_triggers_of_mine_failed(hands):
+def test_run_the_backup_on_all_databases_but_the_canary_first(hands):
     page = hands.page
-    hands.press("g", "t")
-    hands.title("Triggers")
-    hands.go(page.get_by_label("By", exact=True))
-    hands.type("admin")
-    hands.press("Enter")
-    hands.open(page.get_by_role("group", name="Filter by state").get_by_role("button", name="failed"))
-    expect(page.get_by_role("link", name="Upgrade openssl").first).to_be_visible()
-    expect(page.get_by_role("link", name="Backup of databases")).to_have_count(0)
-
-
-def test_which_servers_are_the_canaries_of_the_backup_and_how_far_is_it(hands):
-    page = hands.page
-    hands.open(page.get_by_role("link", name="triggers in progress"))
-    hands.open(page.get_by_role("link", name="Backup of databases"))
-    hands.title("Backup of databases")
-    expect(page.get_by_text("0 of 11 runs have ended")).to_be_visible()
+    hands.press("g", "f")
+    hands.title("Configs")
+    hands.open(page.get_by_role("link", name="Check of databases"))
+    hands.title("Check of databases")
+    hands.open(page.get_by_role("link", name="Run", exact=True))
+    hands.title("Run a config")
+    hands.go(page.get_by_placeholder("web1 web2 db*"))
+    hands.type("db*")
+    hands.press("Tab")
+    expect(page.get_by_label("Chosen servers")).to_contain_text("db[0-2]")
+    hands.go(page.get_by_label("Canary"))
+    hands.type("1")
+    hands.open(page.get_by_role("button", name="Run on 3 servers"))
+    hands.title("Check of databases")
+    expect(page.get_by_text("of 3 runs have ended")).to_be_visible()  # they wait for the databases' window
     expect(page.get_by_text("Framed cells are canaries")).to_be_visible()
-    expect(
-        page.get_by_role("group", name="Filter by state").get_by_role("button", name="in progress 2")
-    ).to_be_visible()
+    expect(page.locator(".facts")).to_contain_text("Canary1")
+    assert hands.presses < 80
+
+
+def test_create_a_stack_from_an_example(hands):
+    page = hands.page
+    hands.press("g", "s")
+    hands.title("Stacks")
+    hands.open(page.get_by_role("link", name="New stack"))
+    hands.title("New stack")
+    hands.go(page.get_by_label("An example, or an entry of the catalog"))
+    hands.type("two")
+    hands.press("Tab")
+    hands.press("Escape")  # the key that leaves the editor with Tab
+    hands.open(page.get_by_role("button", name="Next: parameters"))
+    hands.open(page.get_by_role("button", name="Next: review"))
+    hands.open(page.get_by_role("button", name="Create two-deployments"))
+    hands.title("two-deployments")
+    expect(page.locator(".facts").first).to_contain_text("create complete")
+    assert hands.presses < 80
+
+
+def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
+    page = hands.page
+    hands.press("g", "c")
+    hands.title("Schedules")
+    hands.open(page.get_by_role("button", name="New schedule"))
+    form = page.get_by_role("dialog")
+    hands.go(form.get_by_label("Name", exact=True))
+    hands.type("Nightly check")
+    hands.go(form.get_by_label("or by name"))
+    hands.type("db0")
+    hands.go(form.get_by_label("Cron"))
+    expect(form).to_contain_text("every day at 02:00")
+    hands.go(form.get_by_label("Each server waits for its maintenance window"))
+    hands.press("Space")
+    hands.open(form.get_by_role("button", name="Create"))
+    times = page.get_by_role("group", name="Next times").get_by_role("row", name="Nightly check")
+    expect(times.first).to_contain_text("1 until")
+    assert hands.presses < 60
+
+
+def test_enroll_a_machine(hands):
+    page = hands.page
+    hands.press("g", "v")
+    hands.title("Servers")
+    hands.open(page.get_by_role("button", name="Enroll servers"))
+    hands.title("Enroll servers")
+    hands.go(page.get_by_label("Name", exact=True))
+    hands.type("web-lisbon-42")
+    hands.press("Enter")
+    expect(page.get_by_text("Paste this line")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Waiting for the machine")).to_be_visible()
+    hands.open(page.get_by_role("button", name="Copy"))
+    assert hands.presses < 60
+
+
+def test_find_who_changed_the_policy_of_web3(hands):
+    page = hands.page
+    hands.press("g", "a")
+    hands.title("Audit")
+    hands.go(page.get_by_label("Action begins with"))
+    hands.type("change policy")
+    hands.press("Tab")
+    hands.type("web3")
+    hands.press("Enter")
+    rows = page.get_by_role("group", name="Audit").locator("tbody tr")
+    expect(rows).to_have_count(1)
+    expect(rows).to_contain_text("ida")
+    assert hands.presses < 50
+
+
+def test_jump_to_a_server(hands):
+    page = hands.page
+    hands.press("Control+k")
+    hands.type("web6")
+    expect(page.get_by_role("option", name="Server web6")).to_be_visible()
+    hands.press("Enter")
+    hands.title("web6")
+    assert hands.presses < 10
 
 
 def test_stop_the_backup(hands):
@@ -200,13 +264,3 @@ def test_stop_the_backup(hands):
     hands.open(page.get_by_role("dialog").get_by_role("button", name="Cancel"))
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".facts")).to_contain_text("cancelled")
-
-
-def test_suspend_the_monitoring(hands):
-    page = hands.page
-    hands.press("g", "s")
-    hands.open(page.get_by_role("link", name="monitoring"))
-    hands.title("monitoring")
-    hands.open(page.get_by_role("button", name="Suspend"))
-    hands.open(page.get_by_role("dialog").get_by_role("button", name="Suspend"))
-    expect(page.locator(".facts").first).to_contain_text("suspend complete")
