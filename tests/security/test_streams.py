@@ -28,9 +28,10 @@ def path(stoker):
 
 
 def open_stream(stoker, path, token):
-    """A stream's connection, of which the head of the answer has been read; and that head."""
+    """A stream of the log, of which the head of the answer has been read; and that head."""
     connection = socket.create_connection(("127.0.0.1", stoker.port), timeout=60)
-    head = f"GET {path} HTTP/1.1\r\nHost: s\r\nX-Auth-Token: {token}\r\nAccept: text/event-stream\r\n\r\n"
+    stream = f"/v1/{stoker.project}/events?subject=deployment:{path.split('/')[-2]}"
+    head = f"GET {stream} HTTP/1.1\r\nHost: s\r\nX-Auth-Token: {token}\r\nAccept: text/event-stream\r\n\r\n"
     connection.sendall(head.encode())
     answer = b""
     while b"\r\n\r\n" not in answer:

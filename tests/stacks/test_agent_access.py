@@ -128,7 +128,7 @@ def test_a_user_rests_only_while_its_resource_is_suspended(heat, users, status, 
 
     def suspend(tx):
         resources.save_all(tx, [replace(handle, action=Action.SUSPEND, status=Status(status))])
-        stack_users.set_enabled(tx, handle.id, stack.id, "name")
+        stack_users.set_enabled(tx, handle.id, "name", stack.id)
         stack_users.save(tx, replace(stack_users.find(tx, handle.id), user_id="u"))
 
     heat.store.write(suspend)

@@ -30,6 +30,7 @@ from stoker.policy.rules import PROJECT, SiteDefaults
 from stoker.resources.env import ResourceEnv
 from stoker.servers.keys import Keys
 from stoker.stacks import jobs, operations, outputs, signals
+from stoker.stacks.adoption import Adoption
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare, prepare_change
@@ -119,8 +120,9 @@ class World:
         """Create a stack. ``adopt``: the resources of adoption data."""
         identity = Identity(str(uuid4()), name, self.project)
         resolved = prepare(self.engine, StackRequest(template=template, **handed), identity)
+        adoption = None if adopt is None else Adoption(resources=dict(adopt))
         self.store.write(
-            lambda tx: operations.create(tx, self.engine, resolved, options or Options(), username="u", adopt=adopt)
+            lambda tx: operations.create(tx, self.engine, resolved, options or Options(), username="u", adopt=adoption)
         )
         return self.settled(identity.stack_id)
 
