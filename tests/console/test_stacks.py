@@ -68,7 +68,7 @@ def value(content: Any) -> dict[str, Any]:
 def test_equal_lanes_fold_and_failures_stay_visible(open_window, site, lanes, axe):
     page = open_window(f"{lanes[1:]}?tab=graph").page
     fold = page.locator('[data-name="run0 …"]')
-    expect(fold).to_have_attribute("aria-label", re.compile("4 servers with 1 deployments each.*1 failed"))
+    expect(fold).to_have_attribute("aria-label", re.compile("4 servers with 1 deployment each.*1 failed"))
     expect(page.locator(".graph-bar")).to_contain_text("run2")
     expect(page.locator(".graph-bar").get_by_role("link", name="run2")).to_be_visible()
     assert problems_of(page, axe) == []
