@@ -203,7 +203,7 @@ def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
     form = page.get_by_role("dialog")
     hands.go(form.get_by_label("Name", exact=True))
     hands.type("Nightly check")
-    hands.go(form.get_by_label("Config"))
+    hands.go(form.get_by_role("combobox", name="Config"))
     hands.type("C")  # the check of the databases
     hands.go(form.get_by_label("or by name"))
     hands.type("db0")
