@@ -2,9 +2,11 @@ import { get, type Schemas } from "../api/client";
 import { stripLine } from "../model/ansi";
 import { cronInWords } from "../model/cron";
 import { SYMBOLS, type Tone } from "../model/state";
+import { parseTime } from "../model/time";
 import { useData } from "../ui/data";
 import { Card, Data, Empty, Head, Row, State } from "../ui/parts";
 import { Link } from "../ui/router";
+import { DayLine } from "../views/week";
 
 type Overview = Schemas["OverviewState"];
 type Highlight = Schemas["Highlight"];
@@ -94,8 +96,10 @@ function Tile({ page, filter, tally, tone, label }: TileProps) {
 }
 
 function Highlights({ title, of: highlights, empty }: { title: string; of: readonly Highlight[]; empty: string }) {
+  const due = highlights.filter(({ kind, time }) => kind === "schedule" && time);
   return (
     <Card title={title}>
+      {due.length > 0 && <DayLine marks={due.map((one) => ({ at: parseTime(one.time!), tone: "wait", text: one.name }))} />}
       {highlights.length === 0 ? (
         <Empty>{empty}</Empty>
       ) : (

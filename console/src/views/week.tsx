@@ -86,6 +86,25 @@ export function Week({ rows, borders, zone }: { rows: readonly Row[]; borders: r
   );
 }
 
+const HOUR = 3_600_000;
+/** Hours of a line of a day before now and after it, and roughly its pixels. */
+const [PAST, AHEAD, DAY_WIDTH] = [1, 24, 340];
+
+/** The next day on one line. The list beside it says the same in words. */
+export function DayLine({ marks }: { marks: readonly Mark[] }) {
+  const begin = now.value - PAST * HOUR;
+  const length = (PAST + AHEAD) * HOUR;
+  const left = (time: number) => (100 * Math.min(Math.max(time - begin, 0), length)) / length;
+  return (
+    <div class="week-track day-line" role="img" aria-label={`The next day: ${marks.length === 1 ? "one schedule" : `${marks.length} schedules`}`}>
+      <span class="week-now" style={{ left: `${left(now.value)}%` }} title="now" />
+      {cluster(marks, (mark) => mark.at, (length * MARK) / DAY_WIDTH).map((group) => (
+        <Chip key={group[0]!.at} marks={group} left={left(group[0]!.at)} />
+      ))}
+    </div>
+  );
+}
+
 /** One mark, or the number of several that are too close to each other; the worst of them gives the tone. */
 function Chip({ marks, left }: { marks: readonly Mark[]; left: number }) {
   const tone = (["bad", "warn", "busy", "good", "wait"] as const).find((one) => marks.some((mark) => mark.tone === one)) ?? "off";
