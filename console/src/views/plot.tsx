@@ -10,6 +10,8 @@ export interface Series {
 }
 
 const HEIGHT = 200;
+/** The shortest time in seconds that the axis shows. */
+const SPAN = 60;
 
 /** Lines over time, with the newest values in words for those who do not see them. */
 export function Plot({ label, unit, times, series }: { label: string; unit: string; times: readonly number[]; series: readonly Series[] }) {
@@ -25,7 +27,10 @@ export function Plot({ label, unit, times, series }: { label: string; unit: stri
       height: HEIGHT,
       legend: { show: series.length > 1 },
       cursor: { y: false },
-      scales: { y: { range: (_, __, most) => [0, Math.max(most * 1.1, 0.1)] } },
+      scales: {
+        x: { range: (_, least, most) => [Math.min(least, most - SPAN), most] },
+        y: { range: (_, __, most) => [0, Math.max(most * 1.1, 0.1)] },
+      },
       axes: [axis, { ...axis, size: 62 }],
       series: [{}, ...series.map((one) => ({ label: one.label, stroke: style.getPropertyValue(`--${one.color}`), width: 2, points: { show: false } }))],
     };
