@@ -128,6 +128,7 @@ def test_a_reader_sees_the_pages_without_buttons_for_changes(open_window, fleet)
 
 def test_the_menu_leads_to_the_other_pages_without_a_mouse(open_window, fleet):
     page = open_window(viewport={"width": 1280, "height": 900}).page
+    expect(page.get_by_role("img", name=re.compile("^The next day: "))).to_be_visible()
     more = page.get_by_role("button", name="More")
     more.focus()
     page.keyboard.press("Enter")
