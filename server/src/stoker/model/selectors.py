@@ -332,19 +332,20 @@ def _values(value: Any) -> list[Any]:
     return [part for part in value if part is not None] if isinstance(value, list) else [value]
 
 
-def _text(value: Any) -> str:
+def text_of(value: Any) -> str:
+    """Return a fact or a label as selectors write it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _equal(value: Any, text: str) -> bool:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return bool(_NUMBER.fullmatch(text)) and value == float(text)
-    return _text(value) == text
+    return text_of(value) == text
 
 
 def _version(value: Any) -> list[tuple[int, Any]] | None:
     """Return the sort key of a number or a version, or None for other values."""
-    text = _text(value)
+    text = text_of(value)
     return _pieces(text) if text[:1].isdigit() or _NUMBER.fullmatch(text) else None
 
 
@@ -368,7 +369,7 @@ def _comparison(values: Callable[[Selectable], list[Any]], operator: str, text: 
         return lambda server: not any(_equal(value, text) for value in values(server))
     if operator == "~":
         pattern = re.compile(translate(text))
-        return lambda server: any(pattern.match(_text(value)) for value in values(server))
+        return lambda server: any(pattern.match(text_of(value)) for value in values(server))
     version, compare = _version(text), _ORDERS[operator]
     number = float(text) if _NUMBER.fullmatch(text) else None
 

@@ -141,8 +141,8 @@ def index(request: RequestContext, tx: Tx, query: DeploymentQuery) -> Response:
     """List the project's deployments, optionally of one server or config, with one status or a text in their names."""
     only = deployments.Filter(
         project_id=request.project,
-        server_id=query.server_id or None,
-        config=query.config or None,
+        server_id=query.server_id,
+        config=query.config,
         contains=query.contains,
         status=query.status,
         of_client=query.of_client,

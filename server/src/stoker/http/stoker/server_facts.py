@@ -13,6 +13,7 @@ from stoker.http.fields import Answer, Count
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ServerFilter, list_states, select_ids
 from stoker.model.facts import NAMES
+from stoker.model.selectors import text_of
 from stoker.store import server_lists
 from stoker.store.tx import Tx
 
@@ -92,4 +93,4 @@ def _flatten(value: Any, name: str) -> Iterator[tuple[str, str]]:
             if not isinstance(inner, Mapping):
                 yield from _flatten(inner, name)
     elif value is not None and name:
-        yield name, str(value).lower() if isinstance(value, bool) else str(value)
+        yield name, text_of(value)
