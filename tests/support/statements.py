@@ -18,7 +18,7 @@ from stoker.store.sqlite import SqliteConnection
 from support.databases import name_of
 
 #: Statements of no transaction: they set up and check connections, and notify other processes.
-_IGNORED = re.compile("^(;|SELECT 1)$|^SET |pg_notify|LISTEN", re.IGNORECASE)
+_IGNORED = re.compile("^(;|SELECT 1)$|^SET |set_config|pg_backend_pid|pg_notify|LISTEN", re.IGNORECASE)
 _VERBS = ("SELECT", "INSERT", "UPDATE", "DELETE", "WITH")
 
 
