@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import Environment
-from stoker.hot.parameters.custom import CHECKS
+from stoker.hot.constraints import CHECKS
+from stoker.hot.syntaxes import VERSIONS
 from stoker.hot.text import check_plain
-from stoker.hot.versions import VERSIONS
 from stoker.model.errors import Invalid
 from stoker.store import rows
 from support.search import examples

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from stoker import hot
 from stoker.hot import Budget
 from stoker.hot.functions import all_functions, lookup
-from stoker.hot.versions import VERSIONS
+from stoker.hot.syntaxes import VERSIONS
 from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, UserParameterMissing
 
 FUNCTIONS = {name: item for name, item in all_functions().items() if not name.startswith("Fn::")}

@@ -12,7 +12,7 @@ from stoker import hot
 from stoker.hot import Budget, Environment
 from stoker.hot.calls import LITERAL
 from stoker.hot.functions import call_names
-from stoker.hot.versions import VERSIONS
+from stoker.hot.syntaxes import VERSIONS
 
 names = st.sampled_from(["a", "if", LITERAL, *sorted(call_names())])
 data = st.recursive(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stoker import hot
-from stoker.hot.parameters.custom import CHECKS
+from stoker.hot.constraints import CHECKS
 from stoker.model.errors import (
     ImmutableParameterModified,
     InvalidSchemaError,

@@ -9,7 +9,7 @@ import pytest
 
 from stoker import hot
 from stoker.hot.flaw import MOST
-from stoker.hot.versions import VERSIONS
+from stoker.hot.syntaxes import VERSIONS
 from stoker.model.errors import (
     CircularDependencyException,
     Invalid,

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot import yaml_text
-from stoker.hot.bounds import MAX_DEPTH, MAX_TEMPLATE
-from stoker.hot.text import read
+from stoker.hot.scalars import MAX_DEPTH
+from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.model.errors import Invalid, RequestLimitExceeded, StokerError
 from support.search import examples
 

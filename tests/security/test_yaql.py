@@ -101,7 +101,7 @@ def children(stoker):
 def test_the_first_evaluations_of_a_process_may_be_concurrent(_attempt):
     script = """
 import threading
-from stoker.hot.budget import Budget
+from stoker.hot.scope import Budget
 from stoker.hot.functions import yaql
 
 class Scope:

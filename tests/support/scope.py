@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stoker import hot
-from stoker.hot.budget import Budget
+from stoker.hot.scope import Budget
 from stoker.hot.words import clip
 from stoker.model.errors import UserParameterMissing
 

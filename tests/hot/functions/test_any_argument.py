@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from stoker import hot
 from stoker.hot.functions import all_functions, functions_of
+from stoker.hot.scope import MAX_WEIGHT
+from stoker.hot.syntaxes import VERSIONS
 from stoker.hot.text import check_plain
-from stoker.hot.versions import VERSIONS
-from stoker.hot.weight import MAX_WEIGHT
 from stoker.model.errors import Invalid
 from stoker.store import rows
 from support.search import examples

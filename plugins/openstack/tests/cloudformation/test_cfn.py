@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stoker import hot
 from stoker.hot import UNKNOWN
 from stoker.hot.functions import lookup
-from stoker.hot.versions import VERSIONS
+from stoker.hot.syntaxes import VERSIONS
 from stoker.model.errors import Invalid, InvalidTemplateVersion, StokerError, UserParameterMissing
 from stoker_openstack.cloudformation.foreign import REPLACED
 from support.scope import World

@@ -18,10 +18,9 @@ from stoker.catalog import entry
 from stoker.deployments import schema
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.hot import weigh
-from stoker.hot.bounds import MAX_TEMPLATE
 from stoker.hot.environment import list_sinks
 from stoker.hot.flaw import Flaw
-from stoker.hot.text import read
+from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.check import CheckSettings

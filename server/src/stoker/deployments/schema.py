@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 
 from stoker.deployments.derive import DEPLOY_PREFIX
 from stoker.deployments.hook_check import run_groups
-from stoker.hot.parameters import values
+from stoker.hot import parameter_values
 from stoker.hot.words import clip, did_you_mean, list_few, quote_word
 from stoker.model.config import INPUT_TYPES
 from stoker.model.errors import Invalid
@@ -101,7 +101,7 @@ def _flag(value: Any, where: str) -> bool:
 def coerce(kind: str, value: Any, where: str) -> Any:
     """Convert ``value``, called ``where``, to the type ``kind`` as HOT converts a parameter. Raises Invalid."""
     try:
-        return values.convert(INPUT_TYPES[kind], value)
+        return parameter_values.convert(INPUT_TYPES[kind], value)
     except ValueError as error:
         raise Invalid(f"{where}: {clip(str(error))}") from None
 

@@ -7,21 +7,18 @@ if the template is text.
 
 from __future__ import annotations
 
-from stoker.hot.budget import Budget, BudgetLimits
-from stoker.hot.calls import calls, literal, references
+from stoker.hot.calls import calls, evaluate, is_call, literal, references
 from stoker.hot.definition import Definition, inline_files, settings_of, with_setting
 from stoker.hot.environment import Environment
-from stoker.hot.evaluate import evaluate, is_call
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
-from stoker.hot.parameters.bind import Parameters, bind
-from stoker.hot.parameters.schema import ParameterSchema
-from stoker.hot.paths import select
+from stoker.hot.functions.base import select
+from stoker.hot.parameter_schema import ParameterSchema
+from stoker.hot.parameters import Parameters, bind
 from stoker.hot.registry import Registry
-from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope, Values
+from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Budget, BudgetLimits, Scope, Values, weigh
+from stoker.hot.syntaxes import VERSIONS, pseudo_parameters
 from stoker.hot.template import OutputDefinition, Template, decide, order, parse
-from stoker.hot.versions import VERSIONS, pseudo_parameters
-from stoker.hot.weight import weigh
 
 __all__ = [
     "ALL_ATTRIBUTES",

@@ -12,18 +12,13 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from stoker.hot import functions
-from stoker.hot.calls import is_literal
+from stoker.hot.calls import evaluate, is_literal
 from stoker.hot.definition import SETTINGS, Definition, with_setting
-from stoker.hot.evaluate import evaluate
-from stoker.hot.flaw import Flaw, flaw
-from stoker.hot.paths import Path, dotted_path
+from stoker.hot.flaw import Flaw, Path, dotted_path, flaw
 from stoker.hot.scope import UNKNOWN, Scope
-from stoker.hot.versions import has_conditions
 from stoker.hot.words import did_you_mean, kind_of, quote_word
 from stoker.model.errors import InvalidTemplateVersion, StackValidationFailed, StokerError
 
-#: From this version on, the third argument of ``if`` is optional.
-OMITTING_SINCE = "2021-04-16"
 IF = "if"
 #: The parts of a resource's definition in which an ``if`` may occur.
 CONDITIONAL = ("properties", "metadata", "update_policy", *SETTINGS)
@@ -162,17 +157,6 @@ def has_if(value: Any) -> bool:
     if type(value) is dict:
         return (len(value) == 1 and IF in value) or (not is_literal(value) and any(map(has_if, value.values())))
     return type(value) is list and any(map(has_if, value))
-
-
-def check_if(argument: Any, version: str, path: Path) -> None:
-    """Raises a flaw if an ``if`` is invalid, whatever its condition."""
-    if not has_conditions(version):
-        sentence = f"{dotted_path(path)}: 'if' is not supported in template version {version}: it has no conditions"
-        raise Flaw(sentence, path, InvalidTemplateVersion)
-    allowed = (2, 3) if version >= OMITTING_SINCE else (3,)
-    if not isinstance(argument, list) or len(argument) not in allowed:
-        shape = "a condition, a value and perhaps another" if 2 in allowed else "a condition and two values"
-        raise flaw(path, f'"if" needs a list: {shape}')
 
 
 def choose_branches(value: Any, conditions: Conditions, path: Path) -> Any:

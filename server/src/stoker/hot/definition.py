@@ -1,21 +1,21 @@
-"""The definition of one resource in a template, with its functions not yet evaluated."""
+"""The definition of one resource in a template, with its functions not yet evaluated; the order of definitions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-from stoker.hot.calls import inline, references
-from stoker.hot.evaluate import is_call
-from stoker.hot.flaw import Flaw, flaw, map_at, optional_map, scalar_text
-from stoker.hot.paths import Path
-from stoker.hot.versions import has_conditions
-from stoker.hot.weight import weigh
+from stoker.hot.calls import inline, is_call, references
+from stoker.hot.flaw import Flaw, Path, flaw, map_at, optional_map, scalar_text
+from stoker.hot.scope import weigh
+from stoker.hot.syntaxes import has_conditions
 from stoker.hot.words import did_you_mean, quote_word
+from stoker.model.errors import CircularDependencyException
 
 #: From this version on, deletion policies may be written in lower case.
 _LOWER_CASE = "2016-10-14"
@@ -175,3 +175,31 @@ SETTINGS: Mapping[str, Callable[[Any, str, Path], Any]] = {
     "deletion_policy": _deletion_policy,
     "external_id": _external_id,
 }
+
+
+def sort_requirements(requirements: Mapping[str, Set[str]]) -> tuple[str, ...]:
+    """
+    Sort names so that each follows all it requires, else as given. Raises CircularDependencyException. Does not
+    recurse, because chains may be as long as a template.
+    """
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    # Add the names first, so that the result does not depend on the order of sets, which varies between processes.
+    for name in requirements:
+        sorter.add(name)
+    for name, required in requirements.items():
+        sorter.add(name, *required)
+    try:
+        return tuple(sorter.static_order())
+    except CycleError as error:
+        cycle = _from_first(error.args[1], requirements)
+    raise CircularDependencyException(f"Circular Dependency Found: [{', '.join(cycle)}]")
+
+
+def _from_first(cycle: list[str], requirements: Mapping[str, Set[str]]) -> list[str]:
+    """The cycle as "a requires b requires a", beginning with the name that the template defines first."""
+    # The sorter lists the cycle in reverse order, with the first name repeated at the end.
+    names = cycle[:0:-1]
+    places = {name: place for place, name in enumerate(requirements)}
+    start = min(range(len(names)), key=lambda index: places[names[index]])
+    turned = names[start:] + names[:start]
+    return [*turned, turned[0]]

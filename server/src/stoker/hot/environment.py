@@ -14,12 +14,10 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stoker.hot.bounds import MAX_ENVIRONMENT
-from stoker.hot.flaw import Flaw, flaw, list_at, map_at
-from stoker.hot.parameters import values
-from stoker.hot.paths import Path
+from stoker.hot import parameter_values
+from stoker.hot.flaw import Flaw, Path, flaw, list_at, map_at
 from stoker.hot.registry import Registry
-from stoker.hot.text import read
+from stoker.hot.text import MAX_ENVIRONMENT, read
 from stoker.hot.words import quote_word
 from stoker.model.errors import Invalid
 
@@ -196,7 +194,7 @@ def _merge_values(name: str, type_name: str, old: Any, new: Any, strategy: str) 
     if put is None:
         raise Invalid(f"parameter_merge_strategies: {name} is a {type_name}, which cannot be merged")
     try:
-        first, second = (values.convert(type_name, value) for value in (old, new))
+        first, second = (parameter_values.convert(type_name, value) for value in (old, new))
         return _deep(first, second) if strategy == _DEEP_MERGE and type_name == "json" else put(first, second)
     except (TypeError, ValueError) as error:
         raise Invalid(f"parameter_merge_strategies: {name}: {error}") from None

@@ -1,5 +1,6 @@
 """
-Problems at a place of a template, their collection, and the checks of types that all sections share.
+Places in a template (``resources.a.properties.b[0]``), problems there, their collection, and the checks of types that
+all sections share.
 
 A flaw becomes the user's error when the template's text is available, which gives the line.
 """
@@ -7,14 +8,28 @@ A flaw becomes the user's error when the template's text is available, which giv
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from stoker.hot.paths import Path, dotted_path
 from stoker.hot.words import clip, kind_of
 from stoker.hot.yaml_text import lines
 from stoker.model.errors import StackValidationFailed, StokerError
+
+Path = tuple[str | int, ...]
+
+
+def dotted_path(path: Sequence[str | int]) -> str:
+    """A path in the usual notation."""
+    parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
+
+def heat_path(path: Sequence[str | int]) -> str:
+    """A path in Heat's notation, where names that are numbers are in brackets, too."""
+    parts = (f"[{part}]" if isinstance(part, int) or part.isdigit() else f".{part}" for part in path)
+    return "".join(parts).removeprefix(".")
+
 
 _BEGINS_WITH_PLACE = re.compile(r"(resources|outputs|parameters|conditions)\.")
 #: Maximum number of errors in one report. Each repeats a part of the input, and more would not help the reader.

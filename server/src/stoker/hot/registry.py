@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from stoker.hot.flaw import flaw, map_at
-from stoker.hot.paths import Path
+from stoker.hot.flaw import Path, flaw, map_at
 from stoker.hot.regex import BadPattern, compile_glob
 from stoker.hot.words import kind_of
 from stoker.model.errors import Invalid

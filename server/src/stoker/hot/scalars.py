@@ -1,5 +1,5 @@
 """
-Types of unquoted YAML words: PyYAML's rules (YAML 1.1), which Heat uses, except dates.
+Types of unquoted YAML words: PyYAML's rules (YAML 1.1), which Heat uses, except dates. Text that cannot be stored.
 
 Dates stay text, as ``heat_template_version: 2018-08-31`` requires.
 """
@@ -12,6 +12,8 @@ from typing import Any
 from yaml import ScalarNode
 from yaml.constructor import SafeConstructor
 from yaml.resolver import Resolver
+
+from stoker.hot.words import kind_of
 
 _PREFIX = "tag:yaml.org,2002:"
 _RESOLVER = Resolver()
@@ -27,6 +29,9 @@ _TEXT = ("!", f"{_PREFIX}str", f"{_PREFIX}timestamp")
 _CONTAINERS = {"map": f"{_PREFIX}map", "seq": f"{_PREFIX}seq"}
 #: Maximum length of a number: base-60 numbers take quadratic time to parse.
 _MAX_NUMBER = 100
+
+#: Maximum depth of data: far above any real template; low enough for recursion.
+MAX_DEPTH = 100
 
 #: A word that begins with any other character is text.
 FIRST_LETTERS = frozenset(Resolver.yaml_implicit_resolvers) - {None}
@@ -68,3 +73,23 @@ def _parse_typed(tag: str, text: str) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("infinity and NaN are no JSON numbers")
     return value
+
+
+def describe_key(key: Any) -> str:
+    """Describe a key that is not text, so that its author can find it."""
+    if type(key) is bool:
+        return "a boolean (yes, no, on, off, true and false need quotes)"
+    return f'a number ("{key}" needs quotes)' if isinstance(key, (int, float)) else kind_of(key)
+
+
+def text_problem(text: str) -> str | None:
+    """The reason why a text cannot be stored; None if it can."""
+    if "\0" in text:
+        return "holds a NUL character"
+    if text.isascii():
+        return None
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return "holds half a surrogate pair, which is no character"
+    return None

@@ -11,18 +11,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker.catalog import entry
-from stoker.hot import graph, syntaxes
-from stoker.hot.bounds import MAX_TEMPLATE
-from stoker.hot.budget import Budget
-from stoker.hot.check import Names, check_calls, check_depends_on
+from stoker.hot import syntaxes
+from stoker.hot.calls import Names, check_calls, check_depends_on
 from stoker.hot.conditions import CONDITIONAL, Conditions, apply_conditions, choose_branches, has_if
-from stoker.hot.definition import Definition, define
-from stoker.hot.flaw import Flaw, Flaws, flaw, map_at, optional_map, scalar_text
-from stoker.hot.parameters.schema import ParameterSchema, parse_groups, parse_schema
-from stoker.hot.paths import Path, dotted_path
-from stoker.hot.scope import UNKNOWN, Values
-from stoker.hot.text import read
-from stoker.hot.versions import VERSION_KEY, has_conditions, version_of
+from stoker.hot.definition import Definition, define, sort_requirements
+from stoker.hot.flaw import Flaw, Flaws, Path, dotted_path, flaw, map_at, optional_map, scalar_text
+from stoker.hot.parameter_schema import ParameterSchema, parse_groups, parse_schema
+from stoker.hot.scope import UNKNOWN, Budget, Values
+from stoker.hot.syntaxes import VERSION_KEY, has_conditions, version_of
+from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     InvalidSchemaError,
@@ -135,7 +132,7 @@ def _sorted_if_valid(template: Template, collector: Flaws, *, is_own: bool) -> T
     if is_own:
         collector.raise_any()
     if not collector:
-        graph.sort(template.requirements)
+        sort_requirements(template.requirements)
     return template
 
 
@@ -202,7 +199,7 @@ class _Parameters(Struct):
 
 def order(template: Template) -> tuple[str, ...]:
     """The names of all resources, each after everything that it requires."""
-    return graph.sort(template.requirements)
+    return sort_requirements(template.requirements)
 
 
 def _build(document: dict[str, Any], flaws: Flaws) -> tuple[Template, Collection[str], Collection[str]]:

@@ -8,11 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.hot import yaml_text
-from stoker.hot.bounds import MAX_DEPTH, MAX_INTEGER_BITS, describe_key, text_problem
-from stoker.hot.flaw import Flaw
-from stoker.hot.paths import Path, dotted_path
+from stoker.hot.flaw import Flaw, Path, dotted_path
+from stoker.hot.scalars import MAX_DEPTH, describe_key, text_problem
 from stoker.hot.words import clip, kind_of
 from stoker.model.errors import Invalid, RequestLimitExceeded
+
+#: Heat's limits in bytes: for a template, and for a request's body, which limits an environment.
+MAX_TEMPLATE = 524_288
+MAX_ENVIRONMENT = 1_048_576
+#: About the size of the largest float. JSON has no limit, but its parsers do.
+MAX_INTEGER_BITS = 1024
 
 
 def read(source: str | Mapping[str, Any], noun: str, max_bytes: int) -> dict[str, Any]:

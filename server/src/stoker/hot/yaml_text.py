@@ -28,7 +28,7 @@ from yaml import (
 )
 
 from stoker.hot import scalars
-from stoker.hot.bounds import MAX_DEPTH, describe_key, text_problem
+from stoker.hot.scalars import MAX_DEPTH, describe_key, text_problem
 
 #: The text may be any data, not only a template.
 _ANY_WEIGHT = 2**63

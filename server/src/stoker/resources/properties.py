@@ -7,8 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from stoker.hot import UNKNOWN
-from stoker.hot.parameters import values
+from stoker.hot import UNKNOWN, parameter_values
 from stoker.hot.text import read_json
 from stoker.hot.words import clip, did_you_mean, kind_of
 
@@ -153,7 +152,7 @@ def _integer(_: Property, value: Any, at: Path) -> int:
 
 def _number(_: Property, value: Any, at: Path) -> int | float:
     try:
-        return values.number(value)
+        return parameter_values.number(value)
     except ValueError:
         raise PropertyError(at, f"Value {value!r} is not a number") from None
 

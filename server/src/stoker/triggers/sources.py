@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from stoker.deployments.configs import content_of, source_inputs
-from stoker.hot.graph import sort
+from stoker.hot.definition import sort_requirements
 from stoker.hot.words import list_few
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
@@ -55,7 +55,7 @@ def _walk(
         name: {other for other, id in resource.requires.items() if other in by_name and by_name[other].id == id}
         for name, resource in by_name.items()
     }
-    for name in sort(required):
+    for name in sort_requirements(required):
         resource = by_name[name]
         yield prefix + name, resource
         if resource.id in inner:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.hot import UNKNOWN, weigh
-from stoker.hot.parameters.values import convert
+from stoker.hot.parameter_values import convert
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from stoker.hot.flaw import Flaw, flaw, map_at, optional_map
-from stoker.hot.paths import Path
+from stoker.hot.flaw import Flaw, Path, flaw, map_at, optional_map
 from stoker.model.errors import InvalidSchemaError, InvalidTemplateSection, StackValidationFailed
 from stoker_openstack.cloudformation.foreign import rewrite
 

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from stoker.hot import syntaxes
-from stoker.hot.functions import containers, references, repeat, texts, yaql
+from stoker.hot.functions import containers, references, texts, yaql
 from stoker.hot.functions.base import Function
 from stoker.model.errors import InvalidTemplateVersion
 
@@ -17,7 +17,7 @@ __all__ = ["Function", "all_functions", "call_names", "evaluators", "functions_o
 @cache
 def all_functions() -> Mapping[str, Function]:
     """Return the functions of HOT and of other syntaxes by name."""
-    modules = (containers, references, repeat, texts, yaql)
+    modules = (containers, references, texts, yaql)
     types = [item for module in modules for item in vars(module).values() if isinstance(item, type)]
     own = [item() for item in types if issubclass(item, Function) and item is not Function]
     others = [function for syntax in syntaxes.load() for function in syntax.functions]

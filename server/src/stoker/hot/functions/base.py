@@ -17,13 +17,16 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from stoker.hot.scope import Scope
-from stoker.hot.weight import MAX_WEIGHT
+from stoker.hot.scope import MAX_WEIGHT, Scope
 from stoker.hot.words import kind_of
 from stoker.model.errors import StackValidationFailed
+
+#: Index as text; no list needs more digits.
+_INDEX = re.compile(r"-?[0-9]{1,18}", re.ASCII)
 
 
 class Function:
@@ -90,6 +93,33 @@ def as_text(name: str, part: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise StackValidationFailed(f'"{name}"{part} must be text, not {kind_of(value)}')
     return str(value)
+
+
+def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
+    """The part of ``value`` at ``path``; ``missing`` if the path does not exist."""
+    try:
+        for step in path:
+            value = _step(value, step)
+    except (KeyError, IndexError, TypeError, ValueError):
+        return missing
+    return value
+
+
+def index_of(segment: Any) -> int:
+    """Parse an index: an integer or its text. Raises ValueError."""
+    if type(segment) is int:
+        return segment
+    if not isinstance(segment, str) or not _INDEX.fullmatch(segment):
+        raise ValueError(segment)
+    return int(segment)
+
+
+def _step(value: Any, step: Any) -> Any:
+    if isinstance(value, Mapping):
+        return value[step]
+    if isinstance(value, Sequence):
+        return value[index_of(step)]
+    raise TypeError(step)
 
 
 def check_length(name: str, length: int) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from stoker.hot.functions.base import Function, is_call
-from stoker.hot.paths import select
+from stoker.hot.functions.base import Function, is_call, select
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Scope
 from stoker.hot.words import clip, quote_word
 from stoker.model.errors import StackValidationFailed

@@ -6,8 +6,7 @@ import hashlib
 from typing import Any
 from urllib.parse import quote, urlencode, urlunsplit
 
-from stoker.hot.functions.base import Function, as_json, as_text, check_length, check_parts, is_call
-from stoker.hot.paths import index_of
+from stoker.hot.functions.base import Function, as_json, as_text, check_length, check_parts, index_of, is_call
 from stoker.hot.scope import Scope
 from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed

@@ -14,10 +14,9 @@ from signal import SIGPROF
 from typing import Any
 
 from stoker import json_body
-from stoker.hot.budget import Budget
 from stoker.hot.flaw import Flaw
 from stoker.hot.functions.base import Function, is_call
-from stoker.hot.scope import Scope
+from stoker.hot.scope import Budget, Scope
 from stoker.hot.text import check_plain
 from stoker.hot.words import clip
 from stoker.model.errors import Invalid, RequestLimitExceeded, StackValidationFailed

@@ -21,8 +21,7 @@ from stoker.catalog import entry as entries
 from stoker.catalog import shipped
 from stoker.catalog.entry import Entry
 from stoker.deployments import schema
-from stoker.hot.bounds import MAX_TEMPLATE
-from stoker.hot.text import read
+from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.http.contracts import operation
 from stoker.http.fields import Answer, Body, Count, Id, LongText, Text, Time, fill
 from stoker.http.request import RequestContext

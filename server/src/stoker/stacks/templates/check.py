@@ -21,10 +21,9 @@ from stoker.hot import (
     Values,
     syntaxes,
 )
-from stoker.hot.bounds import MAX_TEMPLATE
-from stoker.hot.paths import Path, heat_path
-from stoker.hot.text import read
-from stoker.hot.versions import VERSION_KEY
+from stoker.hot.flaw import Path, heat_path
+from stoker.hot.syntaxes import VERSION_KEY
+from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources.base import Properties, ResourceType

@@ -10,7 +10,7 @@ from typing import Any
 from stoker import hot
 from stoker.catalog.entry import SCHEME
 from stoker.hot import UNKNOWN, Definition, Environment, Flaw, Template
-from stoker.hot.paths import Path
+from stoker.hot.flaw import Path
 from stoker.hot.words import clip, list_few, suggest
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.resources import properties as schemas

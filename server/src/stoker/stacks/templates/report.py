@@ -9,7 +9,7 @@ from typing import Any
 from stoker import hot
 from stoker.backends.provider import Constraints
 from stoker.hot import UNKNOWN, Definition, Flaw, Flaws
-from stoker.hot.paths import Path, heat_path
+from stoker.hot.flaw import Path, heat_path
 from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType

@@ -6,11 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.hot.flaw import Flaw, flaw, list_at, map_at, scalar_text
-from stoker.hot.parameters import values
-from stoker.hot.parameters.constraints import AllowedPattern, Constraint, Custom, parse_constraint
-from stoker.hot.paths import Path
-from stoker.hot.versions import RESERVED
+from stoker.hot import parameter_values
+from stoker.hot.constraints import AllowedPattern, Constraint, Custom, parse_constraint
+from stoker.hot.flaw import Flaw, Path, flaw, list_at, map_at, scalar_text
+from stoker.hot.syntaxes import RESERVED
 from stoker.model.errors import InvalidSchemaError
 
 _KEYS = frozenset(("type", "label", "description", "default", "hidden", "constraints", "immutable", "tags", "schema"))
@@ -42,7 +41,7 @@ class ParameterSchema:
     def accept(self, value: Any) -> Any:
         """Convert ``value`` to the type of this parameter. Raises ValueError with a message for the user."""
         try:
-            converted = values.convert(self.type, value)
+            converted = parameter_values.convert(self.type, value)
         except ValueError:
             if self.hidden:
                 raise ValueError(f"the value is no {self.type}") from None
@@ -82,7 +81,7 @@ def parse_schema(name: str, raw: Any, version: str) -> ParameterSchema:
     type_name = data.get("type")
     if type_name is None:
         raise Flaw(f"Missing parameter type for parameter: {name}", path, InvalidSchemaError)
-    if not isinstance(type_name, str) or type_name not in values.TYPES:
+    if not isinstance(type_name, str) or type_name not in parameter_values.TYPES:
         raise flaw((*path, "type"), f"Invalid type ({type_name})", InvalidSchemaError)
     schema = ParameterSchema(
         name=name,
@@ -114,14 +113,14 @@ def _checked_map(name: str, raw: Any, version: str, path: Path) -> dict[str, Any
 
 def _default(raw: Any, type_name: str, path: Path) -> Any:
     try:
-        return None if raw is None else values.convert(type_name, raw)
+        return None if raw is None else parameter_values.convert(type_name, raw)
     except ValueError as error:
         raise flaw(path, f"Invalid default ({error})", InvalidSchemaError) from None
 
 
 def _flag(raw: Any, path: Path) -> bool:
     try:
-        return raw is not None and values.boolean(raw)
+        return raw is not None and parameter_values.boolean(raw)
     except ValueError as error:
         raise flaw(path, str(error), InvalidSchemaError) from None
 

@@ -1,20 +1,73 @@
-"""Constraints of parameters, one class per kind."""
+"""Constraints of parameters, one class per kind, and the custom constraints that depend on the value alone."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ipaddress
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any, ClassVar, Self, TypeAlias
 
+from croniter import croniter
 from msgspec import Struct
 from msgspec.structs import replace
 
-from stoker.hot.flaw import flaw, list_at, map_at, scalar_text
-from stoker.hot.parameters import values
-from stoker.hot.parameters.custom import CHECKS
-from stoker.hot.paths import Path
+from stoker.hot import parameter_values
+from stoker.hot.flaw import Path, flaw, list_at, map_at, scalar_text
 from stoker.hot.regex import BadPattern, compile_pattern
+from stoker.hot.text import read_json
 from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import InvalidSchemaError
+
+_LABEL = re.compile(r"(?!-)[A-Za-z0-9-]{1,63}(?<!-)", re.ASCII)
+_MAC = re.compile(r"[0-9a-f]{2}([:-])[0-9a-f]{2}(\1[0-9a-f]{2}){4}", re.ASCII | re.IGNORECASE)
+#: Characters of a cron expression: croniter takes a second for some hundred thousand.
+_LONGEST_CRON = 255
+
+
+def _accepts(parse: Callable[[str], object]) -> Callable[[str], bool]:
+    def check(text: str) -> bool:
+        try:
+            parse(text)
+        except (ValueError, OverflowError):
+            return False
+        return True
+
+    return check
+
+
+def _network(text: str) -> object:
+    address, slash, size = text.partition("/")
+    if not slash or not size.isascii() or not size.isdigit():
+        raise ValueError(text)
+    return ipaddress.ip_network(f"{address}/{size}", strict=False)
+
+
+def _dns_name(text: str) -> bool:
+    """An absolute or relative domain name; the last label of an absolute one is not a number."""
+    labels = text.removesuffix(".").split(".")
+    fits = len(text) <= 255 and all(_LABEL.fullmatch(label) for label in labels)
+    return fits and not (len(labels) > 1 and labels[-1].isdigit())
+
+
+def _cron(text: str) -> None:
+    """Read an expression as Heat does, which accepts an empty text."""
+    if len(text) > _LONGEST_CRON:
+        raise ValueError(text)
+    if text:
+        croniter(text)
+
+
+CHECKS: dict[str, Callable[[str], bool]] = {
+    "ip_addr": _accepts(ipaddress.ip_address),
+    "net_cidr": _accepts(_network),
+    "mac_addr": lambda text: _MAC.fullmatch(text) is not None,
+    "dns_name": _dns_name,
+    "iso_8601": _accepts(datetime.fromisoformat),
+    "json_string": _accepts(read_json),
+    "cron_expression": _accepts(_cron),
+}
+
 
 _SCALARS = frozenset(("string", "number", "boolean", "comma_delimited_list"))
 _Number: TypeAlias = "int | float | None"
@@ -133,7 +186,7 @@ class AllowedValues(Constraint, frozen=True, kw_only=True):
     def of(cls, raw: Any, type_name: str, path: Path) -> Self:
         item_type = "string" if type_name == "comma_delimited_list" else type_name
         try:
-            return cls(allowed=tuple(values.convert(item_type, item) for item in list_at(raw, path)))
+            return cls(allowed=tuple(parameter_values.convert(item_type, item) for item in list_at(raw, path)))
         except ValueError as error:
             raise flaw(path, str(error), InvalidSchemaError) from None
 
@@ -237,6 +290,6 @@ def _numbers(raw: Any, keys: tuple[str, str], path: Path) -> tuple[_Number, _Num
 
 def _number(raw: Any, path: Path) -> _Number:
     try:
-        return None if raw is None else values.number(raw)
+        return None if raw is None else parameter_values.number(raw)
     except ValueError as error:
         raise flaw(path, str(error), InvalidSchemaError) from None

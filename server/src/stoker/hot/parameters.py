@@ -8,13 +8,13 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from stoker.hot import parameter_values
 from stoker.hot.environment import Environment
 from stoker.hot.flaw import Flaw, Flaws
-from stoker.hot.parameters import values
-from stoker.hot.parameters.schema import ParameterSchema
+from stoker.hot.parameter_schema import ParameterSchema
 from stoker.hot.scope import UNKNOWN
+from stoker.hot.syntaxes import pseudo_parameters
 from stoker.hot.template import Template
-from stoker.hot.versions import pseudo_parameters
 from stoker.hot.words import clip, did_you_mean
 from stoker.model.errors import (
     ImmutableParameterModified,
@@ -42,7 +42,7 @@ class Parameters(Struct, frozen=True):
     def for_display(self) -> dict[str, str]:
         """All values as text, as in Heat's API; hidden values are redacted."""
         return {
-            name: REDACTED if name in self.hidden else values.format_value(self.types[name], value)
+            name: REDACTED if name in self.hidden else parameter_values.format_value(self.types[name], value)
             for name, value in self.values.items()
         }
 

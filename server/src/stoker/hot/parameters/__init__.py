@@ -1,1 +1,0 @@
-"""Parameters: their schemas in a template, and their values."""
