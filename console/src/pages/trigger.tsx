@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type ApiError, change, get, type Schemas, url } from "../api/client";
 import { type Connection, follow } from "../api/stream";
-import { countBy } from "../model/groups";
+import { groupBy } from "../model/groups";
 import { addSample, canariesOf, rateOf, type Sample } from "../model/rollout";
 import { durationOf } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
@@ -18,6 +18,8 @@ import { OutputGroups } from "./trigger_output";
 type Trigger = Schemas["SoftwareTrigger"];
 type Target = Schemas["CompactTarget"];
 
+/** Milliseconds for which events are collected before the page shows them. */
+const PAUSE = 100;
 /** Targets of one response. */
 const PAGE = 10_000;
 /** The order of states: what needs somebody comes first. */
@@ -47,7 +49,7 @@ function pageOf(target: Target): string[] | null {
 
 interface Live {
   trigger: Trigger;
-  targets: ReadonlyMap<number, Target>;
+  targets: readonly Target[];
 }
 
 /** Reads a trigger and its targets, and follows their states while it runs. */
@@ -56,12 +58,9 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
   const [error, setError] = useState<ApiError | null>(null);
   const [connection, setConnection] = useState<[Connection, number]>(["connecting", Date.now()]);
   const [round, setRound] = useState(0);
-  const targets = useRef(new Map<number, Target>());
-
   useEffect(() => {
     const controller = new AbortController();
     const stop = { current: () => {} };
-    targets.current = new Map();
     setLive(null);
     setError(null);
     const open = async () => {
@@ -75,9 +74,9 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
       // The stream continues the first page, so changes of the others are not lost.
       const all = [...first.targets];
       while (all.length > 0 && all.length % PAGE === 0 && all.length < trigger.total) all.push(...(await page(all[all.length - 1]!.position)).targets);
-      for (const target of all) targets.current.set(target.position, target);
-      setLive({ trigger, targets: new Map(targets.current) });
-      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, trigger, targets.current, setLive, (state) => setConnection([state, Date.now()]));
+      const live = { trigger, targets: all };
+      setLive(live);
+      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, live, setLive, (state) => setConnection([state, Date.now()]));
       else setConnection(["ended", Date.now()]);
     };
     open().catch((problem: unknown) => {
@@ -92,37 +91,35 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
   return { data: live, error, isStale: false, at: connection[1], reload, connection: connection[0], since: connection[1] };
 }
 
-/** Follows the events of a trigger. Many events make one change of the page, at most one a frame. */
+/** Follows the events of a trigger. Many events make one change of the page. */
 function watch(
   id: string,
   cursor: string,
-  trigger: Trigger,
-  targets: Map<number, Target>,
+  live: Live,
   onChange: (live: Live) => void,
   onConnection: (connection: Connection) => void,
 ): () => void {
-  let frame = 0;
-  let current = trigger;
-  const paint = () => {
-    frame ||= requestAnimationFrame(() => {
-      frame = 0;
-      onChange({ trigger: current, targets: new Map(targets) });
-    });
+  const targets = new Map(live.targets.map((target) => [target.position, target]));
+  let { trigger } = live;
+  let timer = 0;
+  const show = () => {
+    timer = 0;
+    onChange({ trigger, targets: [...targets.values()] });
   };
   const stream = follow(
     url("/v1/{project}/events", {}, { subject: `trigger:${id}`, events: ["state", "trigger"] }),
     (name, data) => {
       if (name === "state") targets.set((data as Target).position, data as Target);
-      else if (name === "trigger" || name === "end") current = data as Trigger;
+      else if (name === "trigger" || name === "end") trigger = data as Trigger;
       else return;
-      paint();
+      timer ||= window.setTimeout(show, PAUSE);
     },
     onConnection,
     cursor,
   );
   return () => {
     stream.close();
-    cancelAnimationFrame(frame);
+    clearTimeout(timer);
   };
 }
 
@@ -141,7 +138,7 @@ export function TriggerPage({ names: [id = ""] }: { names: string[] }) {
             <>
               <Rollout trigger={live.trigger} />
               <Facts of={factsOf(live.trigger)} />
-              <Targets trigger={live.trigger} targets={[...live.targets.values()]} />
+              <Targets trigger={live.trigger} targets={live.targets} />
             </>
           )}
         </Data>
@@ -191,13 +188,13 @@ function describeRate(samples: readonly Sample[], rest: number): string {
   return `, ${rate < 10 ? rate.toFixed(1) : Math.round(rate).toLocaleString("en")} a minute, about ${durationOf((rest / rate) * 60_000)} left`;
 }
 
-function Targets({ trigger, targets }: { trigger: Trigger; targets: Target[] }) {
+function Targets({ trigger, targets }: Live) {
   const status = query.value.get("status") ?? "";
   const name = (query.value.get("name") ?? "").toLowerCase();
   const canaries = useMemo(() => canariesOf(targets, trigger.canary), [targets.length, trigger.canary]);
-  const matching = targets.filter((target) => target.server_name.toLowerCase().includes(name));
-  const chosen = status ? [status] : ORDER;
-  const shown = chosen.flatMap((state) => matching.filter((target) => target.status === state));
+  const matching = name ? targets.filter((target) => target.server_name.toLowerCase().includes(name)) : targets;
+  const groups = groupBy(matching, (target) => target.status);
+  const shown = (status ? [status] : ORDER).flatMap((state) => groups.get(state) ?? []);
   const open = (target: Target) => {
     const page = pageOf(target);
     if (page) navigate(hrefOf(page));
@@ -206,7 +203,7 @@ function Targets({ trigger, targets }: { trigger: Trigger; targets: Target[] }) 
     <>
       <div class="filters">
         <TextFilter name="name" label="Server" hint="part of a name" />
-        <StateFilter counts={countBy(matching, (target) => target.status)} />
+        <StateFilter counts={new Map([...groups].map(([state, group]) => [state, group.length]))} />
       </div>
       <Matrix targets={shown} canaries={canaries} onOpen={open} />
       <OutputGroups trigger={trigger} status={status} name={name} />

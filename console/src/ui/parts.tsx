@@ -7,6 +7,9 @@ import { now } from "./clock";
 import type { Loaded } from "./data";
 import { LiveState } from "./live";
 
+/** The browser's time zone. */
+export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** A state, as symbol, color and words. */
 export function State({ of: state, tone }: { of: string | null | undefined; tone?: Tone }) {
   const shown = tone ?? toneOf(state);
@@ -24,12 +27,16 @@ export function State({ of: state, tone }: { of: string | null | undefined; tone
 export function Time({ at, none = "never" }: { at: string | null | undefined; none?: string }) {
   if (!at) return <span class="quiet">{none}</span>;
   const time = parseTime(at);
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
   return (
-    <time dateTime={new Date(time).toISOString()} title={`${new Date(time).toLocaleString()} (${zone})`}>
-      {relativeOf(time, now.value)}
+    <time dateTime={new Date(time).toISOString()} title={`${new Date(time).toLocaleString()} (${ZONE})`}>
+      <Relative to={time} />
     </time>
   );
+}
+
+/** Only this text changes each second: a table has many times. */
+function Relative({ to: time }: { to: number }) {
+  return <>{relativeOf(time, now.value)}</>;
 }
 
 /** The time between two moments; until now if the second is missing. */

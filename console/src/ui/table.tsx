@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Empty } from "./parts";
 import { query, setQuery } from "./router";
 
@@ -54,18 +54,28 @@ export function Table<T>({
         <tbody>
           {isWindowed && first > 0 && <Space rows={first} columns={columns.length} />}
           {visible.map((row, index) => (
-            <tr key={keyOf(row)} aria-rowindex={(isWindowed ? first : 0) + index + 2}>
-              {columns.map((column) => (
-                <td key={column.title} class={classOf(column)} data-title={column.title}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
+            <Row key={keyOf(row)} row={row} columns={columns} index={(isWindowed ? first : 0) + index + 2} />
           ))}
           {isWindowed && last < sorted.length && <Space rows={sorted.length - last} columns={columns.length} />}
         </tbody>
       </table>
     </div>
+  );
+}
+
+/** A row, which is made again only if it has changed: a live table has many rows that have not. */
+function Row<T>({ row, columns, index }: { row: T; columns: readonly Column<T>[]; index: number }) {
+  return useMemo(
+    () => (
+      <tr aria-rowindex={index}>
+        {columns.map((column) => (
+          <td key={column.title} class={classOf(column)}>
+            {column.cell(row)}
+          </td>
+        ))}
+      </tr>
+    ),
+    [row, columns, index],
   );
 }
 

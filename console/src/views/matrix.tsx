@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "../api/client";
-import { toneOf, wordsOf } from "../model/state";
+import { toneOf, wordsOf, type Tone } from "../model/state";
 
 type Target = Schemas["CompactTarget"];
 
@@ -11,9 +11,17 @@ interface MatrixProps {
   onOpen: (target: Target) => void;
 }
 
+/** What is on the canvas: its size and colors, and the look of each cell. */
+interface Drawn {
+  key: string;
+  colors: ReadonlyMap<string, string>;
+  looks: string[];
+}
+
 /** All targets of a trigger as cells of one canvas. The table beside it has the same targets for screen readers. */
 export function Matrix({ targets, canaries, onOpen }: MatrixProps) {
   const canvas = useRef<HTMLCanvasElement>(null);
+  const drawn = useRef<Drawn>({ key: "", colors: new Map(), looks: [] });
   const [width, setWidth] = useState(0);
   const [hover, setHover] = useState<Target | null>(null);
   const size = targets.length > 2000 ? 8 : targets.length > 400 ? 12 : 20;
@@ -30,7 +38,12 @@ export function Matrix({ targets, canaries, onOpen }: MatrixProps) {
   useEffect(() => {
     const element = canvas.current;
     if (width === 0 || !element) return;
-    const frame = requestAnimationFrame(() => draw(element, targets, canaries, columns, size));
+    const frame = requestAnimationFrame(() => {
+      const isDark = matchMedia("(prefers-color-scheme: dark)").matches;
+      const key = [columns, rows, size, window.devicePixelRatio, isDark].join();
+      if (drawn.current.key !== key) drawn.current = { key, colors: colorsOf(element), looks: [] };
+      draw(element.getContext("2d")!, targets, canaries, columns, size, drawn.current);
+    });
     return () => cancelAnimationFrame(frame);
   });
 
@@ -68,27 +81,38 @@ function describe(target: Target, canaries: ReadonlySet<number>): string {
   return `${target.server_name}: ${wordsOf(target.status)}${code}${canaries.has(target.position) ? ", canary" : ""}`;
 }
 
-function draw(canvas: HTMLCanvasElement, targets: readonly Target[], canaries: ReadonlySet<number>, columns: number, size: number): void {
-  const context = canvas.getContext("2d")!;
-  const style = getComputedStyle(canvas);
+/** Draws the cells whose look has changed. Targets with one state are neighbors, so these are few. */
+function draw(
+  context: CanvasRenderingContext2D,
+  targets: readonly Target[],
+  canaries: ReadonlySet<number>,
+  columns: number,
+  size: number,
+  { colors, looks }: Drawn,
+): void {
   const ratio = window.devicePixelRatio || 1;
-  const colors = new Map(["good", "bad", "busy", "wait", "off", "warn"].map((tone) => [tone, colorOf(style, tone)]));
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  context.clearRect(0, 0, canvas.width, canvas.height);
   targets.forEach((target, index) => {
     const tone = toneOf(target.status);
-    const [x, y] = [(index % columns) * size, Math.floor(index / columns) * size];
-    context.fillStyle = context.strokeStyle = colors.get(tone)!;
-    // A canary is smaller, within a frame.
     const isFramed = canaries.has(target.position);
+    const look = isFramed ? `${tone} framed` : tone;
+    if (looks[index] === look) return;
+    looks[index] = look;
+    const [x, y] = [(index % columns) * size, Math.floor(index / columns) * size];
+    context.clearRect(x, y, size, size);
+    // A canary is smaller, within a frame.
     const [inner, gap] = isFramed ? [size - 7, 3] : [size - 3, 1];
-    if (isFramed) frame(context, x, y, size - 1, style.getPropertyValue("color"));
-    context.strokeStyle = context.fillStyle;
+    if (isFramed) frame(context, x, y, size - 1, colors.get("text")!);
+    context.fillStyle = context.strokeStyle = colors.get(tone)!;
     // The shape differs, too: a waiting cell is a frame, a failed one has a cross.
     if (tone === "wait" || tone === "off") context.strokeRect(x + gap + 0.5, y + gap + 0.5, inner - 1, inner - 1);
     else context.fillRect(x + gap, y + gap, inner, inner);
-    if (tone === "bad") cross(context, x + gap, y + gap, inner, style.getPropertyValue("--surface"));
+    if (tone === "bad") cross(context, x + gap, y + gap, inner, colors.get("surface")!);
   });
+  for (let index = targets.length; index < looks.length; index++) {
+    context.clearRect((index % columns) * size, Math.floor(index / columns) * size, size, size);
+  }
+  looks.length = targets.length;
 }
 
 function frame(context: CanvasRenderingContext2D, x: number, y: number, size: number, color: string): void {
@@ -107,12 +131,15 @@ function cross(context: CanvasRenderingContext2D, x: number, y: number, size: nu
   context.stroke();
 }
 
-/** Returns a color of the style sheet as the canvas takes it; canvases do not know light-dark(). */
-function colorOf(style: CSSStyleDeclaration, tone: string): string {
+/** Returns colors of the style sheet as the canvas takes them; canvases do not know light-dark(). */
+function colorsOf(canvas: HTMLCanvasElement): Map<string, string> {
+  const names = ["good", "bad", "busy", "wait", "off", "warn", "text", "surface"] as const satisfies readonly (Tone | "text" | "surface")[];
   const probe = document.createElement("span");
-  probe.className = `state ${tone}`;
-  document.body.append(probe);
-  const color = getComputedStyle(probe).color;
+  canvas.after(probe);
+  const colors = names.map((name) => {
+    probe.style.color = `var(--${name})`;
+    return [name, getComputedStyle(probe).color] as const;
+  });
   probe.remove();
-  return color || style.color;
+  return new Map(colors);
 }
