@@ -230,13 +230,15 @@ def test_a_schedule_starts_its_trigger_in_time(stoker, agent):
     """With the engine of jobs that each database has."""
     from datetime import UTC, datetime, timedelta
 
-    config = stoker.heat("POST", "/software_configs", {"group": "script", "config": "true"}).body["software_config"]
+    body = {"name": "task", "group": "script", "config": "true"}
+    config = stoker.heat("POST", "/software_configs", body).body["software_config"]
     at = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
     said = {"name": f"soon-{agent.id}", "trigger": {"config_id": config["id"], "servers": [agent.id]}, "at": at}
     answer = stoker.heat("POST", "/software_schedules", said)
     assert answer.status == 201, answer.raw
     made = answer.body["software_schedule"]
     assert made["at"] == made["next_time"]
+    assert made["config_name"] == "task"
     path = f"/software_schedules/{made['id']}"
     stoker.until(lambda: stoker.heat("GET", path).body["software_schedule"]["run_count"] == 1)
     report(agent)

@@ -339,6 +339,7 @@ class Schedule(TypedDict, total=False):
     id: str
     name: str
     trigger: dict[str, Any]
+    config_name: str | None
     cron: str | None
     at: str | None
     timezone: str

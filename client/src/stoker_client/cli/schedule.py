@@ -15,8 +15,8 @@ from stoker_client.cli._session import Session
 from stoker_client.cli._trigger_input import trigger_body, trigger_options, trigger_title
 
 _FIELDS = (
-    "id", "name", "trigger", "cron", "at", "timezone", "require_window", "misfire_policy", "overlap_policy", "enabled",
-    "next_time", "last_time",
+    "id", "name", "trigger", "config_name", "cron", "at", "timezone", "require_window", "misfire_policy",
+    "overlap_policy", "enabled", "next_time", "last_time",
     "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by", "creation_time",
 )  # fmt: skip
 _NOUN = Noun("schedule", lambda client: client.schedules)

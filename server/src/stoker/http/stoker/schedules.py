@@ -16,6 +16,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import SoftwareTrigger, unwrap
 from stoker.http.stoker.triggers import serialize as serialize_trigger
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
+from stoker.store import configs
 from stoker.store import schedules as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
@@ -28,7 +29,7 @@ MOST_TIMES, _WEEK = 1000, timedelta(days=7)
 _READ_ONLY = frozenset(
     (
         *("id", "next_time", "last_time", "last_trigger_id", "last_error", "run_count", "missed_count", "requested_by"),
-        "creation_time",
+        *("config_name", "creation_time"),
     )
 )
 
@@ -53,6 +54,7 @@ class SoftwareSchedule(Answer):
     trigger: Annotated[
         dict[str, Any], Meta(description="The body of a request to trigger, with the values of secret inputs redacted")
     ]
+    config_name: Annotated[str | None, Meta(description="The name of the config that the trigger's `config_id` names")]
     cron: str | None
     at: Time | None
     timezone: str
@@ -129,7 +131,9 @@ class ScheduleQuery(Query):
 @operation(200, {"software_schedules": list[SoftwareSchedule]})
 def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     """List the project's schedules."""
-    shown = [serialize(tx, schedule) for schedule in stored.list_all(tx, request.project, query.next_before)]
+    listed = stored.list_all(tx, request.project, query.next_before)
+    configs.prime(tx, [schedule.body["config_id"] for schedule in listed if schedule.body.get("config_id")])
+    shown = [serialize(tx, schedule) for schedule in listed]
     return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
 
 
@@ -187,7 +191,9 @@ def serialize(tx: Tx, schedule: Schedule) -> SoftwareSchedule:
     body = dict(schedule.body)
     if isinstance(body.get("input_values"), Mapping):
         body["input_values"] = redact_named(body["input_values"], schedule.secret)
-    return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body))
+    config_id = body.get("config_id")
+    name = configs.find_name(tx, config_id) if config_id else None
+    return fill(SoftwareSchedule, schedule, trigger=tx.secrets.redact(body), config_name=name)
 
 
 def _parse(body: Any) -> ScheduleRequest:
