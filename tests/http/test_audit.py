@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from stoker.http.heat.routes import ROUTES as HEAT
-from stoker.http.identity.routes import ROUTES as IDENTITY
-from stoker.http.stoker.routes import ROUTES as STOKER
+from stoker.http.heat import ROUTES as HEAT
+from stoker.http.identity import ROUTES as IDENTITY
+from stoker.http.stoker import ROUTES as STOKER
 from support.in_process import Inside
 from support.statements import recorded_statements
 from support.templates import config, deployment, template

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from stoker.http.contracts import bind, operation
-from stoker.http.fields import Body, Query, Whole
+from stoker.http.contracts import Body, Query, Whole, bind, operation
 from stoker.http.request import RequestContext, Response
 
 

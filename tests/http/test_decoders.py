@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from stoker.http.contracts import BodyDecoder, QueryDecoder
-from stoker.http.fields import Body, Name, Positive, Query, RequiredName, Seconds, Whole
+from stoker.http.contracts import Body, BodyDecoder, Name, Positive, Query, QueryDecoder, RequiredName, Seconds, Whole
 from stoker.model.errors import Invalid
 
 

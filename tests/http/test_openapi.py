@@ -13,19 +13,19 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 import stoker.http
 from stoker.http import health
 from stoker.http.access import PUBLIC
-from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http.agent import ROUTES as AGENT
 from stoker.http.api import Route
 from stoker.http.apis import DESCRIBED
 from stoker.http.application import Router
-from stoker.http.cfn.routes import ROUTES as CFN
+from stoker.http.cfn import ROUTES as CFN
 from stoker.http.contracts import contract_of
-from stoker.http.heat.routes import ROUTES as HEAT
-from stoker.http.identity.routes import ROUTES as IDENTITY
-from stoker.http.messaging.routes import ROUTES as MESSAGING
-from stoker.http.objects.routes import ROUTES as OBJECTS
+from stoker.http.heat import ROUTES as HEAT
+from stoker.http.identity import ROUTES as IDENTITY
+from stoker.http.messaging import ROUTES as MESSAGING
+from stoker.http.objects import ROUTES as OBJECTS
 from stoker.http.openapi import document, path_of
-from stoker.http.relay.routes import ROUTES as RELAY
-from stoker.http.stoker.routes import ROUTES as STOKER
+from stoker.http.relay import ROUTES as RELAY
+from stoker.http.stoker import ROUTES as STOKER
 from support.openapi import openapi_document
 
 DOCUMENT = openapi_document()

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from stoker.http.batches import Batches
+from stoker.http.agent.batches import Batches
 from stoker.http.threads import ThreadPool
 from stoker.model.errors import Unavailable
 

@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 
-from stoker.http.identity.routes import ROUTES
+from stoker.http.identity import ROUTES
 from stoker.http.threads import LOGINS
 from stoker.identity import passwords
 from support.in_process import Inside

@@ -19,20 +19,17 @@ import pytest
 from cryptography.fernet import Fernet
 
 from stoker.http.apis import DESCRIBED
-from stoker.http.cfn.routes import ROUTES as CFN
-from stoker.http.heat.routes import ROUTES as HEAT
-from stoker.http.identity.routes import ROUTES as IDENTITY
-from stoker.http.messaging.routes import ROUTES as MESSAGING
-from stoker.http.objects.routes import ROUTES as OBJECTS
-from stoker.http.signals import ROUTES as SIGNALS
+from stoker.http.cfn import ROUTES as CFN
+from stoker.http.heat import ROUTES as HEAT
+from stoker.http.identity import ROUTES as IDENTITY
+from stoker.http.messaging import ROUTES as MESSAGING
+from stoker.http.objects import ROUTES as OBJECTS
 from stoker.store.postgresql_connection import conninfo
 from support.accounts import Account, create_account
 from support.backends import CLIENT
 from support.server import Served, served_on
 
-GETS = [
-    each for table in (DESCRIBED, CFN, SIGNALS, IDENTITY, MESSAGING, OBJECTS) for each in table if each.verb == "GET"
-]
+GETS = [each for table in (DESCRIBED, CFN, IDENTITY, MESSAGING, OBJECTS) for each in table if each.verb == "GET"]
 #: Where a hidden parameter, a secret input … has its value from.
 SECRETS = {
     name: f"S3CR3T-{name}-{number:x}"

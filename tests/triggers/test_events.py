@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from stoker.http.event_stream import Batch
-from stoker.http.stoker import cursors
-from stoker.http.stoker.events import SubjectsReader
-from stoker.http.stoker.project_events import ListReader
-from stoker.http.stoker.stack_events import StackReader
+from stoker.http.event_stream import Batch, parse_cursor
+from stoker.http.stoker.events import ListReader, StackReader, SubjectsReader
 from stoker.http.stoker.trigger_events import TriggerReader
 from stoker.model.errors import EntityNotFound
 from stoker.store import events
@@ -35,10 +32,12 @@ def test_a_stack_sends_the_events_to_come_and_those_after_a_cursor(heat, fleet):
     stack = heat.create(template({"a": config(), "b": config()}))
     reader = StackReader(stack.id, fleet.world.project, "")
     (first,) = read(fleet, reader).events
-    assert (first.name, first.data.stack_status) == ("stack", "CREATE_COMPLETE")
+    assert (first.name, first.data["stack_status"]) == ("stack", "CREATE_COMPLETE")
     heat.update(stack, template({"a": config(), "c": config()}))
     batch = read(fleet, reader)
-    states = [(event.data.resource_name, event.data.resource_status) for event in batch.events if event.name != "stack"]
+    states = [
+        (event.data["resource_name"], event.data["resource_status"]) for event in batch.events if event.name != "stack"
+    ]
     assert ("c", "CREATE_COMPLETE") in states and ("b", "DELETE_COMPLETE") in states
     assert read(fleet, reader).events == []
     again = read(fleet, StackReader(stack.id, fleet.world.project, str(first.id)))
@@ -66,12 +65,12 @@ def test_several_subjects_have_one_cursor(heat, fleet):
     kinds = frozenset(("state", "stack", "resource"))
 
     def open_stream(cursor: str = "") -> SubjectsReader:
-        positions = cursors.parse(cursor)
+        positions = parse_cursor(cursor, subjects.values())
         classes = {"stack": StackReader, "trigger": TriggerReader}
         return SubjectsReader(
             {
                 subject: classes[noun](
-                    subject.partition(":")[2], fleet.world.project, positions.get(cursors.name(subject), ""), kinds
+                    subject.partition(":")[2], fleet.world.project, positions.get(subject, ""), kinds
                 )
                 for noun, subject in subjects.items()
             },
@@ -87,7 +86,7 @@ def test_several_subjects_have_one_cursor(heat, fleet):
     assert names(ended) == [("state", subjects["trigger"])]
     heat.update(stack, template({"b": config()}))
     again = read(fleet, open_stream(str(ended.events[-1].id)))
-    assert {event.data.resource_name for event in again.events if event.name == "resource"} == {"a", "b"}
+    assert {event.data["resource_name"] for event in again.events if event.name == "resource"} == {"a", "b"}
     assert [event.data.position for event in again.events if event.name == "state"] == [1]
     fleet.end(other)
     last = read(fleet, stream)

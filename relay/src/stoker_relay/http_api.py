@@ -15,8 +15,8 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from stoker.http.access import AGENT_KEY, ANY_AGENT_KEY, MONITORING_TOKEN, PUBLIC, Access, Credential
+from stoker.http.agent import ROUTES
 from stoker.http.agent.document import DocumentQuery
-from stoker.http.agent.routes import ROUTES
 from stoker.http.api import Api, Failure, Route, render
 from stoker.http.app import App
 from stoker.http.application import Application

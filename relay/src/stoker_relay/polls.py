@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from stoker.http.agent.document import LONGEST_WAIT, SUPERSEDED_SECONDS
 from stoker.http.hold import PendingPoll, Waiters, hold
-from stoker.http.relay.changes import MOST_AGENTS
+from stoker.http.relay import MOST_AGENTS
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.errors import Unavailable
 from stoker.store.notifier import Notifier, server_topic

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -31,6 +32,16 @@ STATUS_AWARE = "deploy_status_aware"
 def log_rejection(tx: Tx, deployment_id: str | None, run: str | None, reason: str) -> None:
     """Log a signal that changes nothing. ``run``: number or derived config of the run that the signal names."""
     tx.after_commit(partial(_log.info, "signal.rejected", deployment_id=deployment_id, run=run, reason=reason))
+
+
+@contextmanager
+def log_unknown(deployment_id: str | None, run: str | None) -> Iterator[None]:
+    """Log a signal to a deployment or run that does not exist. ``run``: as the signal names it."""
+    try:
+        yield
+    except EntityNotFound as error:
+        _log.info("signal.rejected", deployment_id=deployment_id, run=run, reason=error.message)
+        raise
 
 
 def progress(tx: Tx, *, server_id: str, config_id: str, percent: int | None, message: str | None) -> None:

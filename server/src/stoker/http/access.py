@@ -229,7 +229,8 @@ NO_CREDENTIAL, SIGNATURE = Credential("", _anonymous), Credential("ec2Signature"
 TOKEN = Credential("token", _by_token)
 #: A token that is valid only for signals to one resource, as a token and in a URL.
 SIGNAL_TOKEN, SIGNAL_URL = Credential("", _by_signal_token), Credential("", _by_signal_url)
-#: The token in the path that an external messaging service received for the queue of one resource.
+#: The path up to the token that an external messaging service received for the queue of one resource.
+SIGNALS = "/signals/"
 QUEUE_TOKEN = Credential("", _by_queue_token)
 #: The token that ``metrics_token`` sets.
 MONITORING_TOKEN = Credential(

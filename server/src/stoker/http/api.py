@@ -1,9 +1,10 @@
-"""An API: its routes, the format of its errors, and the headers of its responses."""
+"""An API: its routes, the format of its errors, and the headers of its responses, also for warnings."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Maximum bytes of a request's body, unless the route sets another limit; the same limit as Heat's.
 BODY_LIMIT = 1024 * 1024
+#: Maximum characters of one warning, and bytes of all, because clients limit the size of headers.
+_LONGEST_WARNING, _MOST_WARNINGS = 500, 8000
 _TITLES = {
     400: (
         "Bad Request",
@@ -146,3 +149,25 @@ class Api:
     content_policy: str = "default-src 'none'; frame-ancestors 'none'; sandbox"
     #: Changes a request before its route is looked for, so that it may become the request of another API.
     translate: Callable[[Scope, App], Awaitable[None]] | None = None
+
+
+def clock_warning(request: RequestContext) -> Mapping[str, str]:
+    """Return the Warning header of answers with times of schedules or windows: while the site's time is wrong."""
+    reason = request.app.health.warnings().get("clock")
+    return warning_headers([reason] if reason else [])
+
+
+def warning_headers(warnings: Sequence[str]) -> Mapping[str, str]:
+    """
+    Return HTTP's Warning header for an accepted request. Code 299 means a persistent warning without a specific code.
+
+    JSON text serves as the quoted string, in ASCII.
+    """
+    values: list[str] = []
+    left = _MOST_WARNINGS
+    for warning in warnings:
+        value = f"299 - {json.dumps(warning[:_LONGEST_WARNING])}"
+        left -= len(value)
+        if left >= 0:
+            values.append(value)
+    return {"Warning": ", ".join(values)} if values else {}

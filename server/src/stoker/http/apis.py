@@ -7,20 +7,20 @@ from typing import Any
 
 import msgspec
 
-from stoker.http import health, metrics, openapi, signals
-from stoker.http.access import PUBLIC
-from stoker.http.agent.routes import ROUTES as AGENT
+from stoker.http import health, metrics, openapi
+from stoker.http.access import PUBLIC, QUEUE_TOKEN, SIGNALS, Access
+from stoker.http.agent import ROUTES as AGENT
 from stoker.http.api import Api, Route
-from stoker.http.cfn.routes import API as CFN
-from stoker.http.console.routes import API as CONSOLE
+from stoker.http.cfn import API as CFN
+from stoker.http.console import API as CONSOLE
 from stoker.http.contracts import operation
-from stoker.http.heat.routes import ROUTES as HEAT
-from stoker.http.identity.routes import API as IDENTITY
-from stoker.http.messaging.routes import API as MESSAGING
-from stoker.http.objects.routes import API as OBJECTS
-from stoker.http.relay.routes import ROUTES as RELAY
+from stoker.http.heat import ROUTES as HEAT
+from stoker.http.identity import API as IDENTITY
+from stoker.http.messaging import API as MESSAGING
+from stoker.http.objects import API as OBJECTS
+from stoker.http.relay import ROUTES as RELAY
 from stoker.http.request import RequestContext, Response
-from stoker.http.stoker.routes import ROUTES as STOKER
+from stoker.http.stoker import ROUTES as STOKER
 from stoker.settings import Settings
 
 
@@ -30,12 +30,23 @@ def show_openapi(request: RequestContext) -> Response:
     return Response(200, _render(request.app.settings.public_url))
 
 
+def poll_queue(request: RequestContext) -> Response:
+    """
+    Read a queue in which a result is expected now: an external Zaqar calls when a message is posted to it.
+
+    The body is ignored.
+    """
+    if request.app.result_poller is not None and request.caller.resource is not None:
+        request.app.result_poller.poll_now(request.caller.resource)
+    return Response(204)
+
+
 #: The routes of the OpenAPI document. OpenStack documents the other APIs.
 DESCRIBED = (
     *(*health.ROUTES, *metrics.ROUTES, Route("GET", "/openapi.json", PUBLIC, show_openapi)),
     *(*AGENT, *RELAY, *HEAT, *STOKER),
 )
-_OWN = Api("", (*DESCRIBED, *signals.ROUTES))
+_OWN = Api("", (*DESCRIBED, Route("POST", f"{SIGNALS}{{token}}", Access(QUEUE_TOKEN), poll_queue)))
 
 
 def list_apis(settings: Settings) -> list[Api]:

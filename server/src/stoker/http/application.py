@@ -20,11 +20,10 @@ from starlette.types import Receive, Scope, Send
 
 from stoker.deployments import write_audit
 from stoker.http import audit_trail
-from stoker.http.access import TOKEN, Attempt, Caller
+from stoker.http.access import SIGNALS, TOKEN, Attempt, Caller
 from stoker.http.api import Api, Failure, Route, describe
 from stoker.http.app import App
 from stoker.http.request import Bodies, Client, RequestContext, Response, client_address, without_credentials
-from stoker.http.signals import SIGNALS
 from stoker.http.threads import in_thread
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused, Forbidden, Invalid, StokerError, WriteRefused

@@ -19,22 +19,110 @@ import inspect
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache, partial
 from types import NoneType
-from typing import Any, TypeVar, cast, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, cast, get_origin, get_type_hints
 
 import msgspec
+from msgspec import Meta, Struct, UnsetType
 from starlette.datastructures import QueryParams
 
 from stoker import json_body, typed_values
-from stoker.http import fields
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid
+from stoker.model.server import LONGEST_ID
+from stoker.store.rows import heat_time
+from stoker.typed_values import NO_NUL as NO_NUL  # noqa: PLC0414  # for importers, beside the strings below
+from stoker.typed_values import RequiredName as RequiredName  # noqa: PLC0414  # as above
+from stoker.typed_values import RequiredShortText as RequiredShortText  # noqa: PLC0414  # as above
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T", bound=Struct)
 BODY = "the request's body"
 #: Query strings that a decoder caches, and their bytes at most.
 _CACHED, _CACHED_BYTES = 64, 64
+
+
+#: The maximum of a row number in the database.
+LAST = 2**63 - 1
+_LARGEST = 2**31 - 1
+
+
+#: Numbers of requests, and the number of a row of the database or the position after one.
+Whole = Annotated[int, Meta(ge=0, le=_LARGEST)]
+Positive = Annotated[int, Meta(ge=1, le=_LARGEST)]
+Position = Annotated[int, Meta(ge=0, le=LAST)]
+RowNumber = Annotated[int, Meta(ge=1, le=LAST)]
+#: Whole seconds stay whole.
+Seconds = Annotated[int, Meta(gt=0, lt=2**31)] | Annotated[float, Meta(gt=0, lt=2**31)]
+#: A time in Heat's format, in responses.
+Time = Annotated[str, Meta(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")]
+#: A time in requests, with its offset, such as ``2026-01-01T00:00:00Z``.
+Moment = Annotated[datetime, Meta(tz=True)]
+Id = Annotated[str, Meta(min_length=1)]
+#: Strings of requests. The database stores no NUL.
+Text = Annotated[str, Meta(pattern=NO_NUL)]
+Name = Annotated[str, Meta(max_length=255, pattern=NO_NUL)]
+ShortText = Annotated[str, Meta(max_length=64, pattern=NO_NUL)]
+LongText = Annotated[str, Meta(max_length=65535, pattern=NO_NUL)]
+ServerId = Annotated[str, Meta(max_length=LONGEST_ID, pattern=NO_NUL)]
+#: Counters of responses.
+Count = Annotated[int, Meta(ge=0, le=LAST)]
+
+#: A member of a response that may be absent.
+Absent = UnsetType
+
+
+#: The types of ``described`` values. The schemas of these values have a position in this list as a member
+#: ``DESCRIBED``, because msgspec admits only JSON there; ``http.openapi`` replaces the member by the type's schema.
+DESCRIBED_TYPES: list[Any] = []
+DESCRIBED = "x-stoker-described"
+
+
+def described(kind: Any, description: str | None = None) -> Meta:
+    """
+    Return what the OpenAPI document says of a value of any type that the handler passes on to a function that checks
+    it. ``kind`` is the type of valid values:
+
+        Inputs = Annotated[Any, described(list[ConfigInput])]
+    """
+    DESCRIBED_TYPES.append(kind)
+    return Meta(description=description, extra_json_schema={DESCRIBED: len(DESCRIBED_TYPES) - 1})
+
+
+class Query(Struct):
+    """The parameters of a query string. A parameter that may occur several times is a tuple."""
+
+
+class Body(Struct):
+    """The JSON object of a request. Unknown members are ignored, as in Heat."""
+
+
+class StrictBody(Body):
+    """As ``Body``, of Keystone's and Zaqar's API: strings are neither numbers nor booleans there."""
+
+
+class Answer(Struct, forbid_unknown_fields=True):
+    """A JSON object in a response, with exactly these members."""
+
+
+class Link(Answer):
+    href: str
+    rel: str
+
+
+def fill(kind: type[T], source: object, /, **computed: Any) -> T:
+    """
+    Return an object of the type ``kind`` with the attributes of ``source`` that have the names of its members.
+
+    Times become strings in Heat's format. ``computed`` are the members that are not such attributes.
+    """
+    for name in kind.__struct_fields__:
+        if name not in computed:
+            value = getattr(source, name)
+            computed[name] = heat_time(value) if type(value) is datetime else value
+    return kind(**computed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +248,7 @@ class BodyDecoder:
         self.kind = kind if member is None else msgspec.defstruct("Enclosing", [(member, kind)])
         self.is_optional, self._member = is_optional, member
         self._own: Callable[[bytes], Any] | None = getattr(kind, "decode", None)
-        is_strict = isinstance(kind, type) and issubclass(kind, fields.StrictBody)
+        is_strict = isinstance(kind, type) and issubclass(kind, StrictBody)
         self._decoder = msgspec.json.Decoder(self.kind, strict=is_strict)
 
     def decode(self, raw: bytes) -> Any:
@@ -189,7 +277,7 @@ class QueryDecoder:
     Most requests are polls with the same short query strings, so their values are cached.
     """
 
-    def __init__(self, kind: type[fields.Query]) -> None:
+    def __init__(self, kind: type[Query]) -> None:
         self.kind = kind
         self._cached: Callable[[bytes], Any] = lru_cache(maxsize=_CACHED)(self._decode)
         encoded = dict(zip(kind.__struct_fields__, kind.__struct_encode_fields__, strict=True))

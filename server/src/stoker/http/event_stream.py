@@ -14,11 +14,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -75,16 +75,53 @@ class Batch:
     more: bool = False
 
 
-class Reader(Protocol):
+#: Characters of a subject's id in a cursor, enough for the subjects of one stream, and digits of a number.
+_ID, _DIGITS = 12, 18
+
+
+def parse_cursor(cursor: str, subjects: Iterable[str]) -> dict[str, str]:
+    """
+    Return the positions of subjects, such as ``trigger:<id>``, as far as the cursor contains them.
+
+    A cursor, such as ``t0123456789ab_812.44,s0123456789ab_1203``, has a part for each subject: a name and the position,
+    which only the subject's reader understands. Clients do not look into cursors.
+    """
+    parts = (part.rpartition("_") for part in cursor.split(","))
+    positions = {name: position for name, _, position in parts}
+    return {subject: positions[name] for subject in subjects if (name := _shorten(subject)) in positions}
+
+
+def format_cursor(positions: Mapping[str, str]) -> str:
+    """Return the cursor with the positions of these subjects."""
+    return ",".join(f"{_shorten(subject)}_{position}" for subject, position in positions.items())
+
+
+def _shorten(subject: str) -> str:
+    noun, _, id = subject.partition(":")
+    return noun[0] + id[:_ID]
+
+
+def parse_number(text: str) -> int | None:
+    """Return a number of a position; None for any other text."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) <= _DIGITS else None
+
+
+class Reader:
     """The position of a stream among the events of its subject."""
 
     #: Whether a repeated event changes nothing for a client, so that a stream may join the feed of another one.
-    is_repeatable: bool
+    is_repeatable = True
     #: The shortest pause between two reads, in seconds.
-    pause: float
+    pause = PAUSE_SECONDS
+
+    def __init__(self, kinds: Collection[str] = ()) -> None:
+        """``kinds`` are the events that ``changes`` may return."""
+        self._kinds = frozenset(kinds)
+        self._last: dict[str, Any] = {}
 
     def topics(self) -> Collection[str]:
         """Return the topics whose notifications announce further events; they may change with each read."""
+        raise NotImplementedError
 
     def read(self, tx: Tx, notified: Collection[str] | None) -> Batch:
         """
@@ -92,6 +129,14 @@ class Reader(Protocol):
 
         ``notified`` are the topics that were notified since the last read; None: any. Raises StokerError.
         """
+        raise NotImplementedError
+
+    def changes(self, name: str, state: Any) -> list[Event]:
+        """Return the event ``name`` with the state; nothing if the stream has sent it, or sends no such events."""
+        if name not in self._kinds or self._last.get(name) == state:
+            return []
+        self._last[name] = state
+        return [Event(name, state)]
 
 
 class Streams:

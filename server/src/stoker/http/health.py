@@ -21,8 +21,7 @@ from cryptography import x509
 from stoker.background_thread import BackgroundThread
 from stoker.http.access import PUBLIC
 from stoker.http.api import Route
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Link
+from stoker.http.contracts import Answer, Link, operation
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import StokerError, Unavailable
 from stoker.settings import Settings

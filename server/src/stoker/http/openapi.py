@@ -14,8 +14,7 @@ from msgspec import UNSET, Meta
 
 from stoker.http.access import PUBLIC
 from stoker.http.api import Handler, Route
-from stoker.http.contracts import Contract, Success, contract_of
-from stoker.http.fields import DESCRIBED, DESCRIBED_TYPES, Absent, Answer, Count
+from stoker.http.contracts import DESCRIBED, DESCRIBED_TYPES, Absent, Answer, Contract, Count, Success, contract_of
 from stoker.version import VERSION
 
 Schema = Mapping[str, Any]
@@ -252,7 +251,7 @@ class TypeSchemas:
         """
         Return the schema without titles and null defaults, with ``type`` lists for types that allow null.
 
-        The types of ``fields.described`` are replaced by their schemas.
+        The types of ``contracts.described`` are replaced by their schemas.
         """
         if isinstance(schema, list):
             return [self._simplify(part) for part in schema]

@@ -11,8 +11,7 @@ from typing import Annotated
 from msgspec import UNSET, Meta
 
 from stoker.deployments.documents import Document
-from stoker.http.contracts import Success, operation
-from stoker.http.fields import Absent, Answer, Count, Id, Query, Whole
+from stoker.http.contracts import Absent, Answer, Count, Id, Query, Success, Whole, operation
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.hold import PendingPoll, hold
 from stoker.http.request import RequestContext, Response, matches_tag

@@ -8,8 +8,7 @@ from msgspec import Meta
 
 from stoker.deployments import server_runs
 from stoker.http import audit_trail
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Id, Query, Text, Whole
+from stoker.http.contracts import Answer, Body, Id, Query, Text, Whole, operation
 from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response, client_address
 from stoker.model.audit import Decision, Outcome

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from stoker.deployments.runs import log_unknown
 from stoker.http.cfn.access import authenticate, check_signal, params_of
 from stoker.http.cfn.serialize import element
 from stoker.http.contracts import operation
 from stoker.http.request import RequestContext, Response
-from stoker.http.signals import log_unknown
 from stoker.json_body import decode
 from stoker.model.arn import Arn
 from stoker.model.errors import EntityNotFound, Invalid

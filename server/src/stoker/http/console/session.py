@@ -11,23 +11,36 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import re
 import secrets
 from datetime import datetime, timedelta
 from http.cookies import CookieError, SimpleCookie
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from cryptography.fernet import Fernet, InvalidToken
 from starlette.requests import Request
+from starlette.types import Scope
 
+from stoker.http.threads import in_thread
 from stoker.identity.checks import TokenCheck
 from stoker.identity.logins import Logins
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal
 
+if TYPE_CHECKING:
+    from stoker.http.app import App
+
 #: The header of the console's requests with the session's CSRF token.
 CSRF_HEADER = "x-stoker-csrf"
 _COOKIE, _LOGIN_COOKIE = "stoker-console", "stoker-console-login"
+_PREFIX = "/console/api"
+_PROJECT_PATHS = f"{_PREFIX}/v1/"
+#: Log-ins and tokens are left out: tokens never leave the server.
+_OTHER_PATHS = re.compile(rf"{_PREFIX}/(identity/v3/(?!auth/).*|metrics)")
+_PROJECT_HEADER = "x-stoker-project"
+#: Headers of credentials, which the session replaces.
+_CREDENTIALS = (b"x-auth-token", b"authorization", b"cookie", CSRF_HEADER.encode(), _PROJECT_HEADER.encode())
 #: Maximum number of project tokens to remember.
 _REMEMBERED = 10_000
 
@@ -175,3 +188,42 @@ def _read_cookie(request: Request, name: str) -> str:
         return ""
     morsel = cookies.get(name)
     return morsel.value if morsel else ""
+
+
+async def translate(scope: Scope, app: App) -> None:
+    """
+    Change a request of the console's scripts to the one to the REST API, with the session's token as only credential.
+
+    ``/console/api/v1/...`` becomes ``/v1/...``. The same holds for the identity API and for the metrics, whose paths
+    name no project: a header does. Without a session and its CSRF token, the request has no credential, and the API
+    answers as to any such request. Leaves other requests as they are. Raises Unavailable.
+    """
+    path: str = scope["path"]
+    request = Request(scope)
+    if path.startswith(_PROJECT_PATHS):
+        project_id = path.removeprefix(_PROJECT_PATHS).partition("/")[0]
+    elif _OTHER_PATHS.fullmatch(path):
+        project_id = request.headers.get(_PROJECT_HEADER, "")
+    else:
+        return
+    token = await _find_token(request, project_id, app.sessions)
+    path, raw_path = path.removeprefix(_PREFIX), scope["raw_path"].removeprefix(_PREFIX.encode())
+    headers = [(name, value) for name, value in scope["headers"] if name not in _CREDENTIALS]
+    if token is not None:
+        headers.append((b"x-auth-token", token.encode()))
+    scope.update(path=path, raw_path=raw_path, headers=headers)
+
+
+async def _find_token(request: Request, project_id: str, sessions: Sessions) -> str | None:
+    """Return the session's token for a project; None without a session. Raises Unavailable."""
+    session = sessions.find(request)
+    if session is None or not is_equal(request.headers.get(CSRF_HEADER, ""), session.csrf):
+        return None
+    token = sessions.get_entered(session, project_id)
+    if token is not None:
+        return token
+    try:
+        return (await in_thread(sessions.enter, session, project_id))[0]
+    except Unauthorized:
+        # The session's token is not valid, or its user has no role in the project: the API answers 401 or 403.
+        return session.token

@@ -11,8 +11,7 @@ from stoker.deployments.configs import delete_config, new_config
 from stoker.deployments.derive import redact_config
 from stoker.deployments.schema import Type
 from stoker.http import pages
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Id, Name, Query, RequiredName, Time, Whole, described
+from stoker.http.contracts import Absent, Answer, Body, Id, Name, Query, RequiredName, Time, Whole, described, operation
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Forbidden
 from stoker.store import configs, rows

@@ -15,8 +15,7 @@ from stoker.deployments.configs import content_of
 from stoker.deployments.run_plan import RunRequest
 from stoker.deployments.schema import check_values, refuse_missing
 from stoker.http import audit_trail, pages
-from stoker.http.contracts import convert, operation
-from stoker.http.fields import (
+from stoker.http.contracts import (
     Absent,
     Answer,
     Body,
@@ -31,6 +30,8 @@ from stoker.http.fields import (
     ShortText,
     Time,
     Whole,
+    convert,
+    operation,
 )
 from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.request import LARGE, RequestContext, Response

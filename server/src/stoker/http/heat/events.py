@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Query, Whole
+from stoker.http.contracts import Query, Whole, operation
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import EventDetail, StackEvent
 from stoker.http.request import RequestContext

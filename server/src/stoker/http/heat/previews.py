@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Id, Query, fill
-from stoker.http.heat import serializers, stack_requests, warnings
+from stoker.http.api import warning_headers
+from stoker.http.contracts import Absent, Answer, Id, Query, fill, operation
+from stoker.http.heat import serializers, stack_requests
 from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement, open_constraints
 from stoker.http.heat.stack_types import (
     TEMPLATE_EXAMPLE,
@@ -95,7 +95,7 @@ def create(request: RequestContext, body: PreviewBody) -> Response:
         resources=_serialize_outline(planner, resolved.outline, stack.name),
     )
     answer = {"stack": shown, "planned_runs": [fill(PlannedRun, run) for run in planner.runs]}
-    return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
+    return Response(200, answer, warning_headers([*resolved.warnings, *missing]))
 
 
 @operation(
@@ -113,7 +113,7 @@ def create_on_servers(request: RequestContext, body: PreviewBody) -> Response:
         return _start_previews(tx, request, stack, resolved, exists=False)
 
     answer = ServerPreviewsAnswer(server_previews=request.write(do))
-    return Response(201, answer, warnings.headers(resolved.warnings))
+    return Response(201, answer, warning_headers(resolved.warnings))
 
 
 def _prepare_new(request: RequestContext, body: PreviewBody, *, every_member: bool = False) -> ResolvedStack:
@@ -203,7 +203,7 @@ def _changes(request: RequestContext, resolved: ResolvedStack, query: PreviewQue
         answer.server_previews = request.write(
             lambda tx: _start_previews(tx, request, stacks.get(tx, stack_id), resolved)
         )
-    return Response(200, answer, warnings.headers([*resolved.warnings, *missing]))
+    return Response(200, answer, warning_headers([*resolved.warnings, *missing]))
 
 
 def _start_previews(

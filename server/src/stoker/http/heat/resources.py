@@ -10,8 +10,7 @@ from msgspec import UNSET, Meta
 from stoker.deployments.derive import redact_metadata
 from stoker.deployments.documents import Document
 from stoker.deployments.run_plan import WAITING
-from stoker.http.contracts import operation
-from stoker.http.fields import Body, LongText, Query, Whole
+from stoker.http.contracts import Body, LongText, Query, Whole, operation
 from stoker.http.heat import serializers, stack_lookup
 from stoker.http.heat.serializers import LiveDeployment, StackResource
 from stoker.http.request import RequestContext, Response

@@ -8,12 +8,11 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, field
 
 from stoker.deployments import service
+from stoker.deployments.runs import log_unknown
 from stoker.http import audit_trail
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Count, Id, Query, Time, fill
+from stoker.http.contracts import Absent, Answer, Body, Count, Id, Query, Time, fill, operation
 from stoker.http.heat.deployments import SoftwareDeployment, enclose
 from stoker.http.request import RequestContext
-from stoker.http.signals import log_unknown
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.stacks import repetition, signals

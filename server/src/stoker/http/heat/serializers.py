@@ -10,7 +10,7 @@ from urllib.parse import quote
 from msgspec import UNSET, Meta, field
 
 from stoker.hot import Parameters
-from stoker.http.fields import Absent, Answer, Count, Id, Link, Time, fill
+from stoker.http.contracts import Absent, Answer, Count, Id, Link, Time, fill
 from stoker.model.stack import Event, Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks.engine.session import STACK_TYPE

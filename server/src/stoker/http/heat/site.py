@@ -7,8 +7,7 @@ import socket
 from typing import Any, Literal
 from uuid import NAMESPACE_DNS, uuid5
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Count, Id
+from stoker.http.contracts import Answer, Count, Id, operation
 from stoker.http.request import RequestContext
 from stoker.version import VERSION
 

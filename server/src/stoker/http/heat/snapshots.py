@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from msgspec import field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Id, Name, Time, fill
+from stoker.http.contracts import Answer, Body, Id, Name, Time, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Snapshot

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Id, Query, Time, Whole, fill
+from stoker.http.contracts import Answer, Id, Query, Time, Whole, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.heat.resources import live_deployments, visible_resources
 from stoker.http.heat.serializers import FullStatus, time

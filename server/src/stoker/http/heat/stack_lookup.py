@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Link
+from stoker.http.contracts import Link, operation
 from stoker.http.heat.serializers import stack_url
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, NotSupported

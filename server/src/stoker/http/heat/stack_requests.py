@@ -13,8 +13,7 @@ from msgspec import Meta
 from stoker.backends.provider import Constraints
 from stoker.catalog import shipped
 from stoker.hot.text import MAX_ENVIRONMENT, MAX_TEMPLATE
-from stoker.http.contracts import BODY, convert
-from stoker.http.fields import NO_NUL, Body, Whole, described
+from stoker.http.contracts import BODY, NO_NUL, Body, Whole, convert, described
 from stoker.http.heat import stack_lookup
 from stoker.http.heat.stack_types import Environment, EnvironmentFiles, ExportedStack, Files, ParameterValues, Template
 from stoker.http.request import RequestContext

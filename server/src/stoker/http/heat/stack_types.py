@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from stoker.http.fields import Absent, Answer, Count, Id, Time, described
+from stoker.http.contracts import Absent, Answer, Count, Id, Time, described
 from stoker.http.heat.serializers import StackBase, StackOutput
 from stoker.model.status import Action, Status
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from stoker.http import audit_trail
-from stoker.http.app import App
 from stoker.http.heat import stack_lookup
 from stoker.http.request import RequestContext
 from stoker.model.errors import Conflict
@@ -15,6 +15,9 @@ from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 from stoker.types.planned_runs import Planner
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 
 def begin(request: RequestContext, resolved: ResolvedStack, action: str, do: Callable[[Tx], Stack]) -> Stack:

@@ -6,9 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, Link, Query, Whole, fill
-from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes, warnings
+from stoker.http.api import warning_headers
+from stoker.http.contracts import Absent, Answer, Count, Id, Link, Query, Whole, fill, operation
+from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
 from stoker.http.heat.stack_lookup import OPERATION
 from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement, open_constraints
@@ -121,7 +121,7 @@ def create(request: RequestContext, body: NewStack) -> Response:
         lambda tx: operations.create(tx, engine, resolved, options, username=user, adopt=adopt),
     )
     href = serializers.stack_url(request.app.settings.public_url, stack)
-    headers = {"Location": href, **stack_lookup.operation_header(stack), **warnings.headers(resolved.warnings)}
+    headers = {"Location": href, **stack_lookup.operation_header(stack), **warning_headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
 
 
@@ -242,7 +242,7 @@ def _update(request: RequestContext, resolved: ResolvedStack, options: Options, 
         return operations.update(tx, app.engine, resolved, options)
 
     updated = stack_writes.begin(request, resolved, "update stack", do)
-    return Response(202, headers={**stack_lookup.operation_header(updated), **warnings.headers(resolved.warnings)})
+    return Response(202, headers={**stack_lookup.operation_header(updated), **warning_headers(resolved.warnings)})
 
 
 def count(tx: Tx, project: str, status: str) -> int:

@@ -10,9 +10,8 @@ from msgspec import UNSET, Meta
 from stoker import hot
 from stoker.hot import syntaxes
 from stoker.hot.regex import BadPattern, compile_pattern
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Id, Query, described
-from stoker.http.heat import warnings
+from stoker.http.api import warning_headers
+from stoker.http.contracts import Absent, Answer, Id, Query, described, operation
 from stoker.http.heat.stack_requests import ValidationBody, open_constraints
 from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE
 from stoker.http.request import RequestContext, Response
@@ -248,7 +247,7 @@ def validate(request: RequestContext, body: ValidationBody, query: ValidationQue
         show_nested=query.show_nested,
         constraints=open_constraints(request),
     )
-    return Response(200, shown, warnings.headers(shown.get("Warnings", ())))
+    return Response(200, shown, warning_headers(shown.get("Warnings", ())))
 
 
 def _kind(request: RequestContext) -> ResourceType:

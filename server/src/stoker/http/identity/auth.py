@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from stoker.http import audit_trail
-from stoker.http.contracts import operation
-from stoker.http.fields import StrictBody, Text
+from stoker.http.contracts import StrictBody, Text, operation
 from stoker.http.identity.access import limit_of
 from stoker.http.identity.catalog import catalog
 from stoker.http.identity.serializers import DOMAIN, listing, serialize_project, time

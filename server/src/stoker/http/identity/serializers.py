@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
-from stoker.http.fields import StrictBody
+from stoker.http.contracts import StrictBody
 from stoker.http.request import RequestContext
 from stoker.identity.directory import DOMAIN_ID, DOMAIN_NAME
 from stoker.model.errors import EntityNotFound, Invalid

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
-from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.identity import stack_users
 from stoker.messaging.signed_urls import SignedUrl
 from stoker.model.errors import EntityNotFound, Forbidden, Invalid
 from stoker.model.ids import split_remote_name
 from stoker.store import identity
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 #: Path prefix of the API. Signed paths omit it, because Zaqar's signatures cover the path without its mount point.
 MOUNTED_AT = "/messaging"

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from stoker.http.contracts import operation
-from stoker.http.fields import StrictBody
+from stoker.http.contracts import StrictBody, operation
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits

@@ -1,4 +1,4 @@
-"""/messaging/v2: versions, queues, and signed URLs of a queue."""
+"""/messaging/v2: versions, queues with their subscriptions, and signed URLs of a queue."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta
 
-from stoker.http.contracts import operation
-from stoker.http.fields import StrictBody
+from stoker.http.contracts import StrictBody, operation
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
-from stoker.messaging import limits, metadata, signed_urls
+from stoker.messaging import limits, metadata, signed_urls, subscription_service
 from stoker.model.errors import Invalid
-from stoker.model.messaging import Queue
-from stoker.store import queues
+from stoker.model.messaging import Queue, Subscription
+from stoker.store import queues, subscriptions
 from stoker.store.tx import Tx
 
 
@@ -117,3 +116,73 @@ def _serialize(queue: Queue, *, detailed: bool) -> dict[str, Any]:
     if detailed:
         entry["metadata"] = metadata.add_defaults(queue.metadata)
     return entry
+
+
+@operation(200)
+def index_subscriptions(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    queue, marker, limit = params.find_queue(request, tx), request.query.get("marker"), params.page_size(request)
+    page: list[Subscription] = []
+    if queue is not None:
+        after = (subscriptions.seq(tx, queue.id, marker) or 0) if marker else 0
+        page = subscriptions.page(tx, queue.id, after=after, limit=limit)
+    return {
+        "subscriptions": [
+            _serialize_subscription(subscription, params.queue_name(request), tx.now) for subscription in page
+        ],
+        "links": params.next_link(request, page[-1].id, ("limit",)) if page else [],
+    }
+
+
+@operation(201, body_optional=True)
+def create_subscription(request: RequestContext, body: dict[str, Any]) -> Response:
+    """Subscribe a URL to the queue, and create the queue if necessary. Raises Invalid, Conflict or WriteRefused."""
+    name, service = params.queue_name(request), request.app.messaging
+    service.subscriptions.check(body)
+
+    def do(tx: Tx) -> str:
+        return service.subscriptions.subscribe(tx, service.lock_or_create(tx, request.project, name), body)
+
+    id = request.write(do)
+    return Response(201, {"subscription_id": id}, headers={"Location": params.path(request)})
+
+
+@operation(200)
+def show_subscription(request: RequestContext, tx: Tx) -> dict[str, Any]:
+    queue = params.require(request, params.find_queue(request, tx))
+    return _serialize_subscription(
+        subscription_service.find(tx, queue, request.path["subscription_id"]), queue.name, tx.now
+    )
+
+
+@operation(204, body_optional=True)
+def change_subscription(request: RequestContext, body: dict[str, Any]) -> Response:
+    """Change a subscription. Raises EntityNotFound, Invalid or Conflict."""
+    service = request.app.messaging.subscriptions
+    service.check(body)
+
+    def do(tx: Tx) -> None:
+        queue = params.require(request, params.writable_queue(request, tx, for_update=True))
+        service.change(tx, queue, request.path["subscription_id"], body)
+
+    request.write(do)
+    return Response(204, headers={"Location": params.path(request)})
+
+
+@operation(204)
+def delete_subscription(request: RequestContext, tx: Tx) -> None:
+    """Delete a subscription. Does nothing if the subscription does not exist."""
+    queue = params.writable_queue(request, tx)
+    if queue is not None:
+        subscriptions.delete(tx, queue.id, request.path["subscription_id"])
+
+
+def _serialize_subscription(subscription: Subscription, queue_name: str, now: datetime) -> dict[str, Any]:
+    return {
+        "id": subscription.id,
+        "source": queue_name,
+        "subscriber": subscription.subscriber,
+        "ttl": subscription.ttl,
+        "age": int((now - subscription.renewed_at).total_seconds()),
+        "options": subscription.options,
+        "confirmed": False,  # as in a Zaqar that requires no confirmation
+    }

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.requests import Request
 
 from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
-from stoker.http.app import App
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
 from stoker.objects import container_operations, tempurl
 from stoker.store import containers
+
+if TYPE_CHECKING:
+    from stoker.http.app import App
 
 #: Path prefix of the API.
 MOUNTED_AT = "/object-store"

@@ -22,8 +22,7 @@ from stoker.catalog import shipped
 from stoker.catalog.entry import Entry
 from stoker.deployments import schema
 from stoker.hot.text import MAX_TEMPLATE, read
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Id, LongText, Text, Time, fill
+from stoker.http.contracts import Answer, Body, Count, Id, LongText, Text, Time, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.artifact import SITE, Artifact, ArtifactKind
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid, RequestLimitExceeded

@@ -6,8 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Count, Moment, Positive, Query, RowNumber, Time, fill
+from stoker.http.contracts import Answer, Count, Moment, Positive, Query, RowNumber, Time, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.audit import SITE, Entry, Outcome
 from stoker.store import audit, rows, servers

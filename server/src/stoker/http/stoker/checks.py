@@ -12,8 +12,7 @@ from stoker.deployments import checks as deployment_checks
 from stoker.deployments import drift, representation
 from stoker.hot.words import list_few
 from stoker.http import audit_trail, pages
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill
+from stoker.http.contracts import Absent, Answer, Body, Id, Query, RequiredName, Text, Time, Whole, fill, operation
 from stoker.http.heat.deployments import SoftwareDeployment
 from stoker.http.heat.runs import RunChange
 from stoker.http.request import RequestContext, Response

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from stoker.http.console.session import CODE_LIFE
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Time
+from stoker.http.contracts import Answer, Time, operation
 from stoker.http.request import RequestContext
 from stoker.model.errors import Forbidden, Unauthorized
 from stoker.store import rows

@@ -10,8 +10,7 @@ from msgspec import Meta
 
 from stoker.deployments import server_runs
 from stoker.http import audit_trail
-from stoker.http.contracts import operation
-from stoker.http.fields import (
+from stoker.http.contracts import (
     Answer,
     Body,
     Count,
@@ -23,6 +22,7 @@ from stoker.http.fields import (
     Time,
     described,
     fill,
+    operation,
 )
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ShownServer, find_locked, serialize

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import operation
-from stoker.http.event_stream import PAUSE_SECONDS, Batch, Event
-from stoker.http.fields import Answer, Count, Id, Position, Query, Time, Whole, fill
+from stoker.http.contracts import Answer, Count, Id, Position, Query, Time, Whole, fill, operation
+from stoker.http.event_stream import Batch, Event, Reader, format_cursor, parse_number
 from stoker.http.hold import hold
 from stoker.http.request import RequestContext, Response
-from stoker.http.stoker import cursors
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
@@ -21,8 +19,6 @@ from stoker.store import deployments, logs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
-#: The events of a stream that chooses none.
-_USUAL = frozenset(("log", "progress", "status"))
 _LONGEST_WAIT = 60
 
 
@@ -107,21 +103,18 @@ def show_stream(request: RequestContext, tx: Tx, query: StreamQuery) -> Response
     return Response(200, content, media_type="application/octet-stream")
 
 
-class DeploymentReader:
+class DeploymentReader(Reader):
     """
     The position of a stream among the events of a deployment: ``log``, ``progress`` and ``status``.
 
     A position is the number of the last chunk of output that was sent.
     """
 
-    pause = PAUSE_SECONDS
-
     def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
-        self._id, self._project, self._kinds = id, project, kinds or _USUAL
+        super().__init__(kinds or ("log", "progress", "status"))
+        self._id, self._project = id, project
         self.is_repeatable = "log" not in self._kinds
-        self._after = cursors.parse_number(after) or 0
-        self._progress: RunProgress | None = None
-        self._status: dict[str, Any] | None = None
+        self._after = parse_number(after) or 0
 
     def topics(self) -> Collection[str]:
         return (deployment_topic(self._id),)
@@ -137,12 +130,10 @@ class DeploymentReader:
         progress = _progress(run, tx.now)
         events = [Event("log", fill(OutputChunk, chunk), str(chunk.seq)) for chunk in page.chunks]
         self._after = page.chunks[-1].seq if page.chunks else self._after
-        if progress is not None and progress != self._progress and "progress" in self._kinds:
-            events.append(Event("progress", progress))
+        if progress is not None:
+            events += self.changes("progress", progress)
         status = {name: getattr(deployment, name) for name in ("status", "status_reason", "changed", "changed_items")}
-        if status != self._status and "status" in self._kinds:
-            events.append(Event("status", status))
-        self._progress, self._status = progress, status
+        events += self.changes("status", status)
         over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
@@ -162,7 +153,7 @@ def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
     return DeploymentLogs(
         logs=[fill(OutputChunk, chunk) for chunk in page.chunks],
         next=position,
-        cursor=cursors.join({cursors.name(f"deployment:{deployment.id}"): str(position)}),
+        cursor=format_cursor({f"deployment:{deployment.id}": str(position)}),
         status=deployment.status,
         status_reason=deployment.status_reason,
         progress=progress,

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Body, Count, Id, RequiredName, Text, Time, described, fill
+from stoker.http.contracts import Answer, Body, Count, Id, RequiredName, Text, Time, described, fill, operation
 from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay

@@ -9,9 +9,21 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
-from stoker.http.contracts import operation
-from stoker.http.fields import Absent, Answer, Count, Id, Moment, Positive, Query, RequiredName, Time, described, fill
-from stoker.http.heat import warnings
+from stoker.http.api import clock_warning
+from stoker.http.contracts import (
+    Absent,
+    Answer,
+    Count,
+    Id,
+    Moment,
+    Positive,
+    Query,
+    RequiredName,
+    Time,
+    described,
+    fill,
+    operation,
+)
 from stoker.http.request import RequestContext, Response
 from stoker.http.stoker.triggers import SoftwareTrigger, unwrap
 from stoker.http.stoker.triggers import serialize as serialize_trigger
@@ -134,7 +146,7 @@ def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     listed = stored.list_all(tx, request.project, query.next_before)
     configs.prime(tx, [schedule.body["config_id"] for schedule in listed if schedule.body.get("config_id")])
     shown = [serialize(tx, schedule) for schedule in listed]
-    return Response(200, {"software_schedules": shown}, warnings.clock_headers(request))
+    return Response(200, {"software_schedules": shown}, clock_warning(request))
 
 
 @operation(200, {"forecast": list[ScheduledTime], "more": bool, "windows": list[OpenPeriod]})
@@ -205,4 +217,4 @@ def _parse(body: Any) -> ScheduleRequest:
 
 
 def _answer(request: RequestContext, tx: Tx, schedule: Schedule, status: int = 200) -> Response:
-    return Response(status, {"software_schedule": serialize(tx, schedule)}, warnings.clock_headers(request))
+    return Response(status, {"software_schedule": serialize(tx, schedule)}, clock_warning(request))

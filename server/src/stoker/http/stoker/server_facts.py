@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Count
+from stoker.http.contracts import Answer, Count, operation
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import ServerFilter, list_states, select_ids
 from stoker.model.facts import NAMES

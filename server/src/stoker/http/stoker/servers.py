@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from stoker.deployments import server_runs
 from stoker.http import audit_trail, pages
-from stoker.http.contracts import operation
-from stoker.http.fields import (
+from stoker.http.api import clock_warning
+from stoker.http.contracts import (
     Absent,
     Answer,
     Body,
@@ -24,8 +24,8 @@ from stoker.http.fields import (
     Time,
     described,
     fill,
+    operation,
 )
-from stoker.http.heat import warnings
 from stoker.http.request import RequestContext, Response
 from stoker.model import labels, selectors
 from stoker.model.errors import EntityNotFound
@@ -192,7 +192,7 @@ def _read_sorted(tx: Tx, project_id: str, ids: Sequence[str], start: int) -> lis
 def show(request: RequestContext, tx: Tx) -> Response:
     """Return a server."""
     server = enrollment.find(tx, request.project, request.path["server"])
-    return Response(200, {"server": _show(request, tx, server)}, warnings.clock_headers(request))
+    return Response(200, {"server": _show(request, tx, server)}, clock_warning(request))
 
 
 @operation(
@@ -223,7 +223,7 @@ def change(request: RequestContext, tx: Tx, body: ServerChanges) -> Response:
         servers.change(tx, server.id, policy=policy)
         server = replace(server, policy=policy)
         server_runs.reevaluate(tx, request.app.work, server.id)
-    return Response(200, {"server": _show(request, tx, server)}, warnings.clock_headers(request))
+    return Response(200, {"server": _show(request, tx, server)}, clock_warning(request))
 
 
 @operation(204, errors=(409,))

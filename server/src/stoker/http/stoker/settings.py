@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, field
 
-from stoker.http.contracts import operation
-from stoker.http.fields import Answer, Id
+from stoker.http.contracts import Answer, Id, operation
 from stoker.http.request import RequestContext
 from stoker.model.secrets import REDACTED
 from stoker.settings import describe_settings

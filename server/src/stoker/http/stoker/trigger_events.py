@@ -10,14 +10,12 @@ from operator import attrgetter
 
 from msgspec.structs import replace
 
-from stoker.http.event_stream import PAUSE_SECONDS, Batch, Event
-from stoker.http.fields import fill
-from stoker.http.stoker import cursors
+from stoker.http.contracts import fill
+from stoker.http.event_stream import Batch, Event, Reader, parse_number
 from stoker.http.stoker.logs import OutputChunk
 from stoker.http.stoker.triggers import (
     MOST_TARGETS,
     CompactTarget,
-    SoftwareTrigger,
     TriggerTarget,
     decode_cursor,
     encode_cursor,
@@ -32,8 +30,6 @@ from stoker.store import logs, targets, triggers
 from stoker.store.notifier import ALL, deployment_topic, trigger_topic
 from stoker.store.tx import Tx
 
-#: The events of a stream that chooses none.
-_USUAL = frozenset(("target", "log", "trigger"))
 #: After this time, all transactions that were open when a chunk was created have ended.
 _SETTLED = timedelta(seconds=10)
 #: Pause between two reads of streams without output, whose states people look at, in seconds.
@@ -49,7 +45,7 @@ class TriggerOutput(OutputChunk):
     resource_name: str | None
 
 
-class TriggerReader:
+class TriggerReader(Reader):
     """
     The position of a stream among the events of a trigger: ``target``, ``state`` (compact), ``log``, ``trigger``.
 
@@ -58,12 +54,13 @@ class TriggerReader:
     """
 
     def __init__(self, id: str, project: str, after: str, kinds: frozenset[str] = frozenset()) -> None:
-        self._id, self._project, self._kinds = id, project, kinds or _USUAL
+        super().__init__(kinds or ("target", "log", "trigger"))
+        self._id, self._project = id, project
         cursor, output = _parse(after)
         self._sent = _SentLogs(output)
         self.is_repeatable = "log" not in self._kinds
-        self.pause = _STATE_SECONDS if self.is_repeatable else PAUSE_SECONDS
-        self._trigger: SoftwareTrigger | None = None
+        if self.is_repeatable:
+            self.pause = _STATE_SECONDS
         #: Revision and position of the last target that was read, and of the last whose output was sent completely.
         self._after = self._complete = decode_cursor(cursor)
         self._is_first = True
@@ -110,10 +107,7 @@ class TriggerReader:
         unchanged = [target for position, target in self._running.items() if position not in positions]
         events = self._compare(tx, [*changed, *(target for target in unchanged if _is_notified(target, notified))])
         output, more = self._read_output(tx, notified, ended=ended) if "log" in self._kinds else ([], False)
-        events = [*start, *events, *output]
-        if "trigger" in self._kinds and trigger != self._trigger:
-            events.append(Event("trigger", trigger))
-            self._trigger = trigger
+        events = [*start, *events, *output, *self.changes("trigger", trigger)]
         over = ended and not more
         return Batch([*events, Event("end", trigger)] if over else events, over, more)
 
@@ -186,7 +180,7 @@ class TriggerReader:
 
 def _parse(position: str) -> tuple[int, int]:
     """Return the cursor of the targets and the last output of a position; zeros, the beginning, for any other text."""
-    cursor, output = map(cursors.parse_number, position.partition(".")[::2])
+    cursor, output = map(parse_number, position.partition(".")[::2])
     return (0, 0) if cursor is None or output is None else (cursor, output)
 
 

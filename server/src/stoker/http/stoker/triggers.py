@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, field
 
 from stoker.deployments.derive import redact_named
-from stoker.http.contracts import operation
-from stoker.http.fields import (
+from stoker.http.api import warning_headers
+from stoker.http.contracts import (
     Absent,
     Answer,
     Body,
@@ -23,12 +23,12 @@ from stoker.http.fields import (
     Whole,
     described,
     fill,
+    operation,
 )
+from stoker.http.event_stream import format_cursor
 from stoker.http.heat import runs as deployment_runs
-from stoker.http.heat import warnings
 from stoker.http.heat.runs import Cancellation, DeploymentRun
 from stoker.http.request import RequestContext, Response
-from stoker.http.stoker import cursors
 from stoker.model.deployment import Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
@@ -186,7 +186,7 @@ def create(request: RequestContext, tx: Tx, body: TriggerBody) -> Response:
     user = request.user.user_name
     trigger = creation.create(tx, request.app.engine, request.project, trigger_request, requested_by=user)
     _describe(tx, request, trigger)
-    return Response(201, _enclose(tx, trigger), warnings.headers(_list_warnings(trigger)))
+    return Response(201, _enclose(tx, trigger), warning_headers(_list_warnings(trigger)))
 
 
 @operation(200, {"software_triggers": list[SoftwareTrigger]})
@@ -238,7 +238,7 @@ def index_compact_targets(request: RequestContext, tx: Tx, query: CompactQuery) 
     position = f"{encode_cursor(trigger.revision + 1, -1)}.0"
     current = find_runs(tx, [target for target in page if target.status == TargetStatus.IN_PROGRESS])
     shown = [serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]
-    return {"targets": shown, "cursor": cursors.join({cursors.name(f"trigger:{trigger.id}"): position})}
+    return {"targets": shown, "cursor": format_cursor({f"trigger:{trigger.id}": position})}
 
 
 @operation(200, {"output_groups": list[OutputGroup], "total": Count})

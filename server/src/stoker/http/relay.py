@@ -1,8 +1,8 @@
 """
-/relay/v1/changes: one stream that tells a relay which documents of its agents have changed.
+The API for relays: one stream of the agents' documents that have changed, and the install script of a relay's site.
 
-The first line has the present revision of every agent's document, so any process can serve the stream: a relay that
-connects again misses nothing. While the stream is open, its agents count as online.
+The first line of the stream has the present revision of every agent's document, so any process can serve the stream: a
+relay that connects again misses nothing. While the stream is open, its agents count as online.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from stoker.http.contracts import operation
+from stoker.http.access import RELAY_KEY, Access
+from stoker.http.agent.downloads import file_response
+from stoker.http.api import Route
+from stoker.http.contracts import Answer, Body, Count, Id, Query, Success, Whole, operation
 from stoker.http.event_stream import HEADERS
-from stoker.http.fields import Answer, Body, Count, Id, Query, Whole
 from stoker.http.hold import Subscription, Waiters, hold
 from stoker.http.request import RequestContext, Response, Streamed
-from stoker.model.errors import Invalid, StokerError
+from stoker.model.errors import Invalid, StokerError, Unauthorized
+from stoker.servers.agent_bundle import Endpoint
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic
-from stoker.store import documents
+from stoker.store import documents, relays
 from stoker.store.notifier import ALL, server_topic
+from stoker.store.tx import Tx
 
 #: Agents of one relay. Their keys and headers fit into ``BODY_BYTES``.
 MOST_AGENTS = 10_000
@@ -165,3 +169,22 @@ async def _record_heartbeats(request: RequestContext, server_ids: Collection[str
 
 def _encode(line: Changes) -> bytes:
     return msgspec.json.encode(line) + b"\n"
+
+
+_KEY = Access(RELAY_KEY)
+
+
+@operation(200, bytes, headers=("ETag",), media_type="text/x-python", also={304: Success(headers=("ETag",))})
+def script(request: RequestContext, tx: Tx) -> Response:
+    """Return the install script of the agent, with the relay's URL and certificates."""
+    relay = relays.find(tx, request.relay)
+    if relay is None:
+        raise Unauthorized("This relay's key is not valid, or has been revoked.")
+    content = request.app.servers.agent_bundle.script_for(Endpoint(relay.url, relay.ca))
+    return file_response(request, content, "text/x-python")
+
+
+ROUTES = [
+    Route("POST", "/relay/v1/changes", _KEY, follow, BODY_BYTES),
+    Route("GET", "/relay/v1/install", _KEY, script),
+]
