@@ -16,7 +16,6 @@ COMPOSITION = (
     "serve/*.py",
     "backends/factory.py",
     "identity/keystone/factory.py",
-    "stacks/jobs.py",
     "types/__init__.py",
     "types/jobs.py",
 )

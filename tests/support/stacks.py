@@ -27,9 +27,9 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SiteDefaults
-from stoker.resources.env import ResourceEnv
+from stoker.resources.base import ResourceEnv
 from stoker.servers.keys import Keys
-from stoker.stacks import jobs, operations, outputs, signals
+from stoker.stacks import operations, outputs, signals
 from stoker.stacks.adoption import Adoption
 from stoker.stacks.engine import ADVANCE, Engine, Limits
 from stoker.stacks.operations import Options
@@ -40,7 +40,7 @@ from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.transports.base import Objects, Platform
 from stoker.triggers import jobs as trigger_jobs
-from stoker.types import jobs as type_jobs
+from stoker.types import jobs
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -292,6 +292,5 @@ def world(
         services = replace(services, platform=platform, stack_users=keystone_users, agents_wait=True)
     engine = types.create_engine(types.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
-    type_jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

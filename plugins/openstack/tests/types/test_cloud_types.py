@@ -17,7 +17,7 @@ from stoker.model.status import Action, Status
 from stoker.objects import object_operations
 from stoker.objects.object_operations import New
 from stoker.resources.base import ADOPTED_NAME
-from stoker.resources.implicit_dependencies import PlannedResource, without_cycles
+from stoker.resources.roles import PlannedResource, without_cycles
 from stoker.stacks import snapshots
 from stoker.stacks.operations import Options
 from stoker.store import servers, stacks

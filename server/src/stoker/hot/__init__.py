@@ -13,8 +13,7 @@ from stoker.hot.environment import Environment
 from stoker.hot.flaw import Flaw, Flaws
 from stoker.hot.functions import functions_of
 from stoker.hot.functions.base import select
-from stoker.hot.parameter_schema import ParameterSchema
-from stoker.hot.parameters import Parameters, bind
+from stoker.hot.parameters import Parameters, ParameterSchema, bind
 from stoker.hot.registry import Registry
 from stoker.hot.scope import ALL_ATTRIBUTES, UNKNOWN, Budget, BudgetLimits, Scope, Values, weigh
 from stoker.hot.syntaxes import VERSIONS, pseudo_parameters

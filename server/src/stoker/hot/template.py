@@ -16,7 +16,7 @@ from stoker.hot.calls import Names, check_calls, check_depends_on
 from stoker.hot.conditions import CONDITIONAL, Conditions, apply_conditions, choose_branches, has_if
 from stoker.hot.definition import Definition, define, sort_requirements
 from stoker.hot.flaw import Flaw, Flaws, Path, dotted_path, flaw, map_at, optional_map, scalar_text
-from stoker.hot.parameter_schema import ParameterSchema, parse_groups, parse_schema
+from stoker.hot.parameters import ParameterSchema, parse_groups, parse_schema
 from stoker.hot.scope import UNKNOWN, Budget, Values
 from stoker.hot.syntaxes import VERSION_KEY, has_conditions, version_of
 from stoker.hot.text import MAX_TEMPLATE, read

@@ -19,12 +19,12 @@ from stoker.resources.base import (
     Context,
     KnowsAgent,
     Properties,
+    ResourceEnv,
     ResourceFailure,
     ResourceType,
     physical_name,
     target_of,
 )
-from stoker.resources.env import ResourceEnv
 from stoker.transports.base import has_presigned_queue
 
 

@@ -21,8 +21,8 @@ An attribute is the entry of the resource's data with its name, unless the type 
 from __future__ import annotations
 
 from base64 import b32encode
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
@@ -30,17 +30,50 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from stoker.backends.keystone_users import KeystoneUsers
+from stoker.backends.provider import Delegations, OwnedObject, no_owners
+from stoker.backends.remote_heat import RemoteHeatClient
+from stoker.deployments.owners import DeploymentEnv
 from stoker.hot import Definition, select
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.resources import properties as schemas
-from stoker.resources.env import ResourceEnv
-from stoker.resources.implicit_dependencies import PlannedResource
 from stoker.resources.properties import Property
+from stoker.servers.compute import Compute
+from stoker.servers.keys import Keys
 from stoker.store.tx import Tx
 from stoker.transports.base import TransportTarget, User
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceEnv(DeploymentEnv):
+    """The services that resource types use, for all calls of one process."""
+
+    #: None if no provider is enabled.
+    compute: Compute | None
+    remote_heats: RemoteHeatClient
+    #: Returns the id of the project that a policy names by its id or name. Raises Invalid.
+    find_project: Callable[[Tx, str], str]
+    #: Agent keys, with which published documents are signed.
+    keys: Keys
+    #: What the provider offers to its types, by interface; empty without a provider.
+    provided: Mapping[type[Any], Any] = field(default_factory=dict)
+    #: Returns the objects with these external ids that belong to resources already.
+    find_owned: Callable[[Tx, Collection[str]], Iterable[OwnedObject]] = no_owners
+    #: None if users are Stoker's own, or Stoker cannot create users at Keystone.
+    stack_users: KeystoneUsers | None = None
+    #: Whether agents may have to wait for a user at Keystone, or for a URL that an external Zaqar signs.
+    agents_wait: bool = False
+    #: None unless Stoker acts for the owners of stacks.
+    delegations: Delegations | None = None
+
+    @property
+    def has_provider(self) -> bool:
+        """Whether the site has a cloud or local servers."""
+        return self.compute is not None or bool(self.provided)
+
 
 #: Kind of the job that calls a resource's ``check`` at a given time; its arguments: ``resource_id``.
 WAKE = "resource.wake"
@@ -285,10 +318,6 @@ class ResourceType:
     def may_return(self, resource: Resource, replacement: Resource) -> bool:
         """Return whether a rollback can return from the replacement to a resource that is as it was left."""
         return True
-
-    def implied(self, resource: PlannedResource, others: Mapping[str, PlannedResource]) -> Iterable[str]:
-        """Return the names of other resources of the template that a resource needs besides those that it states."""
-        return ()
 
 
 class TakesSignals:

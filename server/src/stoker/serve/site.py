@@ -38,7 +38,7 @@ from stoker.messaging.targets import Targets
 from stoker.objects.object_operations import WriteCallbacks
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import SiteDefaults
-from stoker.resources.env import ResourceEnv
+from stoker.resources.base import ResourceEnv
 from stoker.serve.database import sqlite_folders
 from stoker.servers import Servers
 from stoker.servers.agent_bundle import AgentBundle
@@ -47,14 +47,13 @@ from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
 from stoker.servers.relays import Relays
 from stoker.settings import Settings
-from stoker.stacks import jobs
 from stoker.stacks.engine import Engine, Limits
 from stoker.stacks.signals import InboundSignals
 from stoker.store import site
 from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES, Platform
 from stoker.triggers import jobs as trigger_jobs
-from stoker.types import jobs as type_jobs
+from stoker.types import jobs
 from stoker.work import Work
 from stoker.work.retention import Kind, Retention
 
@@ -274,7 +273,6 @@ def _create_health(store: Store, disk_space: DiskSpace, certificate: Certificate
 
 def _register_jobs(settings: Settings, store: Store, work: Work, engine: Engine) -> Retention:
     jobs.register(store, engine)
-    type_jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     ended_triggers = Kind("triggers", "ended triggers", lambda store, at: trigger_jobs.purge(store, engine, at))
     return Retention(store, work, settings.retention, (ended_triggers,))

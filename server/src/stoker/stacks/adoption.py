@@ -25,8 +25,7 @@ from stoker.model.ids import is_id
 from stoker.model.server import LONGEST_ID, Kind, Server
 from stoker.model.stack import Resource
 from stoker.model.status import Status
-from stoker.resources.base import ResourceType
-from stoker.resources.env import ResourceEnv
+from stoker.resources.base import ResourceEnv, ResourceType
 from stoker.stacks.engine.decisions import TAKES
 from stoker.stacks.engine.session import new_resource
 from stoker.stacks.templates.prepare import ResolvedStack

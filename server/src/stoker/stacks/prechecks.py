@@ -22,7 +22,7 @@ from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest, DeploymentAuthorizer
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
 from stoker.resources.base import Properties
-from stoker.resources.deploys import ProvidesConfig, ProvidesServer, RunsConfig
+from stoker.resources.roles import ProvidesConfig, ProvidesServer, RunsConfig
 from stoker.stacks.templates.outline import Outline, OutlinedResource
 from stoker.store import configs, servers
 from stoker.store.tx import Tx

@@ -23,7 +23,7 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.resources.base import physical_name
-from stoker.resources.deploys import ProvidesConfig, RunsConfig
+from stoker.resources.roles import ProvidesConfig, RunsConfig
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.operations import no_resource

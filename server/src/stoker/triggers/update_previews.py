@@ -14,7 +14,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content, Mode, Options, Trigger
-from stoker.resources.deploys import RunsConfig
+from stoker.resources.roles import RunsConfig
 from stoker.servers import enrollment
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownValue

@@ -18,10 +18,9 @@ from stoker.hot import UNKNOWN
 from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.resources import agent_access
-from stoker.resources.base import Properties, ResourceType, specialize
-from stoker.resources.env import ResourceEnv
+from stoker.resources.base import Properties, ResourceEnv, ResourceType, specialize
 from stoker.stacks.engine import Engine, Limits
-from stoker.types.nested_base import TemplateType
+from stoker.types.nested_stacks import TemplateType
 from stoker.types.server_base import UPSTREAM_AGENT, describe_unsigned
 
 

@@ -33,8 +33,8 @@ from stoker.resources.base import (
     TakesSignals,
     is_created,
 )
-from stoker.resources.deploys import RunsConfig
 from stoker.resources.properties import Property
+from stoker.resources.roles import RunsConfig
 from stoker.stacks.engine import Engine
 from stoker.store import configs, deployments, resources, servers
 from stoker.types import deployment_runs

@@ -20,11 +20,10 @@ from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
-from stoker.resources.nested import Members, NestedSpec, escape
 from stoker.resources.properties import Property
-from stoker.types import nested_base, nested_stacks, rollout
-from stoker.types.nested_base import NestedType
-from stoker.types.nested_stacks import NestedView
+from stoker.resources.roles import Members, NestedSpec, escape
+from stoker.types import nested_stacks, rollout
+from stoker.types.nested_stacks import NestedType, NestedView
 from stoker.types.rollout import (
     CHANGING,
     CREATING,
@@ -103,13 +102,13 @@ class GroupType(NestedType):
         """Create the nested stack from the abandoned resources."""
         members = self._members(replace(resource, properties=properties))
         adopted = resource.data.get("adopt") or {}
-        id = nested_stacks.create(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
+        id = nested_stacks.create_stack(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
-        return nested_base.began_status(context, id, nested_base.mark(context, kept))
+        return nested_stacks.began_status(context, id, nested_stacks.mark(context, kept))
 
     def attribute_at(self, context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
-        if name.startswith(nested_base.INSIDE):
-            return nested_base.inside(context, resource, name, path)
+        if name.startswith(nested_stacks.INSIDE):
+            return nested_stacks.inside(context, resource, name, path)
         look = nested_stacks.view(context, resource)
         return None if look is None else self.collect(resource, look, name, path)
 
@@ -178,10 +177,10 @@ class GroupType(NestedType):
         inner = NestedSpec(asked.template, frozen_members=asked.frozen_members, lenient=lenient)
         id = resource.physical_id
         if nested_stacks.find_existing(context, resource) is not None:
-            nested_stacks.update(context, resource, inner)
+            nested_stacks.update_stack(context, resource, inner)
         else:
-            id = nested_stacks.create(context, resource, inner)
-        data = rollout.into(nested_base.mark(context, resource.data))
+            id = nested_stacks.create_stack(context, resource, inner)
+        data = rollout.into(nested_stacks.mark(context, resource.data))
         return replace(resource, physical_id=id, data=data)
 
     def _after(self, context: Context, resource: Resource, rollout: Rollout) -> Rollout:

@@ -24,7 +24,7 @@ from stoker.model.stack import Resource
 from stoker.model.status import Action, Status
 from stoker.model.trigger import Content
 from stoker.resources.base import Context, ResourceFailure
-from stoker.resources.deploys import ProvidesConfig, RunsConfig
+from stoker.resources.roles import ProvidesConfig, RunsConfig
 from stoker.stacks.engine.decisions import ResourceChange, is_suspended
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.outline import Change, Kind, StackChanges, UnknownValue

@@ -31,8 +31,8 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.nested import RunsRemoteStack
 from stoker.resources.properties import Property
+from stoker.resources.roles import RunsRemoteStack
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import commit, lock_resource, wake
 from stoker.store import resources, stacks

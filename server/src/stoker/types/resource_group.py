@@ -11,9 +11,9 @@ from stoker.hot import UNKNOWN, select, weigh
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure
-from stoker.resources.nested import Members
 from stoker.resources.properties import Property
-from stoker.types import nested_base, nested_stacks, rollout
+from stoker.resources.roles import Members
+from stoker.types import nested_stacks, rollout
 from stoker.types.group_base import GroupType
 from stoker.types.nested_stacks import NestedView
 from stoker.types.rollout import BATCHES, MIN_IN_SERVICE
@@ -109,7 +109,7 @@ class NumberedGroup(GroupType):
         if name == "refs":
             return select([look.reference(member) for member in members], path)
         if name == "attributes":
-            return nested_base.attribute_of_each(look, members, path)
+            return nested_stacks.attribute_of_each(look, members, path)
         return [look.attribute(member, name, path) for member in members]
 
 

@@ -19,8 +19,8 @@ from stoker.model.stack import Resource
 from stoker.model.status import Status
 from stoker.resources import properties as schemas
 from stoker.resources.base import LONGEST_WAIT
-from stoker.resources.nested import Members
 from stoker.resources.properties import Property, PropertyError
+from stoker.resources.roles import Members
 
 #: Names of a group's policies: for its creation, and for every later change.
 CREATING, CHANGING = "batch_create", "rolling_update"

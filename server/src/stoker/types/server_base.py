@@ -22,8 +22,8 @@ from stoker.resources.base import (
     ResourceType,
     target_of,
 )
-from stoker.resources.deploys import ProvidesServer
 from stoker.resources.properties import Property
+from stoker.resources.roles import ProvidesServer
 from stoker.store import configs, deployments, documents, rows, servers
 from stoker.transports import selection
 from stoker.transports.base import PublishingTransport, needs_provisioning

@@ -29,8 +29,8 @@ from stoker.resources.base import (
     ResourceType,
     physical_name,
 )
-from stoker.resources.deploys import ProvidesConfig
 from stoker.resources.properties import Property
+from stoker.resources.roles import ProvidesConfig
 from stoker.store import configs, rows
 from stoker.types.user_data import create_part, walk_parts
 

@@ -9,9 +9,8 @@ from typing import Any
 from stoker.hot import UNKNOWN, Definition, select
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
-from stoker.resources.deploys import RunsConfig
-from stoker.resources.nested import Members
 from stoker.resources.properties import Property, PropertyError
+from stoker.resources.roles import Members, RunsConfig
 from stoker.store import resources, servers
 from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType

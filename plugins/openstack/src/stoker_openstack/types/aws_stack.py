@@ -12,10 +12,10 @@ from typing import Any
 from stoker.hot import UNKNOWN
 from stoker.model.stack import Resource
 from stoker.resources.base import Context, NoSuchAttribute, Properties
-from stoker.resources.nested import NestedSpec
 from stoker.resources.properties import Property
+from stoker.resources.roles import NestedSpec
 from stoker.types import nested_stacks
-from stoker.types.nested_base import NestedType
+from stoker.types.nested_stacks import NestedType
 
 _OUTPUTS = "Outputs."
 

@@ -37,7 +37,7 @@ from stoker.resources.base import (
     SavesState,
     physical_name,
 )
-from stoker.resources.implicit_dependencies import PlannedResource
+from stoker.resources.roles import HasImplicitDependencies, PlannedResource
 from stoker_openstack.interface import Cloud, find_cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.types import implicit_dependencies
@@ -53,7 +53,7 @@ NO_CLOUD = (
 )
 
 
-class CloudType(SavesState, ResourceType):
+class CloudType(SavesState, HasImplicitDependencies, ResourceType):
     """The resource type of one kind of cloud objects."""
 
     retries = True

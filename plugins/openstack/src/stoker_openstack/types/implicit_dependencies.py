@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from stoker.resources.implicit_dependencies import PlannedResource, Ref
+from stoker.resources.roles import PlannedResource, Ref
 
 _NETWORK, _SUBNET, _PORT = "OS::Neutron::Net", "OS::Neutron::Subnet", "OS::Neutron::Port"
 _ROUTER, _INTERFACE = "OS::Neutron::Router", "OS::Neutron::RouterInterface"

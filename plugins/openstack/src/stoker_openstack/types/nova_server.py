@@ -28,7 +28,7 @@ from stoker.resources.base import (
     physical_name,
 )
 from stoker.store import servers, stacks
-from stoker.types import local_server, server_base, server_policy
+from stoker.types import server_base, server_policy, server_types
 from stoker.types.server_base import ServerType
 from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudAction, CloudKind
@@ -106,11 +106,11 @@ class NovaServer(CloudType, ServerType):
 
     def create(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Create the server. A retry continues with the server of the earlier attempt, unless that server is broken."""
-        name = properties["name"] or physical_name(context, resource, local_server.LONGEST_NAME)
+        name = properties["name"] or physical_name(context, resource, server_types.LONGEST_NAME)
         if context.env.compute is not None:
             if not resource.physical_id:
                 self._request(context, replace(resource, data={"name": name}), properties, CloudAction.ENSURE)
-            return local_server.create(context, resource, properties)
+            return server_types.create(context, resource, properties)
         self.refuse_broken(context, resource)
         _require_for_boot(properties, name)
         had = server_base.open_transports(context, resource, properties, own_agent=False)
@@ -123,7 +123,7 @@ class NovaServer(CloudType, ServerType):
         """Change the server. Raises Replace if an update policy requires a new one."""
         changed = {name for name, value in properties.items() if resource.properties.get(name) != value}
         _apply_policies(changed, properties)
-        data = local_server.change(context, resource, properties, own_agent=context.env.compute is not None)
+        data = server_types.change(context, resource, properties, own_agent=context.env.compute is not None)
         if "user_data" in changed and properties["user_data_update_policy"] == REBUILD:
             data[_REBUILDS] = data.get(_REBUILDS, 0) + 1
         if find_cloud(context) is None:
@@ -135,7 +135,7 @@ class NovaServer(CloudType, ServerType):
         """Delete the server; done when the cloud no longer has it."""
         if not resource.physical_id and find_cloud(context) is None:
             return DONE
-        local_server.remove(context, resource)
+        server_types.remove(context, resource)
         return super().delete(context, resource)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
@@ -179,8 +179,8 @@ class NovaServer(CloudType, ServerType):
         return {"image": saved["snapshot_image_id"]}
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
-        if name in local_server.OWN_ATTRIBUTES:
-            return local_server.own_attribute(context, resource, name)
+        if name in server_types.OWN_ATTRIBUTES:
+            return server_types.own_attribute(context, resource, name)
         if name == "name":
             return resource.data.get("name") or observe(context, resource).get("name")
         if name == "tags":  # no part of the representation in the microversion of all requests
@@ -208,9 +208,9 @@ class NovaServer(CloudType, ServerType):
         specification = nova_server_request.specify(
             resource.data.get("name")
             or properties["name"]
-            or physical_name(context, resource, local_server.LONGEST_NAME),
+            or physical_name(context, resource, server_types.LONGEST_NAME),
             properties,
-            user_data="" if is_local else local_server.user_data(context, resource, properties),
+            user_data="" if is_local else server_types.user_data(context, resource, properties),
             rebuilds=resource.data.get(_REBUILDS, 0),
         )
         if not is_local:

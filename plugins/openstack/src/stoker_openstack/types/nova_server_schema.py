@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.resources.properties import Property
-from stoker.types import local_server, server_base
+from stoker.types import server_base, server_types
 from stoker.types.user_data import FORMATS, SOFTWARE_CONFIG
 from stoker_openstack.types.cloud_properties import Member, flag, object_name, text, texts
 from stoker_openstack.types.neutron_port import EXTRA_PROPERTIES
@@ -137,5 +137,5 @@ ATTRIBUTES: Mapping[str, str] = {
     "console_urls": "URLs of consoles by type.",
     "tags": "Tags of the server.",
     "address": "The same as first_address (Stoker's own).",
-    **local_server.OWN_ATTRIBUTES,
+    **server_types.OWN_ATTRIBUTES,
 }

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from stoker.deployments.documents import LOG_BYTES
 from stoker.hot import Budget, BudgetLimits
-from stoker.resources.base import ResourceType
-from stoker.resources.env import ResourceEnv
-from stoker.resources.nested import is_template_name
+from stoker.resources.base import ResourceEnv, ResourceType
+from stoker.resources.roles import is_template_name
 from stoker.store.tx import Tx
 
 #: Kinds of the jobs that stacks defer.

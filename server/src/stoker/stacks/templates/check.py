@@ -27,9 +27,17 @@ from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.hot.words import clip
 from stoker.model.errors import InvalidTemplateVersion, RequestLimitExceeded, StackValidationFailed, StokerError
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.implicit_dependencies import PlannedResource, without_cycles
-from stoker.resources.nested import HasNestedStack, Members, RunsRemoteStack, escape, is_template_name
 from stoker.resources.properties import PropertyError
+from stoker.resources.roles import (
+    HasImplicitDependencies,
+    HasNestedStack,
+    Members,
+    PlannedResource,
+    RunsRemoteStack,
+    escape,
+    is_template_name,
+    without_cycles,
+)
 from stoker.stacks.engine import Engine
 from stoker.stacks.prechecks import list_denied_by_template
 from stoker.stacks.templates.lookup import TemplateTypes
@@ -279,7 +287,11 @@ def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[st
     }
     if len(planned) < 2:
         return outline
-    implied = {name: set(outline[name].type.implied(resource, planned)) - {name} for name, resource in planned.items()}
+    implied = {
+        name: set(kind.implied(resource, planned)) - {name}
+        for name, resource in planned.items()
+        if isinstance(kind := outline[name].type, HasImplicitDependencies)
+    }
     stated = {name: resource.definition.requires for name, resource in outline.items()}
     changed = dict(outline)
     for name, others in without_cycles(stated, implied).items():

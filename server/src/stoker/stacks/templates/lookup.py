@@ -15,8 +15,8 @@ from stoker.hot.words import clip, list_few, suggest
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
-from stoker.resources.nested import describe_missing, is_template_name
 from stoker.resources.properties import Property, PropertyError
+from stoker.resources.roles import describe_missing, is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.report import FlawReport
 

@@ -21,7 +21,7 @@ from stoker.model.arn import Arn
 from stoker.model.errors import Invalid, StokerError, redact_error
 from stoker.model.secrets import redact, texts_of
 from stoker.model.stack import Source, Stack
-from stoker.resources.nested import NestedSpec
+from stoker.resources.roles import NestedSpec
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.lookup import parse_once

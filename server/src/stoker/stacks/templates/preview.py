@@ -19,8 +19,15 @@ from stoker.hot import UNKNOWN, Definition, Environment
 from stoker.model.errors import StackValidationFailed, StokerError
 from stoker.model.stack import Stack
 from stoker.model.status import Action
-from stoker.resources.deploys import ProvidesConfig, ProvidesServer
-from stoker.resources.nested import HasNestedStack, NestedSpec, describe_missing, is_template_name, takes_place
+from stoker.resources.roles import (
+    HasNestedStack,
+    NestedSpec,
+    ProvidesConfig,
+    ProvidesServer,
+    describe_missing,
+    is_template_name,
+    takes_place,
+)
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import DesiredResource
 from stoker.stacks.engine.session import StackSession, new_resource

@@ -11,7 +11,7 @@ from stoker.hot import Environment, Flaws, ParameterSchema, Template
 from stoker.hot.flaw import JOINT_OF_VALIDATE
 from stoker.model.config import INPUT_TYPES
 from stoker.model.secrets import REDACTED, mask
-from stoker.resources.nested import is_template_name
+from stoker.resources.roles import is_template_name
 from stoker.stacks.engine import Engine
 from stoker.stacks.templates.check import Checker
 from stoker.stacks.templates.outline import Outline, OutlinedResource
