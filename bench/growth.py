@@ -11,6 +11,7 @@ from __future__ import annotations
 import http.client
 import json
 import math
+import queue
 import threading
 import time
 import uuid
@@ -150,21 +151,38 @@ def resource_show(target: Target, size: int) -> float:
 
 
 def drain(target: Target, size: int) -> float:
-    """Read a server's document and report one result, as an agent does, until none of its runs is pending."""
+    """Report the results of a server's pending runs one by one, with an open poll of the document, as an agent does."""
     [server] = enroll_servers(target.api.call, [f"drain-{uuid.uuid4().hex[:8]}"]).values()
     headers = {"Authorization": f"Bearer {server['key']}", "Content-Type": "application/json"}
     for i in range(size):
         body = {"config_id": target.config(), "server_id": server["id"], "action": "CREATE", "status": "IN_PROGRESS"}
         target.api("POST", "/software_deployments", {**body, "input_values": {"foo": str(i)}})
 
+    pending: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def poll() -> None:
+        tag, known = "", set[str]()
+        while True:
+            path = f"/agent/v1/document?wait={2 if tag else 0}"
+            status, answer, text = target.api.send("GET", path, None, {**headers, "If-None-Match": tag})
+            assert status in (200, 304), text
+            if status == 200:
+                tag, runs = answer["ETag"], [run["id"] for run in json.loads(text)["deployments"]]
+                for run in runs:
+                    if run not in known:
+                        pending.put(run)
+                known.update(runs)
+                if not runs:
+                    return
+
     def work_off() -> None:
+        poller = threading.Thread(target=poll)
+        poller.start()
         for _ in range(size):
-            status, _, text = target.api.send("GET", "/agent/v1/document?wait=0", None, headers)
-            assert status == 200, text
-            run = json.loads(text)["deployments"][0]["id"]
             result = json.dumps(RESULT).encode()
-            status, _, text = target.api.send("POST", f"/agent/v1/runs/{run}/signal", result, headers)
+            status, _, text = target.api.send("POST", f"/agent/v1/runs/{pending.get()}/signal", result, headers)
             assert status < 300, text
+        poller.join()
 
     return _cpu_ms(target, work_off)
 

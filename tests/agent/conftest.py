@@ -64,6 +64,8 @@ class Server:
         self.keys = {_KEY}
         self.tokens: dict[str, str | None] = {}
         self.withdraws_reported = True
+        #: ETags of documents in which only reported runs have ended: an open poll is not answered for them.
+        self._known: set[str] = set()
         self._port = 0
         self.come_back()
 
@@ -154,6 +156,7 @@ class Server:
         if self.withdraws_reported:
             self.deployments = [each for each in self.deployments if not _is(each, id)]
             self.revision += 1
+            self._known.add(_etag(self.document()))
 
     def trade(self, said: dict[str, Any]) -> bool:
         token, instance = said["token"], said["instance"]
@@ -202,8 +205,10 @@ class Server:
     def _poll(self, asked: Asked) -> Said:
         known, serving = asked.headers.get("if-none-match"), self._http
         self.polls.append(asked.headers.get("x-stoker-agent", ""))
+        is_late = known != _etag(self.document())
         self.changed.wait_for(
-            lambda: known != _etag(self.document()) or serving is not self._http, float(asked.query["wait"])
+            lambda: is_late or _etag(self.document()) not in {known, *self._known} or serving is not self._http,
+            float(asked.query["wait"]),
         )
         etag = _etag(self.document())
         return Said(304 if known == etag else 200, self.document(), {"ETag": etag})

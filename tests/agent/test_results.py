@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from stoker_agent import progress
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.outbox import Outbox
-from stoker_agent.results import Results
+from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs
 from stoker_agent.transports import Senders
 from support import waiting
@@ -380,3 +381,20 @@ def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_pa
 )
 def test_progress_is_not_signalled_to_targets_that_do_not_support_it(inputs):
     assert not progress.wants_progress(entry("c1", inputs))
+
+
+def test_only_a_later_document_requests_an_accepted_result_again(runs, monkeypatch):
+    """Stoker does not send the document again for a result: the last one may list the run for long."""
+    announced: list[str] = []
+    lost = LostResults(runs, SimpleNamespace(announce=announced.append, holds=lambda _: False), {})
+    run = entry("c1", {})
+    lost.observe({"c1": run})
+    runs.begin(run, "stoker")
+    runs.end(run, {"deploy_status_code": 0})
+    runs.acknowledge("c1")
+    monkeypatch.setattr("stoker_agent.results.LOST_SECONDS", -1)
+    lost.forget("c1")
+    lost.report()
+    assert announced == []
+    lost.observe({"c1": run})
+    assert announced == ["c1"]

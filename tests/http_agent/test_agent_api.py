@@ -8,8 +8,8 @@ import json
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,8 @@ from support.agent_protocol import deploy, enroll, shown, spoken_agent, trade
 from support.in_process import Inside
 from support.server import Answer
 from support.sockets import until_read
+
+WITH_MODES = "1.0; hooks=script; modes=preview,undo,check"
 
 
 @pytest.fixture
@@ -72,6 +74,55 @@ def test_a_change_that_does_not_concern_the_agent_leaves_its_poll_open(agent, st
         others.append(deploy(stoker, agent.id)["id"])
         entries = json.loads(poll.getresponse().read())["deployments"]
     assert [entry["deployment_id"] for entry in entries] == others
+
+
+@contextmanager
+def held_poll(agent: Agent) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Poll with the present document's ETag; yields a function that awaits the next document."""
+    etag = agent.document(X_Stoker_Agent=WITH_MODES).headers["ETag"]
+    with closing(http.client.HTTPConnection("127.0.0.1", agent.stoker.port, timeout=60)) as poll:
+        headers = {"Authorization": f"Bearer {agent.key}", "If-None-Match": etag, "X-Stoker-Agent": WITH_MODES}
+        poll.request("GET", "/agent/v1/document?wait=40", headers=headers)
+        until_read(poll.sock)
+        yield lambda: json.loads(poll.getresponse().read())
+
+
+def test_results_do_not_send_the_rest_of_the_document_again(agent, stoker):
+    """An agent with n runs in hand would read n documents of up to n runs."""
+    made = [deploy(stoker, agent.id) for _ in range(6)]
+    with held_poll(agent) as await_document:
+        for deployment in made[:4]:
+            assert agent.finish(deployment["config_id"]).status == 200
+            assert shown(stoker, deployment)["status"] == "COMPLETE"
+        new = deploy(stoker, agent.id)
+        entries = await_document()["deployments"]
+    assert [entry["deployment_id"] for entry in entries] == [each["id"] for each in (*made[4:], new)]
+    assert len(agent.document().body["deployments"]) == 3
+
+
+def test_results_do_not_delay_a_cancellation_or_a_withdrawal(agent, stoker):
+    first, second, third = (deploy(stoker, agent.id) for _ in range(3))
+    with held_poll(agent) as await_document:
+        agent.finish(first["config_id"])
+        assert stoker.heat("POST", f"/software_deployments/{second['id']}/cancel").status == 202
+        entries = await_document()["deployments"]
+    assert [(entry["id"], entry.get("cancel")) for entry in entries] == [
+        (second["config_id"], True),
+        (third["config_id"], None),
+    ]
+    with held_poll(agent) as await_document:
+        agent.finish(second["config_id"], 1)
+        ended = {"status": "COMPLETE", "output_values": {}}
+        assert stoker.heat("PUT", f"/software_deployments/{third['id']}", ended).status == 200
+        assert await_document()["deployments"] == []
+
+
+def test_the_end_of_a_checked_run_is_sent_to_its_agent_which_checks_the_effect(agent, stoker):
+    deployment = deploy(stoker, agent.id, options={"check_interval": 3600})
+    with held_poll(agent) as await_document:
+        agent.finish(deployment["config_id"])
+        document = await_document()
+    assert (document["deployments"], [check["id"] for check in document["checks"]]) == ([], [deployment["config_id"]])
 
 
 def test_a_held_poll_of_a_replaced_machine_gets_no_document(agent, stoker):

@@ -95,7 +95,12 @@ class Agent:
         ca_file = settings.ca_file or (config.ca_file if config else None)
         senders = Senders(channel, ca_file)
         self._env = RunEnv(paths, config, ca_file, self._outbox, senders)
-        self._results = Results(self._runs, self._outbox, senders, self._poller.hurry, self._ended.release)
+
+        def on_taken(id: str) -> None:
+            self._lost.forget(id)
+            self._poller.hurry()
+
+        self._results = Results(self._runs, self._outbox, senders, on_taken, self._ended.release)
         self._problem = WriteProblem(
             paths.state / "runs", self._outbox, lambda: self._facts.announce() if self._facts else None
         )

@@ -34,7 +34,7 @@ class Results:
     Stores results, and reports them through ``outbox``.
 
     If the disk is full, the result is reported from memory, and stored as soon as there is room. ``on_taken`` is called
-    after each accepted result, ``on_full`` if a result cannot be stored.
+    with the id of each run whose result was accepted, ``on_full`` if a result cannot be stored.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Results:
         runs: Runs,
         outbox: Outbox,
         senders: Senders,
-        on_taken: Callable[[], None] = lambda: None,
+        on_taken: Callable[[str], None] = lambda _: None,
         on_full: Callable[[OSError], None] = lambda _: None,
     ) -> None:
         self._runs = runs
@@ -129,7 +129,7 @@ class Results:
         self._unstored.pop(id, None)
         self._note(id)
         if sender is not None:
-            self._on_taken()
+            self._on_taken(id)
 
     def _note(self, id: str) -> None:
         try:
@@ -158,7 +158,8 @@ class LostResults:
     Results that Stoker has accepted and lost, for example because its database was restored from a backup.
 
     Stoker's document lists a run only until its result was accepted. A document that lists such a run for a while
-    requests the result again. ``active`` are the runs in progress.
+    requests the result again. Stoker does not send the document again for each accepted result. ``active`` are the runs
+    in progress.
     """
 
     def __init__(self, runs: Runs, results: Results, active: Mapping[str, object]) -> None:
@@ -167,7 +168,7 @@ class LostResults:
         self._active = active
         self._lock = threading.Lock()
         #: The entries of the newest document of Stoker, and when the first document in a row listed them.
-        self._entries: Mapping[str, Mapping[str, Any]] = {}
+        self._entries: Dict[str, Mapping[str, Any]] = {}
         self._listed_since: Dict[str, float] = {}
 
     def observe(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
@@ -175,8 +176,13 @@ class LostResults:
         with self._lock:
             now = time.monotonic()
             self._listed_since = {id: self._listed_since.get(id, now) for id in entries}
-            self._entries = entries
+            self._entries = dict(entries)
         self.report()
+
+    def forget(self, id: str) -> None:
+        """Take note that the result of a run was accepted, so that only a later document requests it again."""
+        with self._lock:
+            self._entries.pop(id, None)
 
     def report(self) -> None:
         """Report the results again that Stoker has lost. Called from time to time."""

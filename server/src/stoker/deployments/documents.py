@@ -218,7 +218,7 @@ class Documents:
                 self._kept.clear()
                 self._bytes = 0
             else:
-                server_id = topic.partition("/")[2]
+                server_id = topic.split("/")[1]
                 if server_id in self._kept:
                     self._drop(server_id)
                 self._notified_revisions[server_id] = max(revision, self._notified_revisions.get(server_id, 0))

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from stoker.deployments import service
+from stoker.deployments import run_end, service
 from stoker.deployments.owners import DeploymentEnv
 from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.model.errors import EntityNotFound
@@ -48,7 +48,9 @@ def apply(tx: Tx, env: DeploymentEnv, reports: Sequence[Report], log_bytes: int)
             log_rejection(tx, deployment.id, report.config_id, SUPERSEDED)
             results.append(deployment.status)
         else:
-            results.append(service.signal(tx, env, deployment, report.values, log_bytes).status)
+            wakes = bool(owner and owner.is_checked)
+            changed = run_end.apply_signal(tx, env.work, deployment, report.values, log_bytes, wakes=wakes)
+            results.append(service.tell_end(tx, env, deployment, changed).status)
     return results
 
 

@@ -30,22 +30,25 @@ _DURATION = "deploy_run_seconds"
 _LONGEST = 365 * 24 * 3600
 
 
-def finish_run(tx: Tx, work: Work, ended: Deployment) -> Deployment:
+def finish_run(tx: Tx, work: Work, ended: Deployment, *, wakes: bool = True) -> Deployment:
     """
     Store a deployment whose run has ended, and return it. Every run that does not end at its start ends here. A later
-    report does not change the time of the end.
+    report does not change the time of the end. ``wakes``: as of ``Tx.bump_document``.
     """
     cancel_deadline(tx, work, ended.config_id)
     done = log_storage.end_output(tx, ended)
     if ended.is_of_client:
         tx.notify(project_topic(ended.project_id, "deployments"))
-    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now))
+    return save(tx, replace(done, state=RunState.DONE, ended_at=ended.ended_at or tx.now), wakes=wakes)
 
 
-def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
+def apply_signal(
+    tx: Tx, work: Work, deployment: Deployment, values: Mapping[str, Any], log_bytes: int, *, wakes: bool = True
+) -> Deployment:
     """
     Apply the values of a signal, maybe only progress, and ``log_bytes`` of each stream. Return the deployment,
-    unchanged if it has ended, unless its agent reports that it has stopped the run.
+    unchanged if it has ended, unless its agent reports that it has stopped the run. ``wakes`` False: the server's own
+    agent sends the signal, and need not read the document that the end of the run changes.
     """
     is_progress = runs.is_progress(values)
     is_over = deployment.status != Status.IN_PROGRESS
@@ -69,7 +72,7 @@ def apply_signal(tx: Tx, work: Work, deployment: Deployment, values: Mapping[str
         updated_at=tx.now,
         started_at=resolved.started_at or _began(tx, resolved, values.get(_DURATION)),
     )
-    return finish_run(tx, work, ended)
+    return finish_run(tx, work, ended, wakes=wakes)
 
 
 def _began(tx: Tx, deployment: Deployment, seconds: object) -> datetime | None:
@@ -121,11 +124,18 @@ def record_stopped(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) ->
 
 
 def save(
-    tx: Tx, changed: Deployment, write: Callable[[Tx, Deployment], None] = deployments.save_progress
+    tx: Tx,
+    changed: Deployment,
+    write: Callable[[Tx, Deployment], None] = deployments.save_progress,
+    *,
+    wakes: bool = True,
 ) -> Deployment:
-    """Store a deployment and return it. ``write``: what writes more than progress and end of its run."""
+    """
+    Store a deployment and return it. ``write``: what writes more than progress and end of its run. ``wakes``: as of
+    ``Tx.bump_document``.
+    """
     write(tx, changed)
-    tx.bump_document(changed.server_id)
+    tx.bump_document(changed.server_id, wakes=wakes)
     tx.notify(deployment_topic(changed.id))
     return changed
 

@@ -59,7 +59,8 @@ _OF_RUN = _DEPLOYMENTS.select(
 )
 _OWNERS = sql(
     "SELECT config_id, server_id, id, trigger_id,"
-    " (SELECT stacks.root_id FROM stacks WHERE stacks.id = deployments.stack_id)"
+    " (SELECT stacks.root_id FROM stacks WHERE stacks.id = deployments.stack_id),"
+    " EXISTS (SELECT 1 FROM checks WHERE checks.deployment_id = deployments.id)"
     f" FROM deployments WHERE config_id @in(ids) AND {MAY_RUN} ORDER BY status DESC, seq"
 )
 #: Return whether a server may run a deployment, so that its agent may report the result: ``is_of(tx, id, server_id)``.
@@ -210,6 +211,8 @@ class RunOwner(NamedTuple):
     trigger_id: str | None
     #: The root of the tree of stacks.
     root_id: str | None
+    #: The agent may have to compare the effect of the run from its end on.
+    is_checked: bool
 
 
 def find_owners(tx: Tx, runs: Collection[tuple[str, str]]) -> dict[tuple[str, str], RunOwner]:

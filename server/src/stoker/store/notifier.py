@@ -28,6 +28,14 @@ def server_topic(server_id: str) -> str:
     return f"{SERVERS}/{server_id}"
 
 
+def report_topic(server_id: str) -> str:
+    """
+    Topic of a server's document in which only runs have ended that the agent has reported, so that it need not read the
+    document for them; the number is the document's new revision.
+    """
+    return f"{SERVERS}/{server_id}/report"
+
+
 def deployment_topic(deployment_id: str) -> str:
     """Topic of a deployment's output, progress and status; the number is 0."""
     return f"d/{deployment_id}"

@@ -19,7 +19,7 @@ from stoker.store import sql as sqls
 from stoker.store.connection import Connection, Rows
 from stoker.store.encryption import Encryption, SecretColumns
 from stoker.store.faults import DatabaseError
-from stoker.store.notifier import Notifier, project_topic, server_topic, stack_topic
+from stoker.store.notifier import Notifier, project_topic, report_topic, server_topic, stack_topic
 from stoker.store.sql import Statement, sql
 
 #: A revision is the time of its transaction in microseconds, so that none recurs after a restored backup: an agent that
@@ -242,7 +242,8 @@ class Tx(Statements):
         self._woken: dict[Owner, list[Wake]] = {}
         #: Whether the transaction applies a signal, whose duration is measured.
         self.is_signal = False
-        self._bumped: set[str] = set()
+        #: Server id → whether its agent has to read the document again.
+        self._bumped: dict[str, bool] = {}
         self._dropping: set[str] = set()
         #: Topics and numbers for the subscribers, notified after the commit.
         self.notifications: dict[str, int] = {}
@@ -281,22 +282,23 @@ class Tx(Statements):
         if owner is not None:
             self._woken.setdefault(owner, []).append((cause, self.secrets))
 
-    def bump_document(self, server_id: str) -> None:
+    def bump_document(self, server_id: str, *, wakes: bool = True) -> None:
         """
         Give the server's document a new revision at the end of the transaction, and wake its agent after the commit.
+        ``wakes`` False: the agent need not read this change, because it has reported it.
         """
-        self._bumped.add(server_id)
+        self._bumped[server_id] = wakes or self._bumped.get(server_id, False)
 
     def bump_or_drop_document(self, server_id: str) -> None:
         """
         Do the same as ``bump_document`` after a deployment was deleted, but delete a document that is no longer needed.
         """
-        self._bumped.add(server_id)
+        self.bump_document(server_id)
         self._dropping.add(server_id)
 
     def drop_document(self, server_id: str) -> None:
         """Cancel a requested new revision, because the server is deleted."""
-        self._bumped.discard(server_id)
+        self._bumped.pop(server_id, None)
 
     def record_server_change(self, project_id: str, before: Selectable | None, after: Selectable | None) -> None:
         """
@@ -340,13 +342,14 @@ class Tx(Statements):
         if self._server_changes and self._callbacks is not None:
             self._callbacks.servers_changed(self, self._server_changes)
         self._server_changes = []
-        for server_id in sorted(self._bumped & self._dropping):
+        for server_id in sorted(self._bumped.keys() & self._dropping):
             if self.execute_fast(_IS_UNUSED, {"id": server_id}) is not None:
                 self.execute_fast(_DROP, {"id": server_id})
                 self.notifications[server_topic(server_id)] = 0
-                self._bumped.discard(server_id)
+                del self._bumped[server_id]
         for server_id, revision, channel in self._bump():
-            self.notifications[server_topic(server_id)] = revision
+            topic = server_topic if self._bumped[server_id] else report_topic
+            self.notifications[topic(server_id)] = revision
             if channel is not None and self._callbacks is not None:
                 self._callbacks.document_changed(self, server_id, channel)
         self._bumped.clear()

@@ -22,7 +22,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Event as StoredEvent
 from stoker.stacks.engine.session import STACK_TYPE
 from stoker.store import events, servers, stacks
-from stoker.store.notifier import ALL, project_topic, server_topic, stack_topic
+from stoker.store.notifier import ALL, project_topic, report_topic, server_topic, stack_topic
 from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
 
@@ -186,16 +186,18 @@ class ServerReader(Reader):
     def __init__(self, app: App, project: str, id: str) -> None:
         super().__init__()
         self._app, self._project, self._id = app, project, id
+        self._document_topics = {server_topic(id), report_topic(id)}
         self._state: tuple[Server, str] | None = None
 
     def topics(self) -> Collection[str]:
-        return (server_topic(self._id), project_topic(self._project, "servers"))
+        return (*self._document_topics, project_topic(self._project, "servers"))
 
     def read(self, tx: Tx, notified: Collection[str] | None = None) -> Batch:
         server = servers.get(tx, self._id, self._project)
         status = server.status(tx.now, self._app.settings.offline_after)
         before, self._state = self._state, (structs.replace(server, last_seen=None), status)
-        has_changed = before is not None and (before != self._state or server_topic(self._id) in (notified or ()))
+        has_new_document = not self._document_topics.isdisjoint(notified or ())
+        has_changed = before is not None and (before != self._state or has_new_document)
         return Batch([Event("changed", {})] if has_changed else [])
 
 
