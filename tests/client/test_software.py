@@ -121,7 +121,7 @@ def test_deployment_create_waits_and_fails_with_the_last_line_of_stderr(site, st
 def test_ctrl_c_during_the_cancellation_of_a_deployment_says_that_it_continues(site, agent, deployed, spawn):
     agent.log(agent.entries()[0]["id"], 0, b"begun\n")  # the agent is heard of no more
     process = spawn("-m", "stoker_client.cli.main", "deployment", "cancel", deployed["id"], "--wait")
-    while not any("/logs" in path for _, path in site.calls):
+    while not any("/events" in path for _, path in site.calls):
         assert process.poll() is None
         time.sleep(0.02)
     process.send_signal(signal.SIGINT)

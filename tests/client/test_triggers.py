@@ -325,15 +325,6 @@ def test_following_a_deployment_resumes_after_the_last_event(site, stoker, deplo
     assert story.last_ids == ["", "4", "5"]
 
 
-def test_a_service_without_events_is_polled_page_by_page(site, stoker, agent, deployed):
-    site.replace("GET", "/events", Said(404, b"{}"))
-    write(agent, b"a")
-    write(agent, b"b", offset=1)
-    agent.finish(agent.entries()[0]["id"])
-
-    assert stoker("deployment", "logs", "-f", deployed).out == "ab"
-
-
 CHANGES = [
     {
         "item": "/etc/motd",
@@ -405,8 +396,8 @@ def test_waiting_without_following_reads_no_log(site, stoker, agent, deployed, v
         site.act(agent)
 
     assert stoker("deployment", verb, deployed, "--wait", *(["--force"] if verb == "cancel" else [])).code == 0
-    [path] = [path for _, path in site.calls if "/logs" in path]
-    assert "after=2147483647" in path
+    [path] = [path for _, path in site.calls if "/logs" in path or "/events" in path]
+    assert path.endswith("&events=status")
 
 
 # servers

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import Collection, choose, is_id, part
-from stoker_client.errors import BadInput, NoEvents, NotFound
+from stoker_client.errors import BadInput, NotFound
 from stoker_client.shapes import Config, Deployment, LogChunk, LogPage, Run
 from stoker_client.stacks import Stacks
-from stoker_client.updates import Event, attempts, follow
+from stoker_client.updates import Event, follow
 
 if TYPE_CHECKING:
     from stoker_client.wire import Wire
 
-HOLD = 25  # seconds that the service may delay an answer; well below the timeouts of common proxies
 RUNNING = "IN_PROGRESS"
 DEPLOYMENT_TYPES = ("OS::Heat::SoftwareDeployment", "OS::Heat::StructuredDeployment")
 #: An input that every derived config has and no source config needs: the server of the copy.
 DERIVED = "deploy_server_id"
-_NEVER = 2**31 - 1  # the largest sequence number that services accept; no log chunk has a larger one
 
 
 class Configs(Collection[Config]):
@@ -120,50 +118,59 @@ class Deployments(Collection[Deployment]):
         part(page, "logs")
         return page
 
+    def log_pages(self, id_: str, after: int = 0) -> Iterator[LogPage]:
+        """Yield the log after the sequence number ``after``, page by page. The last page has no output."""
+        page = self.log_page(id_, after)
+        yield page
+        while page["logs"]:
+            page = self.log_page(id_, page["next"])
+            yield page
+
     def logs(self, id_: str) -> Iterator[LogChunk]:
         """Yield the log so far."""
-        for page in self._pages(id_, 0):
-            yield from page["logs"]
+        return (chunk for page in self.log_pages(id_) for chunk in page["logs"])
 
     def stream_bytes(self, id_: str, stream: str, run: str | None = None) -> bytes:
         """Return the stored bytes of ``stdout`` or ``stderr``, of the run with the config ``run`` or of the newest."""
         return self._at(id_, lambda path: self._wire.get_bytes(f"{path}/logs/{stream}", {"run": run}))
 
-    def _pages(self, id_: str, after: int, *, wait: int = 0) -> Iterator[LogPage]:
-        """Yield the pages of the log after ``after``, up to the first one without output."""
-        while True:
-            page = self.log_page(id_, after, wait=wait)
-            yield page
-            if not page["logs"]:
-                return
-            after = page["next"]
+    def events(self, id_: str, kinds: Sequence[str] = (), cursor: str = "") -> Iterator[Event]:
+        """
+        Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``.
 
-    def events(self, id_: str) -> Iterator[Event]:
-        """Yield events until the deployment ends: ``log``, ``progress``, ``status``, and finally ``end``."""
-        return follow(self._wire, [f"deployment:{self.find_id(id_)}"])
+        ``kinds`` selects some of them, and the stream continues after ``cursor``, which is that of a page of the log.
+        """
+        return follow(self._wire, [f"deployment:{self.find_id(id_)}"], kinds, cursor)
 
-    def stream(self, id_: str) -> Iterator[LogChunk]:
-        """Yield the log so far and new chunks until the deployment ends."""
-        try:
-            for event in self.events(id_):
-                if event.name == "log":
-                    yield event.json()
-        except (NoEvents, NotFound):  # an older service; only the first request raises these, before any event
-            for page in self.follow(id_):
-                yield from page["logs"]
+    def follow_logs(self, id_: str, cursor: str = "") -> Iterator[LogChunk]:
+        """Yield the log after ``cursor`` and new chunks until the deployment ends."""
+        return (event.json() for event in self.events(id_, ["log"], cursor) if event.name == "log")
+
+    def run_logs(self, id_: str) -> Iterator[LogChunk]:
+        """
+        Yield the log so far and new chunks until the run has ended.
+
+        After a forced cancellation, ``follow_logs`` waits for output of the agent that stops the script; this does not.
+        """
+        after = 0
+        for event in self._until_end(id_, ["log", "status"]):
+            chunk: LogChunk = event.json()
+            after = chunk["seq"]
+            yield chunk
+        for page in self.log_pages(id_, after):
+            yield from page["logs"]
 
     def wait(self, id_: str) -> None:
-        """Return when the deployment has ended."""
-        for _ in self.follow(id_, after=_NEVER):
+        """Return when the run has ended."""
+        for _ in self._until_end(id_, ["status"]):
             pass
 
-    def follow(self, id_: str, after: int = 0) -> Iterator[LogPage]:
-        """Yield pages of the log after ``after`` until the deployment has ended and its log is complete."""
-        for _ in attempts(share=1):
-            for page in self._pages(id_, after, wait=HOLD):
-                yield page
-            after = page["next"]
-            if page["status"] != RUNNING:
+    def _until_end(self, id_: str, kinds: Sequence[str]) -> Iterator[Event]:
+        """Yield the output among the events until the run has ended."""
+        for event in self.events(id_, kinds):
+            if event.name == "log":
+                yield event
+            elif event.json()["status"] != RUNNING:
                 return
 
 

@@ -17,10 +17,6 @@ class BadAnswer(ClientError):
     """The answer is not that of an orchestration service."""
 
 
-class NoEvents(BadAnswer):
-    """The service has the object, but offers no event stream for it."""
-
-
 class TimedOut(ClientError):
     """The user's time limit has passed. The awaited work may continue."""
 

@@ -1,12 +1,7 @@
-"""
-How the client learns of changes: by requests again and again, at a pace for all of them, or by server-sent events.
-
-The parser follows WHATWG HTML, "event stream interpretation".
-"""
+"""How the client learns of changes: by requests again and again, at a pace for all, or by server-sent events."""
 
 from __future__ import annotations
 
-import codecs
 import json
 import math
 import time
@@ -79,72 +74,33 @@ class Event:
 
 
 class Parser:
-    """Incremental parser: receives bytes in arbitrary pieces and yields events."""
+    """Incremental parser of the service's streams: receives bytes in arbitrary pieces and yields events."""
 
     def __init__(self, last_id: str = "", retry: float | None = None) -> None:
         self.last_id = last_id
         self.retry = retry  # seconds before a new request, if the service has set them
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        self._rest = ""
-        self._started = False
-        self._name = ""
-        self._data: list[str] = []
-        self._id = last_id
+        self._rest = b""
+        self._event: dict[str, list[str]] = {}
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
         """Yield the events that ``chunk`` completes."""
-        for line in self._lines(self._decoder.decode(chunk)):
-            if line:
-                self._field(line)
-            elif (event := self._dispatch()) is not None:
-                yield event
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            text = line.decode(errors="replace").removesuffix("\r")
+            if text:
+                name, _, value = text.partition(":")
+                self._event.setdefault(name, []).append(value.removeprefix(" "))
+            else:
+                yield from self._end_event()
 
-    def _lines(self, text: str) -> Iterator[str]:
-        """Yield complete lines, ended by CR, LF or CRLF. A final CR may be half of a CRLF and remains buffered."""
-        text = self._rest + text
-        if text and not self._started:
-            self._started = True
-            text = text.removeprefix("\ufeff")
-        start = 0
-        while (end := _line_end(text, start)) is not None:
-            stop, start_of_next = end
-            yield text[start:stop]
-            start = start_of_next
-        self._rest = text[start:]
-
-    def _field(self, line: str) -> None:
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            self._data.append(value)
-        elif name == "event":
-            self._name = value
-        elif name == "id" and "\0" not in value:
-            self._id = value
-        elif name == "retry" and value.isascii() and value.isdigit():
-            self.retry = int(value) / 1000
-
-    def _dispatch(self) -> Event | None:
-        """
-        Return the event that an empty line ends. Its id becomes valid here, so an incomplete event is requested again.
-        """
-        self.last_id = self._id
-        name, data = self._name, self._data
-        self._name, self._data = "", []
-        return Event(name or "message", "\n".join(data)) if data else None
-
-
-def _line_end(text: str, start: int) -> tuple[int, int] | None:
-    """Return the end of the line that begins at ``start``, and the start of the next line."""
-    ends = [at for at in (text.find("\n", start), text.find("\r", start)) if at >= 0]
-    if not ends:
-        return None
-    at = min(ends)
-    if text[at] == "\n":
-        return at, at + 1
-    if at + 1 == len(text):
-        return None
-    return at, at + 2 if text[at + 1] == "\n" else at + 1
+    def _end_event(self) -> Iterator[Event]:
+        """Yield the event that an empty line ends. Its id counts from here on: half an event is requested again."""
+        fields, self._event = self._event, {}
+        self.last_id = fields.get("id", [self.last_id])[-1]
+        if (retry := fields.get("retry", [""])[-1]).isdecimal():
+            self.retry = int(retry) / 1000
+        if "data" in fields:
+            yield Event(fields.get("event", ["message"])[-1], "\n".join(fields["data"]))
 
 
 EVENTS = "/events"  # the path of the stream of any subject, below the project's

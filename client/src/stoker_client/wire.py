@@ -14,7 +14,7 @@ from keystoneauth1.adapter import Adapter
 from requests import RequestException
 
 from stoker_client import faults, updates
-from stoker_client.errors import BadAnswer, Broken, NoEvents
+from stoker_client.errors import BadAnswer, Broken
 
 # A watch survives a restart of the server: about half a minute of refused connections.
 PATIENCE: dict[str, Any] = {
@@ -74,7 +74,7 @@ class Wire:
         """
         Open a stream of server-sent events and yield its bytes (``updates.follow`` parses them). Waits for a restart.
 
-        Raises NoEvents if the answer is not an event stream, and Broken if the connection ends early.
+        Raises BadAnswer if the answer is not an event stream, and Broken if the connection ends early.
         """
         # A proxy that compresses the stream may also buffer it.
         headers = {"Accept": updates.MEDIA_TYPE, "Accept-Encoding": "identity", "Cache-Control": "no-cache"}
@@ -84,7 +84,7 @@ class Wire:
         answer = self._request("GET", _address(path, query), headers, timeout=silence, stream=True, **PATIENCE)
         with closing(answer):
             if updates.MEDIA_TYPE not in answer.headers.get("Content-Type", ""):
-                raise NoEvents(f"{self._address()} sends no events of {path}: is it an older version?")
+                raise BadAnswer(f"{self._address()} sends no events of {path}: is it an older version?")
             yield self._pieces(answer)
 
     def to(self, service: str) -> Wire:

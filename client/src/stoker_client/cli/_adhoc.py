@@ -95,10 +95,9 @@ def _stream(client: Client, id_: str, *, raw: bool) -> Deployment:
     seen: set[str] = set()
 
     def chunks() -> Iterator[LogChunk]:
-        for page in client.deployments.follow(id_):
-            for chunk in page["logs"]:
-                seen.add(chunk["stream"])
-                yield chunk
+        for chunk in client.deployments.run_logs(id_):
+            seen.add(chunk["stream"])
+            yield chunk
 
     LogPrinter("table", raw=raw).all(chunks())
     deployment = client.deployments.show(id_, patient=True)

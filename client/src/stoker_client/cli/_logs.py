@@ -207,13 +207,12 @@ class _Log:
 
     def follow(self, runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the log so far, and new chunks until the deployment ends."""
-        if self.tail is None:
-            yield from self._select(self.deployments.stream(self.id), runs)
-            return
-        so_far = list(self.deployments.logs(self.id))
-        yield from last_lines(self._select(so_far, runs), self.tail)
-        for page in self.deployments.follow(self.id, so_far[-1]["seq"] if so_far else 0):
-            yield from self._select(page["logs"], runs)
+        cursor = ""
+        if self.tail is not None:
+            pages = list(self.deployments.log_pages(self.id))
+            yield from last_lines(self._select((chunk for page in pages for chunk in page["logs"]), runs), self.tail)
+            cursor = pages[-1]["cursor"]
+        yield from self._select(self.deployments.follow_logs(self.id, cursor), runs)
 
     def _select(self, chunks: Iterable[LogChunk], runs: Sequence[Run] | None) -> Iterator[LogChunk]:
         """Yield the chunks of ``runs``, each of which has its own config, or of all runs."""
