@@ -18,7 +18,8 @@ _COLUMNS = ", ".join(f"servers.{name}" for name in ("project_id", "policy", "nam
 _SERVER = sql(f"SELECT {_COLUMNS} FROM servers WHERE id = :id")
 #: The lock does not block heartbeats, but it blocks changes and the deletion of the server.
 _STAYING = sql(f"{_SERVER.text} @for_key_share")
-_STAYING_ALL = sql(f"SELECT {_COLUMNS}, servers.id FROM servers WHERE id @in(ids) ORDER BY id @for_key_share")
+_ALL = sql(f"SELECT {_COLUMNS}, servers.id FROM servers WHERE id @in(ids) ORDER BY id")
+_STAYING_ALL = sql(f"{_ALL.text} @for_key_share")
 #: The server is in a subquery, because PostgreSQL locks no row of an outer join.
 _WITH_CONFIG = sql(
     f"SELECT configs.body, configs.project_id, configs.created_at, configs.name, {_COLUMNS} FROM configs"
@@ -115,9 +116,14 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
 
 
 def prime(tx: Tx, ids: Collection[str]) -> None:
-    """Read and lock the rows of several servers at once, as ``server`` does with ``staying``."""
-    for *row, id in tx.fetch_all(_STAYING_ALL, {"ids": rows.dump(list(ids))}):
-        tx.cache["policy", id] = row
+    """
+    Read the rows of several servers at once. A write transaction locks them, as ``server`` does with ``staying``; a read
+    transaction also reads the stacks that own them.
+    """
+    loaded = tx.fetch_all(_ALL if tx.is_reading else _STAYING_ALL, {"ids": rows.dump(list(ids))})
+    tx.cache |= {("policy", id): row for *row, id in loaded}
+    if tx.is_reading:
+        stacks.STACKS.prime(tx, {id for *row, _ in loaded if (id := Governed(*row).stack_id)})
 
 
 def prime_with_config(tx: Tx, id: str, config_id: str) -> None:

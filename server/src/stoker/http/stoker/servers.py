@@ -34,7 +34,7 @@ from stoker.model.server import Kind, Server
 from stoker.policy import holds, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
-from stoker.store import rows, server_lists, servers
+from stoker.store import rows, server_lists, server_policies, servers
 from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
@@ -165,7 +165,10 @@ def index(request: RequestContext, tx: Tx, query: ServerQuery) -> Response:
                 page = list(islice((pair for pair in selected if named is None or pair[1].id in named), most))
             else:
                 page = server_lists.page(tx, request.project, most, after, named)
-        facts = servers.summarize_facts(tx, [server.id for _, server in page])
+        ids_of_page = [server.id for _, server in page]
+        facts = servers.summarize_facts(tx, ids_of_page)
+        if query.group is not None:
+            server_policies.prime(tx, ids_of_page)
         return [
             (position, _serialize_in_list(request, tx, server, facts.get(server.id), query.group))
             for position, server in page
