@@ -117,8 +117,9 @@ def server(tx: Tx, id: str, *, staying: bool = False) -> Governed | None:
 
 def prime(tx: Tx, ids: Collection[str]) -> None:
     """
-    Read the rows of several servers at once. A write transaction locks them, as ``server`` does with ``staying``; a read
-    transaction also reads the stacks that own them.
+    Read the rows of several servers at once.
+
+    A write transaction locks them, as ``server`` does with ``staying``; a read transaction reads their stacks, too.
     """
     loaded = tx.fetch_all(_ALL if tx.is_reading else _STAYING_ALL, {"ids": rows.dump(list(ids))})
     tx.cache |= {("policy", id): row for *row, id in loaded}

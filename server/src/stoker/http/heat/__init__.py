@@ -18,7 +18,6 @@ from stoker.http.access import (
 )
 from stoker.http.api import Route
 from stoker.http.heat import (
-    actions,
     configs,
     deployments,
     events,
@@ -29,6 +28,7 @@ from stoker.http.heat import (
     snapshots,
     stack_graph,
     stack_lookup,
+    stack_operations,
     stacks,
     types,
 )
@@ -100,7 +100,7 @@ ROUTES = [
     Route("DELETE", _STACK, WRITE, stacks.delete),
     Route("PUT", _STACK + "/preview", WRITE, previews.replace_it, _TEMPLATE_LIMIT, limit=TEMPLATES),
     Route("PATCH", _STACK + "/preview", WRITE, previews.change, _TEMPLATE_LIMIT, limit=TEMPLATES),
-    Route("POST", _STACK + "/actions", WRITE, actions.act),
+    Route("POST", _STACK + "/actions", WRITE, stack_operations.act),
     Route("DELETE", _STACK + "/abandon", WRITE, stacks.abandon, action="abandon stack"),
     Route("GET", _STACK + "/export", WRITE, stacks.export),
     Route("POST", _STACK + "/snapshots", WRITE, snapshots.create, action="create snapshot"),

@@ -7,16 +7,15 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta
 
 from stoker.http.api import warning_headers
-from stoker.http.contracts import Absent, Answer, Id, Query, fill, operation
+from stoker.http.contracts import Absent, Answer, Count, Id, Query, Time, described, fill, operation
 from stoker.http.heat import serializers, stack_requests
-from stoker.http.heat.stack_requests import PreviewBody, StackPatch, StackReplacement, open_constraints
-from stoker.http.heat.stack_types import (
+from stoker.http.heat.serializers import StackBase, StackOutput
+from stoker.http.heat.stack_requests import (
     TEMPLATE_EXAMPLE,
-    NewResource,
-    PreviewedStack,
-    ResourceChange,
-    ResourceChanges,
-    ResourceIdentity,
+    PreviewBody,
+    StackPatch,
+    StackReplacement,
+    open_constraints,
 )
 from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request import RequestContext, Response
@@ -34,6 +33,67 @@ from stoker.types.planned_runs import Planner
 
 #: The id that Heat shows for objects that do not exist.
 _NO_ID = "None"
+
+
+class ResourceIdentity(Answer):
+    tenant: str
+    stack_name: str
+    stack_id: Id
+    path: str
+
+
+class PlannedResource(Answer):
+    """A resource as a preview shows it."""
+
+    resource_name: Id
+    resource_type: str
+    resource_action: Action
+    resource_status: Status
+    resource_status_reason: str
+    resource_identity: ResourceIdentity
+    stack_identity: ResourceIdentity
+    stack_name: Id
+    physical_resource_id: str | None
+    creation_time: Time | None
+    updated_time: Time | None
+    description: str
+    metadata: dict[str, Any]
+    attributes: dict[str, Any]
+    required_by: list[str]
+    properties: dict[str, Any]
+
+
+class ResourceChange(PlannedResource):
+    changed_properties: Annotated[list[str], Meta(description="Names of the properties that differ")]
+    previous_properties: Annotated[dict[str, Any], Meta(description="The present values of these properties")]
+
+
+class NewResource(PlannedResource):
+    parent_resource: str | Absent = UNSET
+
+
+NewResources = Annotated[
+    Any, described(NewResource | list[Any], "A planned resource; a nested stack is the list of its resources.")
+]
+
+
+class PreviewedStack(StackBase, kw_only=True):
+    template_description: str
+    notification_topics: list[str]
+    capabilities: list[str]
+    parameters: Annotated[dict[str, str], Meta(description="All values as text, hidden ones as ******")]
+    disable_rollback: bool
+    timeout_mins: Count | None
+    outputs: list[StackOutput]
+    resources: list[NewResources]
+
+
+class ResourceChanges(Answer):
+    unchanged: list[ResourceChange]
+    updated: list[ResourceChange]
+    replaced: list[ResourceChange]
+    added: list[ResourceChange]
+    deleted: list[ResourceChange]
 
 
 class ServerPreview(Answer):

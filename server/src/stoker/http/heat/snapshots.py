@@ -7,7 +7,7 @@ from typing import Any, Literal
 from msgspec import field
 
 from stoker.http.contracts import Answer, Body, Id, Name, Time, fill, operation
-from stoker.http.heat import stack_lookup
+from stoker.http.heat import stack_lookup, stack_operations
 from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
@@ -56,12 +56,12 @@ def delete(request: RequestContext, tx: Tx) -> None:
     stack_snapshots.delete(tx, request.app.engine, _snapshot(tx, request))
 
 
-@operation(202, errors=(409,), headers=(stack_lookup.OPERATION,))
+@operation(202, errors=(409,), headers=(stack_operations.OPERATION,))
 def restore(request: RequestContext, tx: Tx) -> Response:
     """Update the stack to the state of the snapshot. Raises NotSupported."""
     stack = stack_lookup.stack(tx, request, live=True)
     restored = stack_snapshots.restore(tx, request.app.engine, stack.id, _snapshot(tx, request))
-    return Response(202, headers=stack_lookup.operation_header(restored))
+    return Response(202, headers=stack_operations.operation_header(restored))
 
 
 def _snapshot(tx: Tx, request: RequestContext) -> Snapshot:

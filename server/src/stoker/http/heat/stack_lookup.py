@@ -12,19 +12,7 @@ from stoker.model.stack import Stack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
-#: The header with the id of the operation that a request has begun (Stoker's own).
-OPERATION = "Stoker-Operation"
 _UUID = re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-
-
-def operation_header(stack: Stack) -> dict[str, str]:
-    """
-    Return the header with the id of the stack's operation, which is the id of the operation's first event.
-
-    Clients find the events of their own operation by it. If the operation failed in the same transaction and is rolled
-    back, the header has the id of the rollback.
-    """
-    return {OPERATION: stack.traversal}
 
 
 def stack(tx: Tx, request: RequestContext, *, live: bool = False) -> Stack:

@@ -8,19 +8,19 @@ from typing import Annotated, Any, NoReturn, Self
 from uuid import uuid4
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
 from stoker.backends.provider import Constraints
 from stoker.catalog import shipped
 from stoker.hot.text import MAX_ENVIRONMENT, MAX_TEMPLATE
-from stoker.http.contracts import BODY, NO_NUL, Body, Whole, convert, described
+from stoker.http.contracts import BODY, NO_NUL, Absent, Answer, Body, Id, Whole, convert, described
 from stoker.http.heat import stack_lookup
-from stoker.http.heat.stack_types import Environment, EnvironmentFiles, ExportedStack, Files, ParameterValues, Template
 from stoker.http.request import RequestContext
 from stoker.json_body import Part, decode, decode_texts, json_size, split
 from stoker.model.artifact import ArtifactKind
 from stoker.model.errors import Invalid, NotSupported, RequestLimitExceeded
 from stoker.model.stack import Source, Stack
+from stoker.model.status import Action, Status
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, StackRequest, add_entries, prepare, prepare_change
 from stoker.store import artifacts, stacks
@@ -30,6 +30,66 @@ _MEMBER_LIMITS = {"template": MAX_TEMPLATE, "environment": MAX_ENVIRONMENT, "ado
 _NAME = "[a-zA-Z][a-zA-Z0-9_.-]{0,254}"
 _Tags = Annotated[str, Meta(max_length=4096, pattern=NO_NUL, description="Tags, separated by commas")]
 _LONGEST_TAG = 80
+
+
+TEMPLATE_EXAMPLE = {
+    "heat_template_version": "2018-08-31",
+    "parameters": {"length": {"type": "number", "default": 8, "constraints": [{"range": {"min": 1, "max": 64}}]}},
+    "resources": {
+        "config": {
+            "type": "OS::Heat::SoftwareConfig",
+            "properties": {"group": "script", "config": "true", "outputs": [{"name": "result"}]},
+        },
+        "secret": {"type": "OS::Heat::RandomString", "properties": {"length": {"get_param": "length"}}},
+        "both": {"type": "OS::Heat::Value", "properties": {"value": [{"get_resource": "config"}, "and more"]}},
+    },
+    "outputs": {"secret": {"value": {"get_attr": ["secret", "value"]}}},
+}
+
+
+Template = Annotated[Any, described(dict[str, Any] | str, "A template as data or as YAML text.")]
+Environment = Annotated[Any, described(dict[str, Any] | str, "An environment as data or as YAML text.")]
+EnvironmentFiles = Annotated[Any, described(list[str], "The names of those files that are environments.")]
+Files = Annotated[Any, described(dict[str, str], "Texts by the names that templates use.")]
+ParameterValues = Annotated[Any, described(dict[str, Any], "Values of a template's parameters by name.")]
+_Imported = Annotated[Any, described(list[dict[str, Any]])]
+
+
+class ExportedResource(Answer):
+    name: Id
+    resource_id: str | None
+    type: str
+    action: Action
+    status: Status
+    metadata: dict[str, Any]
+    resource_data: dict[str, Any]
+    resources: (
+        Annotated[
+            dict[str, ExportedResource],
+            Meta(description="The resources of the nested stack that the resource represents"),
+        ]
+        | Absent
+    ) = UNSET
+
+
+class ExportedStack(Answer):
+    """A stack with everything that is required to adopt its objects."""
+
+    name: Id
+    id: Id
+    action: Action
+    status: Status
+    template: dict[str, Any]
+    environment: dict[str, Any]
+    files: dict[str, str]
+    project_id: str
+    stack_user_project_id: str
+    tags: list[str]
+    resources: dict[str, ExportedResource]
+    #: Objects of another Heat that Stoker creates with their ids before the resources adopt them.
+    software_configs: _Imported | Absent = UNSET
+    software_deployments: _Imported | Absent = UNSET
+    servers: _Imported | Absent = UNSET
 
 
 class TemplateBody(Body):
@@ -141,7 +201,7 @@ class NewStack(StackBody, kw_only=True):
 @cache
 def _parts(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
     """Return a type with the members of ``kind`` as JSON text."""
-    return msgspec.defstruct("Parts", [(name, Part, msgspec.UNSET) for name in kind.__struct_fields__])
+    return msgspec.defstruct("Parts", [(name, Part, UNSET) for name in kind.__struct_fields__])
 
 
 def _decode_member(name: str, raw: bytes) -> Any:

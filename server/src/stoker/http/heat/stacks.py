@@ -8,11 +8,17 @@ from msgspec import UNSET, Meta
 
 from stoker.http.api import warning_headers
 from stoker.http.contracts import Absent, Answer, Count, Id, Link, Query, Whole, fill, operation
-from stoker.http.heat import serializers, stack_lookup, stack_requests, stack_writes
+from stoker.http.heat import serializers, stack_lookup, stack_operations, stack_requests
 from stoker.http.heat.serializers import StackDetail, StackOutput, StackSummary
-from stoker.http.heat.stack_lookup import OPERATION
-from stoker.http.heat.stack_requests import NewStack, StackPatch, StackReplacement, open_constraints
-from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE, ExportedStack
+from stoker.http.heat.stack_operations import OPERATION
+from stoker.http.heat.stack_requests import (
+    TEMPLATE_EXAMPLE,
+    ExportedStack,
+    NewStack,
+    StackPatch,
+    StackReplacement,
+    open_constraints,
+)
 from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Stack
 from stoker.stacks import adoption, operations, outputs
@@ -114,14 +120,14 @@ def create(request: RequestContext, body: NewStack) -> Response:
     if adopt is not None:
         adoption.refuse_missing(request.app.engine.types, adopt.resources, open_constraints(request))
     engine, options, user = request.app.engine, body.options(), request.user.user_name
-    stack = stack_writes.begin(
+    stack = stack_operations.begin(
         request,
         resolved,
         "create stack" if adopt is None else "adopt stack",
         lambda tx: operations.create(tx, engine, resolved, options, username=user, adopt=adopt),
     )
     href = serializers.stack_url(request.app.settings.public_url, stack)
-    headers = {"Location": href, **stack_lookup.operation_header(stack), **warning_headers(resolved.warnings)}
+    headers = {"Location": href, **stack_operations.operation_header(stack), **warning_headers(resolved.warnings)}
     return Response(201, {"stack": {"id": stack.id, "links": [Link(href, "self")]}}, headers)
 
 
@@ -179,7 +185,7 @@ def change(request: RequestContext, body: StackPatch) -> Any:
 @operation(204, errors=(409,), headers=(OPERATION,))
 def delete(request: RequestContext) -> Response:
     """Start the deletion of a stack, which aborts any operation in progress."""
-    return Response(204, headers=stack_lookup.operation_header(stack_writes.delete(request)))
+    return Response(204, headers=stack_operations.operation_header(stack_operations.delete(request)))
 
 
 @operation(200, ExportedStack)
@@ -234,15 +240,13 @@ def show_output(request: RequestContext, tx: Tx) -> dict[str, Any]:
 
 
 def _update(request: RequestContext, resolved: ResolvedStack, options: Options, plan: str | None) -> Response:
-    app = request.app
-
     def do(tx: Tx) -> Stack:
         if plan is not None:
-            stack_writes.refuse_other_plan(tx, app, resolved, plan)
-        return operations.update(tx, app.engine, resolved, options)
+            stack_operations.refuse_other_plan(tx, request, resolved, plan)
+        return operations.update(tx, request.app.engine, resolved, options)
 
-    updated = stack_writes.begin(request, resolved, "update stack", do)
-    return Response(202, headers={**stack_lookup.operation_header(updated), **warning_headers(resolved.warnings)})
+    updated = stack_operations.begin(request, resolved, "update stack", do)
+    return Response(202, headers={**stack_operations.operation_header(updated), **warning_headers(resolved.warnings)})
 
 
 def count(tx: Tx, project: str, status: str) -> int:

@@ -12,8 +12,7 @@ from stoker.hot import syntaxes
 from stoker.hot.regex import BadPattern, compile_pattern
 from stoker.http.api import warning_headers
 from stoker.http.contracts import Absent, Answer, Id, Query, described, operation
-from stoker.http.heat.stack_requests import ValidationBody, open_constraints
-from stoker.http.heat.stack_types import TEMPLATE_EXAMPLE
+from stoker.http.heat.stack_requests import TEMPLATE_EXAMPLE, ValidationBody, open_constraints
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.resources.base import ResourceType

@@ -1,23 +1,56 @@
-"""The transactions of requests that create, update and delete stacks."""
+"""The operations of stacks: the transactions that begin them, and /v1/{project}/stacks/{name}/{id}/actions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from stoker.http import audit_trail
+from stoker.http.contracts import operation
 from stoker.http.heat import stack_lookup
-from stoker.http.request import RequestContext
-from stoker.model.errors import Conflict
+from stoker.http.request import RequestContext, Response
+from stoker.model.errors import Conflict, Invalid
 from stoker.model.stack import Stack
+from stoker.model.status import Action
 from stoker.stacks import operations
+from stoker.stacks.engine import Engine
 from stoker.stacks.templates.prepare import ResolvedStack
 from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 from stoker.types.planned_runs import Planner
 
-if TYPE_CHECKING:
-    from stoker.http.app import App
+#: The header with the id of the operation that a request has begun (Stoker's own).
+OPERATION = "Stoker-Operation"
+_ACTIONS: Mapping[str, Callable[[Tx, Engine, str], Stack]] = {
+    "suspend": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.SUSPEND),
+    "resume": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.RESUME),
+    "check": lambda tx, engine, id: operations.run_action(tx, engine, id, Action.CHECK),
+    "cancel_update": lambda tx, engine, id: operations.cancel(tx, engine, id, rollback=True),
+    "cancel_without_rollback": lambda tx, engine, id: operations.cancel(tx, engine, id, rollback=False),
+}
+#: The others cancel an operation.
+_PLAIN = ("suspend", "resume", "check")
+#: An object with the name of one action. Heat's clients send any value with it.
+_SCHEMA = {
+    "type": "object",
+    "properties": {name: {} for name in _ACTIONS},
+    "additionalProperties": False,
+    "minProperties": 1,
+    "maxProperties": 1,
+}
+_StackAction = Annotated[dict[str, Any], Meta(extra_json_schema=_SCHEMA)]
+
+
+def operation_header(stack: Stack) -> dict[str, str]:
+    """
+    Return the header with the id of the stack's operation, which is the id of the operation's first event.
+
+    Clients find the events of their own operation by it. If the operation failed in the same transaction and is rolled
+    back, the header has the id of the rollback.
+    """
+    return {OPERATION: stack.traversal}
 
 
 def begin(request: RequestContext, resolved: ResolvedStack, action: str, do: Callable[[Tx], Stack]) -> Stack:
@@ -37,14 +70,14 @@ def begin(request: RequestContext, resolved: ResolvedStack, action: str, do: Cal
     )
 
 
-def refuse_other_plan(tx: Tx, app: App, resolved: ResolvedStack, plan: str) -> None:
+def refuse_other_plan(tx: Tx, request: RequestContext, resolved: ResolvedStack, plan: str) -> None:
     """
     Raise Conflict if an update would not do what a preview shows.
 
     ``plan``: the digest of the preview.
     """
     stack = stacks.get(tx, resolved.identity.stack_id, for_update=True)
-    if Planner(tx, app.engine, stack, resolved, exists=True).digest != plan:
+    if Planner(tx, request.app.engine, stack, resolved, exists=True).digest != plan:
         raise Conflict(
             f"The plan {plan:.64} is out of date: the stack or its servers have changed, or the request differs from "
             "that of the preview. Preview the update again."
@@ -102,3 +135,21 @@ def _write(
         if delegations is not None and delegation is not None:
             delegations.discard(delegation)
         raise
+
+
+@operation(200, type(None), errors=(409,), headers=(OPERATION,), example={"check": None})
+def act(request: RequestContext, tx: Tx, body: _StackAction) -> Response:
+    """
+    Run the action that the only member of the body names: suspend, resume or check a stack, or cancel its update.
+
+    Raises Invalid, EntityNotFound or NotSupported.
+    """
+    names = list(body)
+    if len(names) != 1:
+        raise Invalid(f"one action is needed, not {len(names)}: {', '.join(_ACTIONS)}")
+    do = _ACTIONS.get(names[0])
+    if do is None:
+        raise Invalid(f"Invalid action {names[0]}: known are {', '.join(_ACTIONS)}")
+    stack = stack_lookup.root_stack(tx, request)
+    audit_trail.record(tx, request, f"{names[0]} stack" if names[0] in _PLAIN else "cancel stack")
+    return Response(200, b"null", operation_header(do(tx, request.app.engine, stack.id)))
