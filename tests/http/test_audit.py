@@ -19,7 +19,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 #: Handlers whose changes have an entry of their own: of runs, of operations on stacks, and with more details.
 ELSEWHERE = {
     *("deployments.create", "stacks.create", "stacks.replace", "stacks.change", "stacks.delete"),
-    *("actions.act", "servers.change", "auth.log_in"),
+    *("stack_operations.act", "servers.change", "auth.log_in"),
 }
 #: Handlers that change nothing, or do so too often: results of runs, configs that nothing runs yet.
 UNAUDITED = {

@@ -116,12 +116,11 @@ def fill(kind: type[T], source: object, /, **computed: Any) -> T:
     """
     Return an object of the type ``kind`` with the attributes of ``source`` that have the names of its members.
 
-    Times become strings in Heat's format. ``computed`` are the members that are not such attributes.
+    ``computed`` are the members that are not such attributes. Times become strings in Heat's format.
     """
     for name in kind.__struct_fields__:
-        if name not in computed:
-            value = getattr(source, name)
-            computed[name] = heat_time(value) if type(value) is datetime else value
+        value = computed[name] if name in computed else getattr(source, name)
+        computed[name] = heat_time(value) if type(value) is datetime else value
     return kind(**computed)
 
 

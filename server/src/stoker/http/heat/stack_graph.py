@@ -10,7 +10,7 @@ from msgspec import Meta, field
 from stoker.http.contracts import Answer, Id, Query, Time, Whole, fill, operation
 from stoker.http.heat import stack_lookup
 from stoker.http.heat.resources import live_deployments, visible_resources
-from stoker.http.heat.serializers import FullStatus, time
+from stoker.http.heat.serializers import FullStatus
 from stoker.http.request import RequestContext
 from stoker.model.stack import Resource
 from stoker.model.status import Status
@@ -85,8 +85,8 @@ def show(request: RequestContext, tx: Tx, query: GraphQuery) -> dict[str, Any]:
                 nested_stack_id=nested.get(resource.id),
                 server_id=server_id,
                 server_name=names.get(server_id or ""),
-                started_at=time(started_at),
-                ended_at=None if resource.status is Status.IN_PROGRESS else time(ended_at),
+                started_at=started_at,
+                ended_at=None if resource.status is Status.IN_PROGRESS else ended_at,
                 waits_for=waiting.get(resource.id, []),
             )
         )

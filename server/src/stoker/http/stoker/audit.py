@@ -8,8 +8,8 @@ from msgspec import Meta, field
 
 from stoker.http.contracts import Answer, Count, Moment, Positive, Query, RowNumber, Time, fill, operation
 from stoker.http.request import RequestContext
-from stoker.model.audit import SITE, Entry, Outcome
-from stoker.store import audit, rows, servers
+from stoker.model.audit import SITE, Outcome
+from stoker.store import audit, servers
 from stoker.store.tx import Tx
 
 #: Entries of a response by default, and at most.
@@ -75,8 +75,4 @@ def _list(tx: Tx, query: AuditQuery, project_id: str) -> dict[str, Any]:
         limit=min(query.limit, _LIMIT),
         before=query.marker,
     )
-    return {"audit": [_serialize(entry) for entry in entries]}
-
-
-def _serialize(entry: Entry) -> AuditEntry:
-    return fill(AuditEntry, entry.decision, id=entry.seq, time=rows.heat_time(entry.at))
+    return {"audit": [fill(AuditEntry, entry.decision, id=entry.seq, time=entry.at) for entry in entries]}

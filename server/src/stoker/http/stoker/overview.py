@@ -9,22 +9,21 @@ from urllib.parse import urlencode
 
 from msgspec import Meta
 
-from stoker.http.contracts import Answer, Count, operation
+from stoker.http.contracts import Answer, Count, Id, Time, fill, operation
 from stoker.http.heat import stacks
 from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import list_states
 from stoker.model.check import CheckState
-from stoker.model.trigger import TriggerStatus
+from stoker.model.trigger import Schedule, TriggerStatus
 from stoker.store import checks, deployments, rows, schedules, triggers
 from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
     from stoker.http.app import App
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Literal
 
-from stoker.http.contracts import Id, Time
 from stoker.model.status import Status
 from stoker.store import audit, server_lists
 
@@ -90,6 +89,7 @@ def read(app: App, project: str, tx: Tx) -> OverviewState:
     yesterday, tomorrow = now - _DAY, now + _DAY
     servers = list_states(app, project, tx)
     states = Counter(status for _, status, _ in servers)
+    due = schedules.list_all(tx, project, tomorrow)
     count_triggers, in_progress, failed = triggers.count, TriggerStatus.IN_PROGRESS, TriggerStatus.FAILED
     failed_deployments = deployments.Filter(project_id=project, status="FAILED", of_client=True, ended_since=yesterday)
     overview = Overview(
@@ -114,41 +114,29 @@ def read(app: App, project: str, tx: Tx) -> OverviewState:
         offline_servers=_tally(states["OFFLINE"], "servers", status="OFFLINE"),
         unapproved_servers=_tally(states["PENDING_APPROVAL"], "servers", status="PENDING_APPROVAL"),
         outdated_agents=_tally(sum(outdated for *_, outdated in servers), "servers", agent_outdated="true"),
-        schedules_of_next_day=_tally(
-            len(schedules.list_all(tx, project, tomorrow)),
-            "software_schedules",
-            next_before=rows.heat_time(tomorrow),
-        ),
+        schedules_of_next_day=_tally(len(due), "software_schedules", next_before=rows.heat_time(tomorrow)),
     )
-    return OverviewState(overview, _list_highlights(tx, project, yesterday, tomorrow))
+    highlights = [  # what runs first, then failures, drift and schedules
+        *_list_stacks(tx, project, Status.IN_PROGRESS),
+        *_list_triggers(tx, project, in_progress),
+        *_list_stacks(tx, project, Status.FAILED),
+        *_list_triggers(tx, project, failed, yesterday),
+        *_list_deployments(tx, failed_deployments),
+        *_list_servers(tx, project),
+        *_list_checks(tx, project),
+        *_list_schedules(due),
+    ]
+    return OverviewState(overview, highlights)
 
 
 def _tally(count: int, path: str, **query: str) -> Tally:
     return Tally(count, f"{path}?{urlencode(query)}")
 
 
-def _list_highlights(tx: Tx, project: str, yesterday: datetime, tomorrow: datetime) -> list[Highlight]:
-    """
-    Return the newest objects that need attention: what runs first, then failures, drift and schedules.
-
-    ``yesterday``: failures of triggers and deployments are later. ``tomorrow``: schedules are earlier.
-    """
-    return [
-        *_list_stacks(tx, project, Status.IN_PROGRESS),
-        *_list_triggers(tx, project, TriggerStatus.IN_PROGRESS),
-        *_list_stacks(tx, project, Status.FAILED),
-        *_list_triggers(tx, project, TriggerStatus.FAILED, yesterday),
-        *_list_deployments(tx, project, yesterday),
-        *_list_servers(tx, project),
-        *_list_checks(tx, project),
-        *_list_schedules(tx, project, tomorrow),
-    ]
-
-
 def _list_stacks(tx: Tx, project: str, status: Status) -> Iterator[Highlight]:
     for stack in stacks.list_newest(tx, project, status, _MOST):
-        changed_at = rows.heat_time(stack.updated_at or stack.created_at)
-        yield Highlight("stack", stack.id, stack.name, f"{stack.action}_{stack.status}", stack.reason, changed_at)
+        full_status, changed_at = f"{stack.action}_{stack.status}", stack.updated_at or stack.created_at
+        yield fill(Highlight, stack, kind="stack", status=full_status, text=stack.reason, time=changed_at)
 
 
 def _list_triggers(
@@ -157,40 +145,36 @@ def _list_triggers(
     for trigger in triggers.page(tx, project, status=status, ended_since=ended_since, limit=_MOST):
         ended = trigger.complete + trigger.failed + trigger.cancelled
         text = trigger.status_reason or f"{ended} of {trigger.total} ended, {trigger.failed} failed"
-        changed_at = rows.heat_time(trigger.ended_at or trigger.created_at)
-        yield Highlight("trigger", trigger.id, trigger.name, trigger.status, text, changed_at)
+        yield fill(Highlight, trigger, kind="trigger", text=text, time=trigger.ended_at or trigger.created_at)
 
 
-def _list_deployments(tx: Tx, project: str, ended_since: datetime) -> Iterator[Highlight]:
-    failed = deployments.Filter(project_id=project, status="FAILED", of_client=True, ended_since=ended_since)
+def _list_deployments(tx: Tx, failed: deployments.Filter) -> Iterator[Highlight]:
     newest = deployments.list_ended_last(tx, failed, _MOST)
     names = audit.names_of_all(tx, [deployment.id for deployment in newest])
     for deployment in newest:
-        name = _name(names[deployment.id])
-        ended_at = rows.heat_time(deployment.ended_at) if deployment.ended_at else None
-        reason = deployment.status_reason or ""
-        yield Highlight("deployment", deployment.id, name, "FAILED", reason, ended_at)
+        name, text = _name(names[deployment.id]), deployment.status_reason or ""
+        yield fill(Highlight, deployment, kind="deployment", name=name, text=text, time=deployment.ended_at)
 
 
 def _list_servers(tx: Tx, project: str) -> Iterator[Highlight]:
     for id, name, problem, last_seen in server_lists.list_problems(tx, project, _MOST):
-        yield Highlight("server", id, name, "FAILED", problem, None if last_seen is None else rows.heat_time(last_seen))
+        time = None if last_seen is None else rows.heat_time(last_seen)
+        yield Highlight("server", id, name, "FAILED", problem, time)
 
 
 def _list_checks(tx: Tx, project: str) -> Iterator[Highlight]:
     drifted = checks.list_all(tx, project, state=CheckState.DRIFTED, limit=_MOST)
     names = audit.names_of_all(tx, [row.check.deployment_id for row in drifted])
     for row in drifted:
-        id = row.check.deployment_id
-        yield Highlight("check", id, _name(names[id]), row.check.state, "", rows.heat_time(row.check.since))
+        check, name = row.check, _name(names[row.check.deployment_id])
+        values = {"id": check.deployment_id, "name": name, "status": check.state, "text": "", "time": check.since}
+        yield fill(Highlight, check, kind="check", **values)
 
 
-def _list_schedules(tx: Tx, project: str, before: datetime) -> Iterator[Highlight]:
-    due = (schedule for schedule in schedules.list_all(tx, project, before) if schedule.next_at)
+def _list_schedules(due: Iterable[Schedule]) -> Iterator[Highlight]:
     for schedule in sorted(due, key=lambda schedule: (schedule.next_at, schedule.id))[:_MOST]:
-        assert schedule.next_at is not None
-        next_at = rows.heat_time(schedule.next_at)
-        yield Highlight("schedule", schedule.id, schedule.name, "SCHEDULED", schedule.cron or "once", next_at)
+        text = schedule.cron or "once"
+        yield fill(Highlight, schedule, kind="schedule", status="SCHEDULED", text=text, time=schedule.next_at)
 
 
 def _name(names: Mapping[str, str | None]) -> str:

@@ -336,7 +336,7 @@ def serialize(
         address=facts.address if facts else None,
         problem=facts.problem if facts else None,
         facts=UNSET if in_list else with_labels(facts.facts, server.labels) if isinstance(facts, ServerFacts) else None,
-        facts_at=rows.heat_time(facts.reported_at) if facts else None,
+        facts_at=facts.reported_at if facts else None,
         status=server.status(now, request.app.settings.offline_after),
         agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
         policy=policy.to_json(request.app.settings.deployment_policy),
