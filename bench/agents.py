@@ -18,7 +18,7 @@ from typing import Any
 
 from bench.cases import Result, Target
 from bench.measure import tree
-from stoker_agent import archive
+from stoker_agent.commands.build import build
 
 #: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
 _SETTLING, _MEASURED = 20.0, 90.0
@@ -30,7 +30,7 @@ def at_rest(target: Target) -> Result:
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as processes:
         folder = Path(name)
         program = folder / "stoker-agent.pyz"
-        archive.build(program)
+        build(program)
         ours = [sys.executable, str(program)]
         theirs = [str(Path(sys.executable).parent / "os-collect-config")]
         root = enroll(target, ours, folder / "root", f"rest-{uuid.uuid4().hex[:8]}")

@@ -20,7 +20,7 @@ from bench.agents import enroll, running
 from bench.cases import Result, Target
 from bench.measure import cpu_seconds, pss_mb, tree
 from bench.triggers import until
-from stoker_agent import archive
+from stoker_agent.commands.build import build
 
 _AGENTS, _ROUNDS = 20, 7
 
@@ -35,7 +35,7 @@ def stoker_run(target: Target) -> Result:
     """Run ``echo hi`` on real agents with the command line."""
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as processes:
         program = Path(name) / "stoker-agent.pyz"
-        archive.build(program)
+        build(program)
         ours = [sys.executable, str(program)]
         roots = [enroll(target, ours, Path(name) / f"root{i}", f"run{i}") for i in range(_AGENTS)]
         agents = [processes.enter_context(running([*ours, "run", "--root", str(root)])) for root in roots]

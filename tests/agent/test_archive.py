@@ -9,17 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from stoker_agent import archive
+import stoker_agent
+from stoker_agent.commands.build import build
 from stoker_agent.programs import list_builtin
 from support.agents import AGENT_PYTHON
 
-_SOURCES = Path(archive.__file__).parents[1]
+_SOURCES = Path(stoker_agent.__file__).parents[1]
 
 
 def test_the_file_runs_and_has_all_modules(tmp_path):
     target, again = tmp_path / "agent.pyz", tmp_path / "again.pyz"
-    archive.build(target)
-    archive.build(again)
+    build(target)
+    build(again)
     assert target.read_bytes() == again.read_bytes()
     with zipfile.ZipFile(target) as file:
         names = [name for name in file.namelist() if name.startswith("stoker_agent/") and name.endswith(".py")]
@@ -33,7 +34,7 @@ def test_the_file_runs_and_has_all_modules(tmp_path):
 
 def test_the_file_lists_its_hooks(tmp_path):
     target = tmp_path / "agent.pyz"
-    archive.build(target)
+    build(target)
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent import programs; print(programs.list_builtin())"
     )
@@ -44,7 +45,7 @@ def test_the_file_lists_its_hooks(tmp_path):
 @pytest.mark.slow
 def test_an_agent_runs_its_first_config_although_its_file_was_replaced(agent, server, tmp_path):
     target, other = tmp_path / "agent.pyz", tmp_path / "other.pyz"
-    archive.build(target)
+    build(target)
     other.write_text("another program")
     agent.start(program=(str(target),))
     server.until(lambda: server.polls)

@@ -233,7 +233,7 @@ def accepted(server, agent):
     """Return the entry of a run whose result the server accepted long ago, and has lost."""
     entry = server.entry("c1", f"{ONCE}; exit 3")
     server.give(entry)
-    agent.start(program=shortened({"results.LOST_SECONDS": 0.5, "upkeep._PAUSE_SECONDS": 0.1}))
+    agent.start(program=shortened({"results.LOST_SECONDS": 0.5, "agent._UPKEEP_SECONDS": 0.1}))
     server.until(lambda: agent.run_folder("c1").joinpath("acknowledged").exists())
     return entry
 
@@ -466,7 +466,7 @@ def test_an_agent_without_write_access_starts_and_says_so(server, agent, small_d
         server.result("c1")
         agent.end()
     subprocess.run(["mount", "-o", "remount,ro", str(state)], check=True)
-    times = {"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1, "upkeep._PAUSE_SECONDS": 0.2}
+    times = {"write_problem.PAUSE_SECONDS": 0.2, "facts_report._LEAST_SECONDS": 0.1, "agent._UPKEEP_SECONDS": 0.2}
     agent.start(program=shortened(times))
     reason = f"the agent cannot write {state}/runs: Read-only file system"
     server.until(lambda: server.facts[-1:] and server.facts[-1].get("problem") == reason)

@@ -15,12 +15,10 @@ from stoker_agent import facts_report
 from stoker_agent.addresses import list_addresses
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
-from stoker_agent.facts import collect
+from stoker_agent.facts import collect, read_site_facts
 from stoker_agent.facts_report import LARGEST, FactsReporter
 from stoker_agent.outbox import Outbox
-from stoker_agent.program_output import read_output
-from stoker_agent.site_facts import read_site_facts
-from stoker_agent.tools import Tools
+from stoker_agent.tools import Tools, read_output
 from stoker_agent.write_problem import WriteProblem
 
 #: An agent that collects its facts soon after a run.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from stoker_agent import archive
+from stoker_agent.commands.build import build
 from support.agents import AGENT_PYTHON
 from support.install_line import Machine
 from support.server import served
@@ -24,7 +24,7 @@ _ELEMENT = Path(__file__).parents[2] / "agent" / "elements" / "stoker-agent"
 @pytest.fixture
 def program(tmp_path):
     path = tmp_path / "stoker-agent.pyz"
-    archive.build(path)
+    build(path)
     return path
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from agent.conftest import Agent
-from stoker_agent.archive import build
+from stoker_agent.commands.build import build
 
 pytestmark = [
     pytest.mark.slow,

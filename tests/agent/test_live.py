@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent.conftest import shortened
-from stoker_agent.progress import parse, wants_progress
+from stoker_agent.live import parse, wants_progress
 
 pytestmark = pytest.mark.slow
 

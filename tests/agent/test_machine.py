@@ -6,7 +6,7 @@ import pytest
 
 from stoker_agent import machine
 from stoker_agent.config import Config, Paths, Unusable, keep
-from stoker_agent.first_start import ensure_enrollment
+from stoker_agent.enrollment import ensure_enrollment
 
 MACHINE_ID = "0123456789abcdef0123456789abcdef"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from stoker_agent import progress
+from stoker_agent import live
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config
 from stoker_agent.outbox import Outbox
@@ -351,14 +351,14 @@ def test_runs_of_heat_agents_are_adopted(runs, tmp_path):
 
 @pytest.mark.parametrize("transport", ["CFN_SIGNAL", "HEAT_SIGNAL", "ZAQAR_SIGNAL"])
 def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_path, monkeypatch, transport):
-    monkeypatch.setattr(progress, "_FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(progress, "_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(live, "_FIRST_SIGNAL_SECONDS", 0.0)
+    monkeypatch.setattr(live, "_BETWEEN_SIGNALS_SECONDS", 0.0)
     told = entry("c1", {**said(there, transport), "deploy_signal_transport": transport, "deploy_status_aware": "true"})
-    assert progress.wants_progress(told)
+    assert live.wants_progress(told)
     file = tmp_path / "progress"
     file.write_text("10 loading\n")
     reporter = report(enrolled=False)
-    telling = progress.Signals(reporter.outbox, reporter.senders.of(told, "cfn"), "c1", tmp_path)
+    telling = live.Signals(reporter.outbox, reporter.senders.of(told, "cfn"), "c1", tmp_path)
     until(lambda: len(results(there)) == 1)
     file.write_text("10 loading more\n20 there\n")
     until(lambda: len(results(there)) == 2)
@@ -380,7 +380,7 @@ def test_progress_is_signalled_when_the_percentage_changes(there, report, tmp_pa
     ],
 )
 def test_progress_is_not_signalled_to_targets_that_do_not_support_it(inputs):
-    assert not progress.wants_progress(entry("c1", inputs))
+    assert not live.wants_progress(entry("c1", inputs))
 
 
 def test_only_a_later_document_requests_an_accepted_result_again(runs, monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from stoker_agent import enroll
+from stoker_agent import enrollment
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable
@@ -134,11 +134,11 @@ class _Time:
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_enrollment_waits_as_long_as_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: int) -> None:
     time_of_module = _Time()
-    monkeypatch.setattr(enroll, "time", time_of_module)
+    monkeypatch.setattr(enrollment, "time", time_of_module)
     enrolled = Said(201, {"server_id": "s1", "name": "n", "key": "s1.secret"})
     answers = iter([Said(status, headers={"Retry-After": "100"}), Said(status, headers={"Retry-After": "1"}), enrolled])
     with answering(lambda _: next(answers)) as there:
-        config = enroll.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
+        config = enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
         bodies = [asked.json for asked in there.asked]
     assert config.key == "s1.secret"
     first, second = time_of_module.pauses
@@ -149,19 +149,19 @@ def test_an_enrollment_waits_as_long_as_requested(tmp_path: Path, monkeypatch: p
 
 def test_an_enrollment_gives_up_after_some_minutes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     time_of_module = _Time()
-    monkeypatch.setattr(enroll, "time", time_of_module)
+    monkeypatch.setattr(enrollment, "time", time_of_module)
     with answering(lambda _: Said(503, headers={"Retry-After": "100"})) as there:
         with pytest.raises(Unusable, match=r"cannot enroll at .*: the server answered 503"):
-            enroll.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
+            enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
         assert len(there.asked) == 3
     assert sum(time_of_module.pauses) <= 300
 
 
 def test_an_enrollment_without_a_requested_pause_fails_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(enroll, "time", _Time())
+    monkeypatch.setattr(enrollment, "time", _Time())
     with answering(lambda _: Said(503)) as there:
         with pytest.raises(Unusable):
-            enroll.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
+            enrollment.enroll(Paths.of(str(tmp_path)), there.url, "token", None)
         assert len(there.asked) == 1
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from stoker_agent.progress import parse
+from stoker_agent.live import parse
 from support.tools import find_tool
 
 GROUP = "puppet"

@@ -150,7 +150,7 @@ def test_a_run_that_ended_after_the_backup_of_a_restored_database_completes(tmp_
     with served(tmp_path) as stoker, own_agent(tmp_path / "agent") as agent:
         agent.enroll(stoker, "web1")
         # The restored document may be the newest one that the agent has.
-        agent.program = shortened({"upkeep._PAUSE_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
+        agent.program = shortened({"agent._UPKEEP_SECONDS": 0.2, "results.LOST_SECONDS": 0.5})
         agent.start()
         script = "#!/bin/sh\necho ran >>$WORK/runs; until test -e $WORK/go; do sleep 0.05; done\n"
         config = stoker.heat("POST", "/software_configs", {"name": "c", "group": "script", "config": script}).body

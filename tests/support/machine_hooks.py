@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from stoker_agent.archive import build
+from stoker_agent.commands.build import build
 from stoker_agent.hook_contract import MODE, RESULT_FILE, STATE
 from support.machines import Machine
 

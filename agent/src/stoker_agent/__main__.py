@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import sys
-from pathlib import Path
 from typing import List, Optional
 
 from stoker_agent import __version__
@@ -26,6 +25,7 @@ _COMMANDS = {
     "logs": "the agent's log, or the output of a run",
     "stop": "end the agent of this machine",
     "leave": "remove the agent from this machine, and this machine from Stoker",
+    "build": "write the agent as one executable file",
 }
 
 
@@ -37,7 +37,7 @@ def main(argv: Optional[List[str]] = None) -> int:
     protect()
     options = _parser(words[0] if words else "").parse_args(words)
     try:
-        return int(options.do(options, Paths.of(getattr(options, "root", None))) or 0)
+        return int(options.do(options, Paths.of(options.root)) or 0)
     except Unusable as error:
         print(f"stoker-agent: {error}", file=sys.stderr)
     except OSError as error:
@@ -61,29 +61,16 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
         _add_command(commands.add_parser(chosen), chosen, is_chosen=True)
     for name, text in _COMMANDS.items():
         _add_command(commands.add_parser(name, help=text), name, is_chosen=name == chosen)
-    build = commands.add_parser("build", help="write the agent as one executable file")
-    build.add_argument("target", type=Path)
-    build.set_defaults(do=_build)
     return parser
 
 
 def _add_command(parser: argparse.ArgumentParser, name: str, *, is_chosen: bool) -> None:
     """Define a command of ``_COMMANDS``. Its module is imported only if the command is to run."""
-    _add_root(parser)
+    parser.add_argument("--root", help="a directory for all of the agent's files, instead of the system's places")
     if is_chosen:
         module = importlib.import_module(f"stoker_agent.commands.{name.replace('-', '_')}")
         module.add_arguments(parser)
         parser.set_defaults(do=module.main)
-
-
-def _add_root(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--root", help="a directory for all of the agent's files, instead of the system's places")
-
-
-def _build(options: argparse.Namespace, _: Paths) -> None:
-    from stoker_agent.archive import build
-
-    build(options.target)
 
 
 if __name__ == "__main__":

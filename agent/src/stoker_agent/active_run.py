@@ -14,13 +14,12 @@ from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths
 from stoker_agent.delivered_hooks import DeliveredHooks
 from stoker_agent.execute import Execution
-from stoker_agent.failures import failure
 from stoker_agent.launch import end_remaining_processes
-from stoker_agent.live import Live
+from stoker_agent.live import Live, Signals, wants_progress
 from stoker_agent.outbox import Outbox
 from stoker_agent.output_files import AFTERWARDS, BoundedFile, tidy
 from stoker_agent.programs import CannotRun, inputs
-from stoker_agent.progress import Signals, wants_progress
+from stoker_agent.reports import failure
 from stoker_agent.runs import Runs
 from stoker_agent.termination import Control
 from stoker_agent.transports import STOKER, Senders

@@ -10,6 +10,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from typing import AbstractSet, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from stoker_agent.active_run import ActiveRun, EndedRuns, RunEnv, identify_deployment
@@ -19,12 +20,12 @@ from stoker_agent.config import Config, Paths, Unusable
 from stoker_agent.dependencies import Dependencies
 from stoker_agent.execute import Execution
 from stoker_agent.facts_report import FactsReporter
-from stoker_agent.failures import INTERRUPTED, failure
 from stoker_agent.hook_contract import RESTART
 from stoker_agent.launch import end_remaining_processes
 from stoker_agent.outbox import Outbox
 from stoker_agent.poll import Poller
 from stoker_agent.programs import has_fact, resumes
+from stoker_agent.reports import INTERRUPTED, failure
 from stoker_agent.results import LostResults, Results
 from stoker_agent.runs import Runs, count_interruptions, is_id, source_of, with_source
 from stoker_agent.self_update import restart
@@ -34,12 +35,13 @@ from stoker_agent.source_set import SourceSet
 from stoker_agent.status import StatusFile
 from stoker_agent.termination import CANCELLED, WITHDRAWN, was_stopping
 from stoker_agent.transports import STOKER, Document, Senders, Source
-from stoker_agent.upkeep import Upkeep
 from stoker_agent.web import Unreachable
 from stoker_agent.write_problem import WriteProblem
 
 _log = logging.getLogger("stoker-agent")
 _LAST_RUN_SECONDS, _LAST_REPORT_SECONDS = 10.0, 2.0
+#: The pause of periodic work. systemd's limit for signs of life (``WatchdogSec``) is five times as long.
+_UPKEEP_SECONDS = 60.0
 #: The interval at which a run that begins alone is tried again while results are only in memory.
 _STORE_SECONDS = 1.0
 _REASON = "Interrupted: the agent stopped while this config was running"
@@ -136,7 +138,7 @@ class Agent:
         for loop in loops:
             loop.start()
         self._problem.check()
-        Upkeep((self.tidy, self._lost.report, self._problem.retry), self._manager, loops).start()
+        threading.Thread(target=self._keep_up, args=(loops,), name="upkeep", daemon=True).start()
         self._manager.notify("READY=1")
         if self._facts is not None:
             self._facts.start()
@@ -189,6 +191,20 @@ class Agent:
         if self._problem.reason:
             raise Unusable(f"no run can start: {self._problem.reason}")
         return self._outcome._replace(unreported=len(self._runs.list_unreported()))
+
+    def _keep_up(self, loops: Sequence[threading.Thread]) -> None:
+        """
+        Do the periodic work, and tell systemd that the agent is alive.
+
+        If the agent hangs (``tidy`` takes its lock), or one of the threads ``loops`` has ended, systemd restarts it.
+        """
+        while True:
+            self.tidy()
+            self._lost.report()
+            self._problem.retry()
+            if all(thread.is_alive() for thread in loops):
+                self._manager.notify("WATCHDOG=1")
+            time.sleep(_UPKEEP_SECONDS)
 
     def recover(self) -> None:
         """End the runs that an earlier agent process began and did not end: report, resume the stop, or run again."""

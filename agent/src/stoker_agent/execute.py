@@ -10,12 +10,12 @@ import time
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
-from stoker_agent.failures import TIMED_OUT, failure, read_streams
 from stoker_agent.files import write
 from stoker_agent.hook_contract import APPLY
 from stoker_agent.launch import Launch
 from stoker_agent.output_files import BoundedFile
 from stoker_agent.programs import ANSWER, LONGEST_ANSWER, CannotRun, Program, inputs, on_cancel, parse_seconds, program
+from stoker_agent.reports import TIMED_OUT, failure, read_streams
 from stoker_agent.termination import GRACE_SECONDS, KILLED, STOPPING, Control, before, end_session, grace
 
 #: The time limit of a config's ``on_cancel`` script.

@@ -1,21 +1,22 @@
-"""Facts about the machine, read from files and the kernel; programs are called for versions of tools only."""
+"""Facts about the machine, read from files and the kernel, and facts of the site, from the directory ``facts.d``."""
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import re
 import socket
 import sys
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Set
 
 from stoker_agent import __version__
 from stoker_agent.addresses import list_addresses, main_address
 from stoker_agent.environment import read_file
 from stoker_agent.programs import available
-from stoker_agent.site_facts import read_site_facts
+from stoker_agent.tools import read_output
 
 _LONGEST = 255
 _FAMILIES = {
@@ -40,6 +41,12 @@ _VIRTUAL = {
     "microsoft": "hyperv",
     "parallels": "parallels",
 }
+_log = logging.getLogger("stoker-agent")
+_SECONDS = 10.0
+#: Limits: files in the directory, and bytes of one file or of one program's output.
+_MOST_FILES, _LONGEST_FILE = 64, 16 * 1024
+#: Files with errors in this process, so that each error is logged once.
+_failed: Set[str] = set()
 
 
 def collect(hooks: Path, site: Path, tools: Mapping[str, str]) -> Dict[str, Any]:
@@ -160,3 +167,58 @@ def _read(path: Path, most: int = 262_144) -> str:
             return file.read(most).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def read_site_facts(folder: Path) -> Dict[str, Any]:
+    """
+    Return the facts in ``folder`` by file name without its ending.
+
+    An executable prints its facts, another file contains them: as JSON, or as lines NAME=VALUE. A file with an error is
+    logged and left out.
+    """
+    facts: Dict[str, Any] = {}
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    except OSError:
+        return facts
+    for path in paths[:_MOST_FILES]:
+        try:
+            facts[path.stem] = _parse_facts(_content(path))
+            _failed.discard(path.name)
+        except (OSError, ValueError, RecursionError) as error:
+            if path.name not in _failed:
+                _failed.add(path.name)
+                _log.warning("facts.invalid: %s is left out: %s: %s", path, type(error).__name__, error)
+    return facts
+
+
+def _content(path: Path) -> str:
+    if os.access(str(path), os.X_OK):
+        return read_output([str(path)], _SECONDS, _LONGEST_FILE).decode("utf-8")
+    with path.open("rb") as file:
+        data = file.read(_LONGEST_FILE + 1)
+    if len(data) > _LONGEST_FILE:
+        raise OSError(f"more than {_LONGEST_FILE} bytes")
+    return data.decode("utf-8")
+
+
+def _parse_facts(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        values = _lines(text)
+        if values is None:
+            raise ValueError("neither JSON nor lines NAME=VALUE") from None
+        return values
+
+
+def _lines(text: str) -> Optional[Dict[str, str]]:
+    values: Dict[str, str] = {}
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        name, equals, value = line.partition("=")
+        if not equals or not name.strip():
+            return None
+        values[name.strip()] = value.strip()
+    return values or None

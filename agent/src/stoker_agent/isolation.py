@@ -1,21 +1,36 @@
-"""Runs the processes of one run as another user and within limits."""
+"""Runs the processes of one run as another user and within limits, those of a scope of systemd if there are several."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+import shutil
+import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import stoker_agent
-from stoker_agent import files, launcher, scopes
+from stoker_agent import files, launcher
 from stoker_agent.environment import Account
 from stoker_agent.programs import CannotRun
 from stoker_agent.run_options import RunOptions
 from stoker_agent.runs import CWD, TMP
 
-_SYSTEMD = scopes.Systemd()
+_log = logging.getLogger("stoker-agent")
+_PROBE_SECONDS = 10.0
+_BOOTED = Path("/run/systemd/system")
+
+#: Runs the command in its arguments, and writes the memory events of its own control group to the file $1 afterwards.
+#: The group disappears with its last process. TERM must not end the shell before the command ends.
+_SUPERVISOR = """report=$1; shift; trap : TERM; "$@"; code=$?
+while IFS=: read -r _ names path; do case $names in
+"") cat "/sys/fs/cgroup$path/memory.events";;
+*memory*) cat "/sys/fs/cgroup/$names$path/memory.oom_control";;
+esac; done </proc/self/cgroup >"$report" 2>/dev/null
+exit $code"""
 #: Files in a run's directory: the launcher's plan, its failure, and the memory events of the run's control group.
 _PLAN, _ERROR, _EVENTS = "launch.json", "launch-error", "memory-events"
 #: Subdirectory of a run's directory for the files of another user.
@@ -94,7 +109,7 @@ class Isolation:
         archive = Path(stoker_agent.__file__).parents[1]
         command = [sys.executable, "-I", "-c", launcher.CHILD, str(archive), str(plan)]
         if self._has_scope:
-            return scopes.wrap(command, self._id, self._options, self._folder / _EVENTS)
+            return _wrap_in_scope(command, self._id, self._options, self._folder / _EVENTS)
         return command
 
     def problem(self) -> Optional[str]:
@@ -110,7 +125,7 @@ class Isolation:
 
     def exceeded(self) -> Optional[str]:
         """Return the limit that ended processes of the run, as a reason for its failure, or None."""
-        if self._has_scope and scopes.has_exceeded_memory(self._folder / _EVENTS):
+        if self._has_scope and _has_exceeded_memory(self._folder / _EVENTS):
             return f"exceeded memory_max {self._limit_text}"
         return None
 
@@ -198,3 +213,70 @@ def _account(name: Optional[str]) -> Account:
             " option user, or run the agent as root"
         )
     return account
+
+
+class _Systemd:
+    """The systemd of this machine. One process asks it once; a failure is asked again for every run."""
+
+    def __init__(self) -> None:
+        self._works = False
+
+    def is_available(self) -> bool:
+        """Whether systemd creates scopes for the agent."""
+        if not self._works and os.geteuid() == 0 and _BOOTED.is_dir() and shutil.which("systemd-run"):
+            self._works = _probe()
+        return self._works
+
+
+def _probe() -> bool:
+    try:
+        command = ["systemd-run", "--scope", "--quiet", "--collect", "-p", "TasksMax=16", "true"]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_PROBE_SECONDS, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        _log.warning("scope.unavailable: systemd-run fails: %s", error)
+        return False
+    if done.returncode:
+        _log.warning("scope.unavailable: systemd-run fails: %s", done.stderr.decode("utf-8", "replace").strip())
+    return done.returncode == 0
+
+
+def _wrap_in_scope(argv: Sequence[str], id: str, options: RunOptions, report: Path) -> List[str]:
+    """
+    Return the command that runs ``argv`` in a scope with the limits of ``options``.
+
+    ``id`` is that of the run. The memory events of the scope go to the file ``report``.
+    """
+    properties = [f"--property={name}={value}" for name, value in _properties(options).items()]
+    unit = f"--unit=stoker-run-{id}-{time.time_ns():x}"
+    systemd_run = ["systemd-run", "--scope", "--quiet", "--collect", unit, *properties, "--"]
+    return [*systemd_run, "/bin/sh", "-c", _SUPERVISOR, "stoker-run", str(report), *argv]
+
+
+def _properties(options: RunOptions) -> Dict[str, str]:
+    properties: Dict[str, str] = {}
+    if options.memory_max is not None:
+        properties.update(MemoryMax=str(options.memory_max), MemorySwapMax="0")
+    if options.cpu_max is not None:
+        properties.update(CPUQuota=f"{options.cpu_max}%")
+    if options.tasks_max is not None:
+        properties.update(TasksMax=str(options.tasks_max + 1))  # the supervisor is a task of the scope
+    return properties
+
+
+def _has_exceeded_memory(report: Path) -> bool:
+    """Whether the kernel killed a process of the scope because of its memory limit."""
+    try:
+        lines = report.read_text().splitlines()
+    except OSError:
+        return False
+    return any(_kills(line) for line in lines)
+
+
+def _kills(line: str) -> Optional[int]:
+    name, _, count = line.partition(" ")
+    return int(count) if name == "oom_kill" and count.isdigit() else None
+
+
+_SYSTEMD = _Systemd()

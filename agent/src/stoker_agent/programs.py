@@ -16,7 +16,7 @@ import stoker_agent
 from stoker_agent import hook_contract
 from stoker_agent.files import open_trusted, write
 from stoker_agent.hook_contract import HookError, HookRun, read_outputs
-from stoker_agent.limits import clip_text
+from stoker_agent.reports import clip_text
 
 #: Directories of installed hooks, searched after the agent's own directory.
 FOLDERS = (
@@ -96,7 +96,7 @@ _CHILD = "import sys; sys.path.insert(0, sys.argv[1]); from stoker_agent.hook_co
 @functools.lru_cache(maxsize=None)
 def list_builtin() -> List[str]:
     """Return the groups of the built-in hooks."""
-    from stoker_agent import hooks  # from the file that ``program_file`` has pinned
+    from stoker_agent import hooks  # from the file that ``pin_program`` has pinned
 
     return sorted(module.name.replace("_", "-") for module in pkgutil.iter_modules(hooks.__path__))
 

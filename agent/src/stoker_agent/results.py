@@ -7,10 +7,9 @@ import threading
 import time
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Set
 
-from stoker_agent.failures import failure
-from stoker_agent.limits import fit
 from stoker_agent.outbox import Outbox
 from stoker_agent.programs import inputs
+from stoker_agent.reports import failure, fit
 from stoker_agent.runs import Runs, is_id, source_of, with_source
 from stoker_agent.transports import STOKER, Sender, Senders
 

@@ -1,5 +1,5 @@
 """
-The replacement of the agent's program by the hook ``agent``: the record of it, and the agent's restart.
+The file that the agent runs from, and its replacement by the hook ``agent``: the record of it, and the restart.
 
 A process of the old program (``update_guard``) restores the old file if the new program has no contact with Stoker. The
 record in ``<state>/update.json`` says how far the update is, for the hook, the agent and this process.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Callable, List, NamedTuple, Optional
 
-from stoker_agent import program_file
+import stoker_agent
 from stoker_agent.config import Paths
 from stoker_agent.files import read_map, write_json
 from stoker_agent.service_manager import ServiceManager
@@ -42,6 +42,34 @@ class UpdateRecord(NamedTuple):
     reason: str = ""
 
 
+def find_program() -> Optional[Path]:
+    """Return the file that this agent runs from, or None if the agent runs from a source directory."""
+    path = Path(stoker_agent.__file__).resolve().parents[1]
+    return path if path.is_file() else None
+
+
+def read_program() -> Optional[bytes]:
+    """Return the program that this process executes, or None if the agent runs from a source directory."""
+    opened = Path(stoker_agent.__path__[0]).parent  # as ``pin_program`` has opened it
+    return opened.read_bytes() if opened.is_file() else None
+
+
+def pin_program() -> None:
+    """
+    Import all later modules from the program file that is open now, also if another file takes its name.
+
+    Some modules are imported when they are needed. Between the replacement of the program and the restart, the
+    new file would have other modules at other positions. Does nothing if the agent runs from a source directory.
+    """
+    program = Path(stoker_agent.__file__).parents[1]
+    if not program.is_file() or not Path("/proc/self/fd").is_dir():
+        return
+    opened = f"/proc/self/fd/{os.open(str(program), os.O_RDONLY | os.O_CLOEXEC)}"
+    for name, module in list(sys.modules.items()):
+        if name.split(".")[0] == stoker_agent.__name__ and hasattr(module, "__path__"):
+            module.__path__ = [folder.replace(str(program), opened, 1) for folder in module.__path__]
+
+
 def read_record(state: Path) -> Optional[UpdateRecord]:
     """Return the record of the last update, or None."""
     try:
@@ -57,7 +85,7 @@ def store_record(state: Path, record: UpdateRecord) -> None:
 
 def guard_start(paths: Paths, manager: ServiceManager) -> None:
     """Start the guard of an update again, if this process executes its program and had no contact with Stoker yet."""
-    record, program = read_record(paths.state), program_file.read()
+    record, program = read_record(paths.state), read_program()
     if record is not None and program is not None and hashlib.sha256(program).hexdigest() == record.sha256:
         _start_guard(paths, record, manager)
 

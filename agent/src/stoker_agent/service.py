@@ -18,12 +18,68 @@ import time
 from pathlib import Path
 from typing import List, Optional, Sequence
 
-from stoker_agent import program_file
 from stoker_agent.config import Paths, Unusable
 from stoker_agent.files import write
-from stoker_agent.systemd_unit import systemd_unit
+from stoker_agent.self_update import find_program
 
-_SYSTEMD_UNIT = Path("/etc/systemd/system/stoker-agent.service")
+_UNIT_TEXT = """\
+[Unit]
+Description=Stoker agent
+After=network-online.target
+Wants=network-online.target
+# A machine whose agent systemd no longer starts would be out of reach.
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+NotifyAccess=main
+ExecStart={command}
+Restart=always
+# An agent that cannot start is started again ever more rarely. systemd before 254 ignores the last two lines.
+RestartSec=2
+RestartSteps=10
+RestartMaxDelaySec=60
+# The agent sends a sign of life every minute, if it does not hang.
+WatchdogSec=300
+# What a script started goes on without the agent.
+KillMode=process
+# A run that needs too much memory must not end the agent.
+OOMPolicy=continue
+{account}\
+# As many runs side by side as a policy allows, with what they start.
+LimitNOFILE=65536
+TasksMax=infinity
+
+[Install]
+WantedBy=multi-user.target
+"""
+
+#: A run of root may change anything, so the unit of root restricts nothing: each namespace, filter of system calls or
+#: missing capability would also apply to what runs do (docs/agent-operation.md).
+_ACCOUNT = """\
+User={user}
+Group={user}
+"""
+_RESTRICTIONS = """\
+NoNewPrivileges=true
+CapabilityBoundingSet=
+ProtectSystem=strict
+ReadWritePaths=/etc/stoker-agent /opt/stoker-agent /var/lib/stoker-agent /var/log/stoker-agent
+PrivateTmp=true
+PrivateDevices=true
+ProtectKernelTunables=true
+ProtectKernelModules=true
+ProtectKernelLogs=true
+ProtectControlGroups=true
+ProtectClock=true
+ProtectHostname=true
+RestrictSUIDSGID=true
+RestrictRealtime=true
+LockPersonality=true
+"""
+UNIT = Path("/etc/systemd/system/stoker-agent.service")
+#: Where the install script writes the program, without a root.
+PROGRAM = Path("/opt/stoker-agent/stoker-agent.pyz")
 #: The link through which users call the agent by its name.
 LINK = Path("/usr/local/bin/stoker-agent")
 #: What the agent's own user may run as root.
@@ -35,9 +91,19 @@ _STOP_SECONDS = 20.0
 _START_SECONDS = 10.0
 
 
+def systemd_unit(command: Sequence[str], user: Optional[str] = None, *, has_sudo: bool = False) -> str:
+    """
+    Return the unit that runs ``command``, as root or as ``user``.
+
+    The unit of a user without sudo is restricted further: what its runs cannot do in any case, systemd forbids.
+    """
+    account = "" if user is None else _ACCOUNT.format(user=user) + ("" if has_sudo else _RESTRICTIONS)
+    return _UNIT_TEXT.format(command=" ".join(command), account=account)
+
+
 def run_command(root: Optional[str]) -> List[str]:
     """Return the command that runs the agent."""
-    program = program_file.find()
+    program = find_program()
     own = ["-m", "stoker_agent"] if program is None else [str(program)]
     return [sys.executable, *own, "run", *(["--root", str(Path(root).absolute())] if root else [])]
 
@@ -66,15 +132,15 @@ def install(paths: Paths, root: Optional[str], *, user: Optional[str] = None, ha
         return f"none: a process in the background; at boot, start it with: {' '.join(command)}"
     if user is not None or find_user() is None:
         own = None if user == ROOT else user
-        write(_SYSTEMD_UNIT, systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
+        write(UNIT, systemd_unit(command, own, has_sudo=has_sudo).encode(), 0o644)
     for words in (["daemon-reload"], ["enable", f"{_NAME}.service"], ["restart", f"{_NAME}.service"]):
         _call("systemctl", "--quiet", *words)
-    return f"{_SYSTEMD_UNIT} (systemd), started at boot"
+    return f"{UNIT} (systemd), started at boot"
 
 
 def find_user() -> Optional[str]:
     """Return the user that systemd runs the agent as, or None if that is root or systemd does not run it."""
-    lines = _SYSTEMD_UNIT.read_text().splitlines() if _SYSTEMD_UNIT.exists() else []
+    lines = UNIT.read_text().splitlines() if UNIT.exists() else []
     return next((line[len("User=") :] for line in lines if line.startswith("User=")), None)
 
 
@@ -85,12 +151,12 @@ def remove(paths: Paths, root: Optional[str]) -> List[Path]:
     The file that starts the service is removed after everything that only it leads to. LINK stays.
     """
     removed: List[Path] = [] if root else delete(SUDOERS)
-    if not root and _SYSTEMD_UNIT.parent.is_dir():
+    if not root and UNIT.parent.is_dir():
         is_running = has_systemd(root)
-        if is_running and _SYSTEMD_UNIT.exists():
+        if is_running and UNIT.exists():
             _call("systemctl", "--quiet", "disable", "--now", f"{_NAME}.service")
-        shutil.rmtree(f"{_SYSTEMD_UNIT}.d", ignore_errors=True)
-        removed += delete(*sorted(_SYSTEMD_UNIT.parent.glob(f"*.wants/{_NAME}.service")), _SYSTEMD_UNIT)
+        shutil.rmtree(f"{UNIT}.d", ignore_errors=True)
+        removed += delete(*sorted(UNIT.parent.glob(f"*.wants/{_NAME}.service")), UNIT)
         if is_running:
             _call("systemctl", "daemon-reload")
     stop_process(paths)
@@ -149,7 +215,7 @@ def _start_process(paths: Paths, command: Sequence[str]) -> None:
 
 def _link() -> None:
     """Let users call the agent by its name, unless another program has the name."""
-    target = program_file.find()  # before the link is removed, through which this program may run
+    target = find_program()  # before the link is removed, through which this program may run
     if target is None:
         return
     with contextlib.suppress(OSError):

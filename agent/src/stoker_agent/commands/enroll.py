@@ -7,8 +7,7 @@ from typing import Optional, Tuple
 
 from stoker_agent import machine, proxy
 from stoker_agent.config import Paths, Unusable, find
-from stoker_agent.enroll import enroll, read_token
-from stoker_agent.first_start import Invitation, keep_invitation
+from stoker_agent.enrollment import Invitation, enroll, keep_invitation, read_token
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,9 +14,6 @@ from stoker_agent.config import Config, Paths, Unusable, find
 from stoker_agent.runs import Runs
 from stoker_agent.web import Unreachable
 
-#: Where the install script writes the program, without a root.
-PROGRAM = Path("/opt/stoker-agent/stoker-agent.pyz")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
@@ -97,7 +94,7 @@ def _files(paths: Paths, root: Optional[str], *, keep_data: bool) -> Iterator[Pa
     etc: List[Path] = sorted(path for path in paths.config.parent.glob("*") if path != paths.hooks)
     yield from etc
     yield from data
-    program = Path(root).absolute() / PROGRAM.name if root else PROGRAM
+    program = Path(root).absolute() / service.PROGRAM.name if root else service.PROGRAM
     yield from (program.with_name(f"{program.name}.{ending}") for ending in ("old", "new"))  # of an upgrade
     if _is_empty(paths.config.parent):
         yield paths.config.parent

@@ -10,7 +10,6 @@ import argparse
 import contextlib
 import fcntl
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,12 +18,11 @@ from typing import Optional
 
 from stoker_agent.config import Paths
 from stoker_agent.self_update import COMPLETE, RESTARTING, ROLLED_BACK, UpdateRecord, read_record, store_record
+from stoker_agent.service import stop_process
 from stoker_agent.status import read_status
 from stoker_agent.transports import STOKER
 
 _EVERY_SECONDS = 0.2
-#: The agent gives its runs ten seconds to end.
-_STOP_SECONDS = 20.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -83,24 +81,4 @@ def _roll_back(paths: Paths, record: UpdateRecord) -> None:
     os.link(record.previous, str(copy))
     copy.replace(program)
     store_record(paths.state, record._replace(state=ROLLED_BACK, reason=reason))
-    pid = status.get("pid")
-    if isinstance(pid, int) and _is_agent(pid, record.program):
-        _end(pid, record.program)
-
-
-def _is_agent(pid: int, program: str) -> bool:
-    try:
-        return program.encode() in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-
-
-def _end(pid: int, program: str) -> None:
-    for sign, seconds in ((signal.SIGTERM, _STOP_SECONDS), (signal.SIGKILL, _STOP_SECONDS)):
-        with contextlib.suppress(OSError):
-            os.kill(pid, sign)
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            if not _is_agent(pid, program):
-                return
-            time.sleep(_EVERY_SECONDS)
+    stop_process(paths)

@@ -16,13 +16,21 @@ import time
 from pathlib import Path
 from typing import Optional
 
-from stoker_agent import __version__, program_file, proxy
+from stoker_agent import __version__, proxy
 from stoker_agent.backoff import Backoff
 from stoker_agent.channel import Channel
 from stoker_agent.config import Config, Paths, Unusable, read
 from stoker_agent.files import write
 from stoker_agent.hook_contract import RESTART, Change, HookError, HookRun, Result, as_seconds
-from stoker_agent.self_update import RESTARTING, ROLLED_BACK, UpdateRecord, read_record, root_words, store_record
+from stoker_agent.self_update import (
+    RESTARTING,
+    ROLLED_BACK,
+    UpdateRecord,
+    find_program,
+    read_record,
+    root_words,
+    store_record,
+)
 from stoker_agent.web import Limit, Unreachable
 
 #: The agent starts an interrupted run of this hook again, and runs nothing beside it.
@@ -75,7 +83,7 @@ preview = check
 
 def _check_program() -> Path:
     """Return the program's file. Raises HookError if this agent cannot replace it."""
-    program = program_file.find()
+    program = find_program()
     if program is None:
         raise HookError("this agent does not run from a program file, so it cannot replace itself")
     if not os.access(str(program.parent), os.W_OK):

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Protocol, Seq
 
 from stoker_agent.backoff import LONGEST, Backoff
 from stoker_agent.config import Config
-from stoker_agent.limits import REPORT
+from stoker_agent.reports import REPORT
 from stoker_agent.signatures import Verifier
 from stoker_agent.web import Unreachable, Web
 

@@ -7,7 +7,7 @@ import urllib.parse
 from typing import Any, Mapping, Optional
 
 from stoker_agent.keystone import LOGIN, Login, LoginRejected, Session
-from stoker_agent.limits import REPORT
+from stoker_agent.reports import REPORT
 from stoker_agent.transports.base import (
     NAME,
     Document,

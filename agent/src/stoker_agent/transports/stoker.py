@@ -10,8 +10,8 @@ from typing import Any, Mapping, Optional, Tuple
 from stoker_agent import __version__
 from stoker_agent.channel import Channel
 from stoker_agent.hook_contract import MODES
-from stoker_agent.limits import REPORT
 from stoker_agent.programs import available
+from stoker_agent.reports import REPORT
 from stoker_agent.transports.base import Document, document, parse_json
 from stoker_agent.web import DOCUMENT, Answer, Refused, Unreachable
 

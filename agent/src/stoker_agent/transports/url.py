@@ -11,7 +11,7 @@ import json
 from email.utils import parsedate_to_datetime
 from typing import Any, Dict, Mapping, Optional, Tuple
 
-from stoker_agent.limits import REPORT
+from stoker_agent.reports import REPORT
 from stoker_agent.transports.base import (
     NAME,
     Document,

@@ -1,11 +1,13 @@
-"""Size limits for reports: shortened output keeps its beginning and end, with a note at the gap."""
+"""The values that the agent reports for a run: failures, and output within the limits of a report."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, Dict, Mapping
+from typing import Any, Dict, Mapping, Optional
 
+#: Exit codes for runs that did not end by themselves, numbered as in shells.
+TIMED_OUT, INTERRUPTED = 124, 137
 #: Largest size of a report in bytes. Heat rejects bodies over 1 MiB.
 REPORT = 950000
 #: Bytes of one output stream that a report includes.
@@ -13,6 +15,17 @@ _STREAM = 400000
 #: The beginning's share of shortened output. Errors are usually at the end.
 _HEAD = 0.25
 _NOTE = "\n[… {} were cut here]\n"
+
+
+def failure(reason: str, code: int, folder: Optional[Path] = None) -> Dict[str, Any]:
+    """Return the values of a failed run, with the output in ``folder`` or else ``reason`` as its stderr."""
+    values: Dict[str, Any] = {"deploy_status_reason": reason, "deploy_status_code": code}
+    return {**values, **read_streams(folder)} if folder else {**values, "deploy_stdout": "", "deploy_stderr": reason}
+
+
+def read_streams(folder: Path) -> Dict[str, Any]:
+    """Return the output of the run in ``folder``, as members of a result."""
+    return {f"deploy_{name}": clip_text(folder / name) for name in ("stdout", "stderr")}
 
 
 def clip_text(path: Path, limit: int = _STREAM) -> str:
