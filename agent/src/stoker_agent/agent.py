@@ -331,8 +331,10 @@ class Agent:
         try:
             values = run.execute(self._env, log_bytes)
             if values.pop(RESTART, False) and _is_alone(run.entry, self._paths):
-                self._request_restart()
-                return
+                with self._changed:
+                    self._stopping = self._restarts = True
+                os.write(self._wake_writer, b"\0")
+                return  # counts as interrupted, and begins again in the program that the main thread executes
             # Store the result before waiting for the reporter: an ended run must not count as interrupted.
             self._keep(with_source(run.entry, run.source), values)
             run.end_reporter()
@@ -340,12 +342,6 @@ class Agent:
             _log.info("run.ended: run %s ended with %s", run.id, values.get("deploy_status_code"))
         finally:
             self._forget(run)
-
-    def _request_restart(self) -> None:
-        """Let the main thread execute the program again. The run counts as interrupted, and begins again."""
-        with self._changed:
-            self._stopping = self._restarts = True
-        os.write(self._wake_writer, b"\0")
 
     def _end_stopped(self, run: ActiveRun, why: str) -> None:
         try:
