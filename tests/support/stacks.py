@@ -41,6 +41,7 @@ from stoker.store.tx import Tx
 from stoker.transports.base import Objects, Platform
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs
+from stoker.types.nested_stacks import TemplateType
 from stoker.work import Work
 from support.work import ManualWork
 
@@ -290,7 +291,7 @@ def world(
     if keystone_users is not None:
         platform = replace(services.platform, identity_url="http://keystone.test")
         services = replace(services, platform=platform, stack_users=keystone_users, agents_wait=True)
-    engine = types.create_engine(types.load(), services, Limits(steps_per_transaction=steps, **(limits or {})))
+    engine = Engine(types.load(), services, TemplateType(), Limits(steps_per_transaction=steps, **(limits or {})))
     jobs.register(store, engine)
     trigger_jobs.register(store, engine)
     return World(store, engine, work, machines)

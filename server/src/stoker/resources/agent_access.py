@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.hot import UNKNOWN
+from stoker.hot.words import clip
 from stoker.model.errors import StackValidationFailed
 from stoker.model.stack import Resource
 from stoker.resources.base import (
@@ -27,12 +28,52 @@ from stoker.resources.base import (
 )
 from stoker.transports.base import has_presigned_queue
 
+UPSTREAM_AGENT = "os-collect-config"
+#: The properties that select a transport: for the results of runs, and for the document of a server.
+_SIGNAL, _METADATA = "signal_transport", "software_config_transport"
+
 
 class AccessMissing(Exception):
     """The agent has no access yet. It is requested, and the resource is woken once it exists."""
 
 
 def validate(env: ResourceEnv, kind: ResourceType, properties: Properties) -> None:
+    """
+    Raise StackValidationFailed if the properties name a transport that this site does not offer, or which certainly
+    needs a user that this site cannot create.
+
+    On a site that requires signed documents, also refuse transports whose documents the upstream agent cannot verify.
+    If the template does not name the agent, the creation of the server makes this check.
+    """
+    schema = kind.properties or {}
+    key = next((key for key in (_SIGNAL, _METADATA) if key in schema), None)
+    if key is None:
+        return
+    if env.agents_wait:
+        _refuse_user(env, kind, properties)
+    if schema[key].allowed:
+        return  # a property with fixed values, such as that of a wait condition handle, checks itself
+    name, transports = properties[key], env.transports
+    offered = transports.signal_names if key == _SIGNAL else transports.metadata_names
+    if name not in (UNKNOWN, None, *offered):
+        allowed = ", ".join(offered)
+        raise StackValidationFailed(f"{key}: {clip(repr(name))} is not an allowed value [{allowed}]")
+    if key == _METADATA and properties["agent"] == UPSTREAM_AGENT:
+        name = name or transports.default_metadata
+        if isinstance(name, str) and transports.is_rejected(name, own_agent=False):
+            raise StackValidationFailed(describe_unsigned(name))
+
+
+def describe_unsigned(name: str) -> str:
+    """Return why this site refuses the transport: the server's agent cannot verify its documents."""
+    return (
+        f"software_config_transport: {name} carries documents through an object store or a queue, os-collect-config "
+        "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enroll the "
+        "server, or use POLL_SERVER_CFN"
+    )
+
+
+def _refuse_user(env: ResourceEnv, kind: ResourceType, properties: Properties) -> None:
     """Raise StackValidationFailed if the agent certainly needs a user, and this site cannot create users."""
     if kind.agents_transport is None or env.platform.keeps_users or env.stack_users is not None:
         return
@@ -109,7 +150,7 @@ def _logs_in(env: ResourceEnv, name: str) -> bool:
 
 
 def _default(env: ResourceEnv, kind: ResourceType) -> str:
-    is_signal = kind.agents_transport == "signal_transport"
+    is_signal = kind.agents_transport == _SIGNAL
     return env.transports.default_signal if is_signal else env.transports.default_metadata
 
 

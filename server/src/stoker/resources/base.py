@@ -368,12 +368,6 @@ class SavesState:
         raise NotImplementedError
 
 
-def specialize(kind: ResourceType, extension: type[ResourceType], **attributes: Any) -> ResourceType:
-    """Return the type with methods of ``extension``, which call the type's as ``super()``, and its ``attributes``."""
-    extended: type[ResourceType] = type(type(kind).__name__, (extension, type(kind)), attributes)
-    return extended()
-
-
 def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAME) -> str:
     """
     Return Heat's name of the physical resource, at most ``limit`` characters. Its short id derives from

@@ -54,6 +54,7 @@ from stoker.store.open import Store
 from stoker.transports.base import OBJECTS, QUEUES, Platform
 from stoker.triggers import jobs as trigger_jobs
 from stoker.types import jobs
+from stoker.types.nested_stacks import TemplateType
 from stoker.work import Work
 from stoker.work.retention import Kind, Retention
 
@@ -173,7 +174,7 @@ class _Site:
             agents_wait=bool(settings.at_keystone or self._external.queues),
             delegations=provider.delegations,
         )
-        return types.create_engine(types.load(), env, _limits(settings))
+        return Engine(types.load(), env, TemplateType(), _limits(settings))
 
     def _start_backends(self) -> ResultPoller | None:
         users = None

@@ -233,7 +233,7 @@ def mark(tx: Tx, engine: Engine, stack_id: str, name: str, *, unhealthy: bool, r
         status = Status.FAILED if unhealthy else Status.COMPLETE
         marked = replace(resource, action=Action.CHECK, status=status, reason=reason)
         session.resources.change(marked)
-        session.events.record(session.stack, marked)
+        session.record(marked)
     commit(session)
 
 

@@ -92,7 +92,7 @@ def _signal_resource(
     signalled = resource_type.signal(session.context, resource, payload)
     if signalled.resource is not None:
         session.resources.change(signalled.resource)
-    session.events.record_signal(session.stack, resource, signalled.words)
+    session.record(resource, signal=signalled.words)
     session.save()  # types of waiting resources read the database
     for id in resource_type.waiters(session.context, resource):
         waiting = session.resources.find_by_id(id)

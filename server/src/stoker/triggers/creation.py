@@ -19,7 +19,7 @@ from stoker.model.trigger import Content, Mode, Options, Schedule, Target, Targe
 from stoker.policy import rules
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.stacks.engine import Engine
-from stoker.stacks.engine.session import EventLog
+from stoker.stacks.engine.session import StackSession
 from stoker.store import deployments, resources, targets
 from stoker.store import triggers as stored
 from stoker.store.tx import Tx, check_limit
@@ -124,7 +124,7 @@ def record_failure(tx: Tx, engine: Engine, schedule: Schedule, reason: str) -> T
     resource = resources.find_by_name(tx, stack.id, body.get("resource") or "") if stack else None
     if stack is not None and resource is not None:
         words = f"Schedule {schedule.name} could not start: {reason}"
-        EventLog(tx, engine).record_signal(stack, resource, words)
+        StackSession(tx, engine, stack).record(resource, signal=words)
     return trigger
 
 

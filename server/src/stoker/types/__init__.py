@@ -10,23 +10,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.metadata import entry_points
 from types import ModuleType
 
-from stoker.hot import UNKNOWN
-from stoker.hot.words import clip
-from stoker.model.errors import StackValidationFailed
-from stoker.resources import agent_access
-from stoker.resources.base import Properties, ResourceEnv, ResourceType, specialize
-from stoker.stacks.engine import Engine, Limits
-from stoker.types.nested_stacks import TemplateType
-from stoker.types.server_base import UPSTREAM_AGENT, describe_unsigned
-
-
-def create_engine(types: Mapping[str, ResourceType], env: ResourceEnv, limits: Limits | None = None) -> Engine:
-    """Return an engine with these types, which check the transports of this site."""
-    return Engine(_with_transports(types, env), env, TemplateType(), limits or Limits())
+from stoker.resources.base import ResourceType
 
 
 def load() -> Mapping[str, ResourceType]:
@@ -46,49 +34,3 @@ def types_of(package: ModuleType) -> Iterator[ResourceType]:
             is_own = isinstance(kind, type) and kind.__module__ == module.__name__
             if is_own and issubclass(kind, ResourceType) and vars(kind).get("name"):
                 yield kind()
-
-
-_SIGNAL, _METADATA = "signal_transport", "software_config_transport"
-
-
-def _with_transports(types: Mapping[str, ResourceType], env: ResourceEnv) -> Mapping[str, ResourceType]:
-    """
-    Return types whose ``validate`` refuses templates that name a transport which this site does not offer, or which
-    needs users that this site cannot create.
-
-    On a site that requires signed documents, the types also refuse transports whose documents the upstream agent
-    cannot verify. If the template does not name the agent, the creation of the server makes this check.
-    """
-
-    def specialized(kind: ResourceType) -> ResourceType:
-        for property in (_SIGNAL, _METADATA):
-            if kind.properties and property in kind.properties:
-                offered = env.transports.signal_names if property == _SIGNAL else env.transports.metadata_names
-                return specialize(kind, _ChecksTransport, property=property, offered=offered, env=env)
-        return kind
-
-    return {name: specialized(kind) for name, kind in types.items()}
-
-
-class _ChecksTransport(ResourceType):
-    #: The property that names a transport.
-    property: str
-    #: Names of the transports that the site offers for it.
-    offered: Sequence[str]
-    env: ResourceEnv
-
-    def validate(self, properties: Properties) -> None:
-        super().validate(properties)
-        if self.env.agents_wait:
-            agent_access.validate(self.env, self, properties)
-        assert self.properties is not None
-        if self.properties[self.property].allowed:
-            return  # a property with fixed values, such as that of a wait condition handle, checks itself
-        name, transports = properties[self.property], self.env.transports
-        if name not in (UNKNOWN, None, *self.offered):
-            allowed = ", ".join(self.offered)
-            raise StackValidationFailed(f"{self.property}: {clip(repr(name))} is not an allowed value [{allowed}]")
-        if self.property == _METADATA and properties["agent"] == UPSTREAM_AGENT:
-            name = name or transports.default_metadata
-            if isinstance(name, str) and transports.is_rejected(name, own_agent=False):
-                raise StackValidationFailed(describe_unsigned(name))

@@ -188,7 +188,7 @@ def _update(session: StackSession, resource: Resource) -> None:
     began = replace(
         resource, action=Action.UPDATE, status=Status.IN_PROGRESS, reason=_REASON, updated_at=session.tx.now
     )
-    session.events.record(session.stack, began)
+    session.record(began)
     try:
         outcome = session.type_of(resource).update(session.context, began, resource.properties)
     except Replace:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from stoker.model.facts import with_labels
 from stoker.model.server import OWN_AGENT, Kind, Server
 from stoker.model.stack import Resource
+from stoker.resources.agent_access import UPSTREAM_AGENT, describe_unsigned
 from stoker.resources.base import (
     DONE,
     AdoptionFailure,
@@ -34,7 +35,6 @@ from stoker.types.user_data import HEAT_CFNTOOLS, Boot, build
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: Kind of the job that publishes a server's document, keyed by the server's id; its arguments: ``resource_id``.
 PUBLISH = "document.publish"
-UPSTREAM_AGENT = "os-collect-config"
 #: Key of ``Resource.data`` for the id to which user data refers, if the server gets its id after its user data.
 BOOT_ID = "boot_id"
 
@@ -77,15 +77,6 @@ def fact_attribute(context: Context, resource: Resource, name: str) -> Any:
         server = servers.find(context.tx, server_id) if facts else None
         return with_labels(facts, server.labels) if server else None
     return facts.get("address" if name == "first_address" else name)
-
-
-def describe_unsigned(name: str) -> str:
-    """Return why this site refuses the transport: the server's agent cannot verify its documents."""
-    return (
-        f"software_config_transport: {name} carries documents through an object store or a queue, os-collect-config "
-        "cannot verify them, and this site requires that (require_signed_transports): say `agent: stoker`, enroll the "
-        "server, or use POLL_SERVER_CFN"
-    )
 
 
 def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:

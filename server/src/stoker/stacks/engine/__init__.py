@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from stoker.deployments.documents import LOG_BYTES
 from stoker.hot import Budget, BudgetLimits
-from stoker.resources.base import ResourceEnv, ResourceType
+from stoker.resources import agent_access
+from stoker.resources.base import Properties, ResourceEnv, ResourceType
 from stoker.resources.roles import is_template_name
 from stoker.store.tx import Tx
 
@@ -40,7 +41,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """The resource types, environment and limits of a site. Create engines with ``types.create_engine``."""
+    """The resource types, environment and limits of a site."""
 
     types: Mapping[str, ResourceType]
     env: ResourceEnv
@@ -59,6 +60,12 @@ class Engine:
         """Give the transaction a new budget for its remaining work, and return it."""
         tx.notes[_BUDGET] = budget = Budget(self.limits.budget)
         return budget
+
+    def validate(self, kind: ResourceType, properties: Properties) -> None:
+        """Raise Invalid for properties that contradict each other, or this site. Values may be UNKNOWN."""
+        kind.validate(properties)
+        if kind.name in self.types:  # a template's properties have the names of its parameters
+            agent_access.validate(self.env, kind, properties)
 
     def type(self, name: str) -> ResourceType:
         """Return the type of an existing resource."""

@@ -35,7 +35,7 @@ def find_hook(session: StackSession, hooks: Collection[str], when: str, action: 
 def pause(session: StackSession, resource: Resource, hook: str, action: Action, key: str | None = None) -> Resource:
     """Pause a resource at a hook, and return it. ``key``: that of the step, if it pauses before it starts."""
     stopped = session.resources.change(replace(resource, hook=hook))
-    session.events.record(session.stack, replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
+    session.record(replace(stopped, reason=f"{action} paused until Hook {hook} is cleared"))
     if key is not None:
         session.plan.pause(key)
     return stopped
@@ -44,7 +44,7 @@ def pause(session: StackSession, resource: Resource, hook: str, action: Action, 
 def pause_for_access(session: StackSession, resource: Resource, key: str, reason: str) -> None:
     """Pause the step of a resource until its agent has access."""
     waiting = replace(resource, reason=reason)
-    session.events.record(session.stack, waiting)
+    session.record(waiting)
     if resource.action is Action.INIT:
         session.resources.change(waiting)
     session.plan.pause(key)
@@ -71,7 +71,7 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
 def begin_action(session: StackSession, resource: Resource, action: Action) -> Resource:
     """Start an action that keeps the resource's definition."""
     began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
-    session.events.record(session.stack, began)
+    session.record(began)
     return began
 
 
@@ -105,7 +105,7 @@ def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *
             session.resources.change(updated)
         return False
     done = replace(updated, status=Status.COMPLETE, reason=outcome.reason or CHANGED)
-    session.events.record(session.stack, done)
+    session.record(done)
     hook = find_hook(session, done.definition.get("hooks", ()), "post", done.action) if planned else None
     if hook is not None:
         session.wait_for(pause(session, done, hook, done.action), key_of(session, done))
@@ -127,7 +127,7 @@ def finish(session: StackSession, done: Resource) -> None:
     elif done.action is Action.ADOPT and done.definition.get("external_id"):
         for status in (Status.IN_PROGRESS, Status.COMPLETE):
             checked = replace(done, action=Action.CHECK, status=status, reason=CHANGED)
-            session.events.record(session.stack, checked)
+            session.record(checked)
         session.resources.change(checked)
     else:
         session.resources.change(done)
@@ -149,7 +149,7 @@ def fail(session: StackSession, resource: Resource, error: Exception, *, stack_t
 def refuse(session: StackSession, resource: Resource, error: StokerError) -> None:
     """Fail the operation because an update must not change the resource, which stays as it is."""
     refused = replace(resource, action=Action.UPDATE, status=Status.FAILED, reason=error.message)
-    session.events.record(session.stack, refused)
+    session.record(refused)
     _fail_operation(session, refused, _reason(resource, error))
 
 

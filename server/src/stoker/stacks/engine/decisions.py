@@ -69,7 +69,7 @@ class DesiredResource(Struct, frozen=True):
             checked = schemas.check(kind.properties, values)
         except PropertyError as error:
             raise StackValidationFailed(f"Property error: {error.describe('properties')}") from None
-        kind.validate(checked)
+        session.engine.validate(kind, checked)
         properties = dict(kind.normalize(session.context, checked))
         metadata = evaluate_map(definition.metadata, scope, "metadata: ")
         if definition.update_policy:

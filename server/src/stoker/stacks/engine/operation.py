@@ -65,7 +65,7 @@ def begin_operation(session: StackSession, action: Action, **changes: Any) -> No
         failure=None,
         **changes,
     )
-    session.events.record_stack(session.stack, id=session.stack.traversal)
+    session.record(id=session.stack.traversal)
 
 
 def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, **changes: Any) -> None:
@@ -84,7 +84,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
     session.resources.preload(())
     for placeholder in placeholders:
         session.resources.change(placeholder)
-    session.events.record_stack(session.stack, id=session.stack.traversal)
+    session.record(id=session.stack.traversal)
     _begin_apply_phase(session, resolved)
 
 
@@ -214,7 +214,7 @@ def _end(session: StackSession, status: Status, reason: str) -> None:
     session.set(status=status, reason=reason, phase=Phase.IDLE, remaining=0)
     session.todo.clear()
     session.ended = True
-    session.events.record_stack(session.stack)
+    session.record()
     forget_plan(session)
 
 
@@ -268,4 +268,4 @@ def delete_alone(session: StackSession, reason: str) -> None:
     resources.delete_all(session.tx, [resource.id for resource in session.resources.load_all()])
     forget_plan(session)  # a failed operation leaves steps that were not reached
     session.set(action=Action.DELETE, status=Status.COMPLETE, reason=reason, deleted_at=session.tx.now)
-    session.events.record_stack(session.stack)
+    session.record()

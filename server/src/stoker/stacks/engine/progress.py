@@ -91,7 +91,7 @@ def clear_hook(session: StackSession, resource: Resource, hook: str) -> None:
         raise InvalidBreakPointHook(f'The "{hook}" hook is not defined on {resource.type} "{resource.name}"')
     cleared = replace(resource, hook=None)
     session.resources.change(cleared)
-    session.events.record(session.stack, replace(cleared, reason=f"Hook {hook} is cleared"))
+    session.record(replace(cleared, reason=f"Hook {hook} is cleared"))
     when, _, action = hook.partition("-")
     key = cleared.id if action == "delete" else cleared.name
     if when == "post":
@@ -205,7 +205,7 @@ def advance_resource(tx: Tx, engine: Engine, resource_id: str, wakes: Sequence[W
 def _apply(session: StackSession, resource: Resource, cause: Cause) -> None:
     match cause:
         case DriftChanged():  # the stack itself does not change
-            session.events.record_signal(session.stack, resource, describe_drift(cause.check))
+            session.record(resource, signal=describe_drift(cause.check))
         case Removed():
             is_awaited = cause.deployment.status == Status.IN_PROGRESS and resource.action is not Action.DELETE
             failure = f"The deployment ({cause.deployment.id}) was deleted." if is_awaited else None

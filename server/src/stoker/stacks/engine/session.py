@@ -149,56 +149,6 @@ class ResourceSet:
 STACK_TYPE = "OS::Heat::Stack"
 
 
-class EventLog:
-    """Records events, and posts them to the stack's sinks."""
-
-    def __init__(self, tx: Tx, engine: Engine) -> None:
-        self._tx = tx
-        self._engine = engine
-        #: Events not yet posted to the stack's sinks.
-        self._unposted: list[Event] = []
-
-    def record(self, stack: Stack, resource: Resource) -> None:
-        """Record an event with the resource's present state."""
-        self._add(stack, resource, resource.action, resource.status, resource.reason)
-
-    def record_signal(self, stack: Stack, resource: Resource, words: str) -> None:
-        """Record an event for a signal to the resource."""
-        self._add(stack, resource, "SIGNAL", Status.COMPLETE, f"Signal: {words}")
-
-    def record_stack(self, stack: Stack, *, id: str | None = None) -> None:
-        """Record an event with the stack's own state. ``id``: that of the operation, for the event of its begin."""
-        self._add(stack, None, stack.action, stack.status, stack.reason, id)
-
-    def post(self, stack: Stack) -> None:
-        """Post the events since the last call to the stack's sinks."""
-        messaging = self._engine.env.platform.messaging
-        if not self._unposted or messaging is None:
-            return
-        payload, self._unposted = [_format_event(event) for event in self._unposted], []
-        for sink in stack.event_sinks:
-            with suppress(Conflict):  # Audited. An event must not enter a server's queue, and the operation continues.
-                messaging.post(self._tx, stack.project_id, sink["target"], payload, sink["ttl"])
-
-    def _add(
-        self, stack: Stack, resource: Resource | None, action: str, status: str, reason: str, id: str | None = None
-    ) -> None:
-        event = Event(
-            id=id or str(uuid4()),
-            stack_id=stack.id,
-            resource_name=stack.name if resource is None else resource.name,
-            resource_type=STACK_TYPE if resource is None else resource.declared_type,
-            physical_id=stack.id if resource is None else resource.physical_id,
-            action=str(action),
-            status=str(status),
-            reason=self._tx.secrets.redact(reason),
-            at=self._tx.now,
-        )
-        events.add(self._tx, event)
-        if stack.event_sinks:
-            self._unposted.append(event)
-
-
 def _format_event(event: Event) -> dict[str, Any]:
     """Return an event in Heat's form for sinks."""
     return {
@@ -247,7 +197,8 @@ class StackSession:
         self.todo: deque[str] = deque()
         self._saved = stack
         self.resources = ResourceSet(tx, stack.id)
-        self.events = EventLog(tx, engine)
+        #: Events not yet posted to the stack's sinks.
+        self._unposted: list[Event] = []
 
     @cached_property
     def context(self) -> Context:
@@ -295,7 +246,7 @@ class StackSession:
         """Fail a resource that is no longer awaited. Return the failed resource."""
         failed = replace(resource, status=Status.FAILED, reason=reason)
         self.resources.change(failed)
-        self.events.record(self.stack, failed)
+        self.record(failed)
         return failed
 
     def wait_for(self, resource: Resource, key: str) -> None:
@@ -314,10 +265,42 @@ class StackSession:
             if resource.physical_id and self.engine.type(resource.type).has_live_metadata:
                 self.tx.bump_document(resource.physical_id)  # the metadata for the server's agent includes the resource
         self.plan.save()
-        self.events.post(self.stack)
+        if self._unposted:
+            self._post_events()
         if self.stack is not self._saved:
             stacks.save(self.tx, self.stack)
             self._saved = self.stack
+
+    def record(self, resource: Resource | None = None, *, signal: str | None = None, id: str | None = None) -> None:
+        """
+        Record an event with the present state of a resource, by default of the stack itself. ``signal``: the event is
+        of a signal to the resource, in these words; ``id``: the id of the event, which is that of a new operation.
+        """
+        stack, subject = self.stack, resource or self.stack
+        event = Event(
+            id=id or str(uuid4()),
+            stack_id=stack.id,
+            resource_name=subject.name,
+            resource_type=STACK_TYPE if resource is None else resource.declared_type,
+            physical_id=stack.id if resource is None else resource.physical_id,
+            action=subject.action.value if signal is None else "SIGNAL",
+            status=subject.status.value if signal is None else Status.COMPLETE.value,
+            reason=self.tx.secrets.redact(subject.reason if signal is None else f"Signal: {signal}"),
+            at=self.tx.now,
+        )
+        events.add(self.tx, event)
+        if stack.event_sinks:
+            self._unposted.append(event)
+
+    def _post_events(self) -> None:
+        """Post the events since the last call to the stack's sinks."""
+        payload, self._unposted = [_format_event(event) for event in self._unposted], []
+        messaging = self.engine.env.platform.messaging
+        if messaging is None:
+            return
+        for sink in self.stack.event_sinks:
+            with suppress(Conflict):  # Audited. An event must not enter a server's queue, and the operation continues.
+                messaging.post(self.tx, self.stack.project_id, sink["target"], payload, sink["ttl"])
 
     def add_unreached(self) -> None:
         """Add rows for resources that the plan has not started, so that lists include them after a failure."""

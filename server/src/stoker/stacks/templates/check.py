@@ -77,7 +77,7 @@ class Checker:
         self._files = files
         self._budget = budget
         self._report = FlawReport(flaws)
-        self._properties = PropertyChecker(self._report, constraints)
+        self._properties = PropertyChecker(engine, self._report, constraints)
         self._types = TemplateTypes(engine, files, self._report)
         self._every_member = every_member
         self._remote_depth = remote_depth

@@ -14,6 +14,7 @@ from stoker.model.errors import RequestLimitExceeded, StokerError
 from stoker.resources import properties as schemas
 from stoker.resources.base import Properties, ResourceType
 from stoker.resources.properties import PropertyError
+from stoker.stacks.engine import Engine
 from stoker.stacks.engine.decisions import evaluate_map
 from stoker.stacks.templates.scope import IncorrectAttribute, StaticScope
 
@@ -105,7 +106,8 @@ class FlawReport:
 class PropertyChecker:
     """Checks the resources of all templates of one request. ``constraints``: the cloud's checks of names, or None."""
 
-    def __init__(self, report: FlawReport, constraints: Constraints | None) -> None:
+    def __init__(self, engine: Engine, report: FlawReport, constraints: Constraints | None) -> None:
+        self._engine = engine
         self._report = report
         self._constraints = constraints
 
@@ -135,7 +137,7 @@ class PropertyChecker:
         except PropertyError as error:
             self._report.add_property_error(error, (*place, "update_policy"))
         with self._report.collect((*place, "properties")):
-            kind.validate(checked)
+            self._engine.validate(kind, checked)
         return checked, metadata
 
     def _check_references(self, kind: ResourceType, values: Properties, place: Path) -> None:
