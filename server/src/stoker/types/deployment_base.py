@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stoker.deployments import checks, representation, run_end, runs, service
 from stoker.deployments.derive import derived_inputs, replaces_deployment
 from stoker.deployments.signals import RUN
-from stoker.deployments.undo import describe_failure
+from stoker.deployments.undo import describe_failure, find_undo
 from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
@@ -38,6 +38,7 @@ from stoker.resources.roles import RunsConfig
 from stoker.stacks.engine import Engine
 from stoker.store import configs, deployments, resources, servers
 from stoker.types import deployment_runs
+from stoker.types.deployment_runs import APPLIED
 
 PROPERTIES: Mapping[str, Property] = {
     "config": Property(kind="string", update_allowed=True, description="Id of the config to run."),
@@ -204,7 +205,8 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         """Return the properties with the server's id in place of its name."""
         if not isinstance(properties["server"], str):
             return properties
-        return {**properties, "server": deployment_runs.server_id_of(context, properties)}
+        server_id = servers.resolve_id(context.tx, context.project_id, properties["server"])
+        return {**properties, "server": server_id}
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
         """Run the config for DELETE, or undo the deployment, if one of them is required. Then remove the deployment."""
@@ -213,8 +215,9 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
             return _remove(context, resource, None)
         if content := deployment_runs.find_deletion(context, deployment, resource.properties):
             outcome = deployment_runs.start(context, resource, resource.properties, Action.DELETE, content)
-        elif undo := deployment_runs.find_resource_undo(context, resource, deployment):
-            outcome = deployment_runs.start_undo(context, resource, undo)
+        elif undo := find_undo(context.tx, deployment, resource.properties["timeout"]):
+            properties = {**resource.properties, "input_values": undo.input_values, "timeout": undo.timeout}
+            outcome = deployment_runs.start(context, resource, properties, Action.DELETE, undo.content, undo)
         else:
             return _remove(context, resource, deployment)
         return self.check(context, resource) if outcome.done else outcome
@@ -232,9 +235,9 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
             return _remove(context, resource, deployment)
         reported = context.changed  # only the run that has just ended explains this action
         reason = (reported.change_summary if reported is not None else None) or ""
-        data = deployment_runs.drop_applied(resource)
+        data = {name: value for name, value in resource.data.items() if name != APPLIED}
         if resource.action is Action.CREATE and deployment is not None:
-            data = {**(resource.data if data is None else data), CREATED: True}
+            data[CREATED] = True
         return Outcome(data=data, reason=reason)
 
     def act(self, context: Context, resource: Resource, action: Action) -> Outcome:
@@ -335,4 +338,5 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
         deployment_runs.close(context, resource)
 
     def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
-        return deployment_runs.reached_by(context, resource, properties)
+        transport = deployment_runs.choose_transport(context, resource, properties)
+        return transport.signal_name, deployment_runs.has_own_agent(context, properties)

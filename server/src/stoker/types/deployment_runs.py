@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stoker.deployments import checks, service
 from stoker.deployments.configs import content_of, source_inputs
 from stoker.deployments.run_plan import RunRequest
-from stoker.deployments.undo import Undo, find_undo, requests_undo
+from stoker.deployments.undo import Undo, requests_undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment
@@ -26,7 +26,7 @@ from stoker.transports.base import SignalTransport, has_presigned_queue, needs_p
 from stoker.transports.selection import AUTO
 
 #: Key of ``Resource.data`` while a run has not succeeded: the properties with which an earlier run did.
-_APPLIED = "applied"
+APPLIED = "applied"
 #: The properties that decide what runs.
 _CONTENT = ("config", "input_values", "input_key", "input_values_validate")
 #: Of a deployment without a config.
@@ -117,12 +117,12 @@ def _find_content(context: Context, deployment: Deployment | None, properties: P
     return as_structured(replace(content_of(derived), inputs=inputs), properties)
 
 
-def _transport(context: Context, resource: Resource, properties: Properties) -> SignalTransport:
+def choose_transport(context: Context, resource: Resource, properties: Properties) -> SignalTransport:
     """Return the deployment's signal transport. The choice is stored with the first run and does not change later."""
     transports = context.env.transports
     name = resource.data.get("signal_transport") or properties["signal_transport"] or transports.default_signal
     if name == AUTO:
-        server = servers.find(context.tx, server_id_of(context, properties))
+        server = servers.find(context.tx, properties["server"])
         name = selection.select_signal(context.env.platform, own_agent=server is not None and server.has_channel)
     return transports.signal_transports[name]
 
@@ -133,25 +133,16 @@ def _reporting(context: Context, properties: Properties, chosen: SignalTransport
 
     A deployment that is removed at once takes its DELETE from the agent before the agent has read it.
     """
-    server = None if chosen.awaits_signal else servers.find(context.tx, server_id_of(context, properties))
+    server = None if chosen.awaits_signal else servers.find(context.tx, properties["server"])
     if server is None or not server.has_channel:
         return chosen
     return context.env.transports.signal_transports[selection.select_signal(context.env.platform, own_agent=True)]
 
 
-def reached_by(context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
-    """Return the name of the signal transport, and whether the server runs Stoker's agent."""
-    return _transport(context, resource, properties).signal_name, _has_own_agent(context, properties)
-
-
-def _has_own_agent(context: Context, properties: Properties) -> bool:
-    server = servers.find(context.tx, server_id_of(context, properties))
+def has_own_agent(context: Context, properties: Properties) -> bool:
+    """Return whether the deployment's server runs Stoker's agent."""
+    server = servers.find(context.tx, properties["server"])
     return server is not None and server.has_own_agent
-
-
-def server_id_of(context: Context, properties: Properties) -> str:
-    """Return the id of the deployment's server, which the template may call by its name."""
-    return servers.resolve_id(context.tx, context.project_id, properties["server"])
 
 
 def is_former(context: Context, resource: Resource, name: str, content: Content) -> bool:
@@ -189,31 +180,13 @@ def find_removal(context: Context, resource: Resource) -> Content | None:
     return content
 
 
-def find_resource_undo(context: Context, resource: Resource, deployment: Deployment) -> Undo | None:
-    """Return what undoes the deployment of a resource that is deleted, or None. Raises Invalid."""
-    return find_undo(context.tx, deployment, resource.properties["timeout"])
-
-
-def start_undo(context: Context, resource: Resource, undo: Undo) -> Outcome:
-    """Start the run that undoes the deployment. Raises ResourceFailure."""
-    properties = {**resource.properties, "input_values": undo.input_values, "timeout": undo.timeout}
-    return start(context, resource, properties, Action.DELETE, undo.content, mode=undo.mode, is_undo=True)
-
-
 def applied_properties(resource: Resource) -> Properties:
     """
     Return the properties with which the deployment last succeeded on its server; the present ones if it never did.
 
     They differ from the present ones while an update has not succeeded.
     """
-    return {**resource.properties, **(resource.data.get(_APPLIED) or {})}
-
-
-def drop_applied(resource: Resource) -> Mapping[str, Any] | None:
-    """Return the resource's data after a run that succeeded; None: the data does not change."""
-    if _APPLIED not in resource.data:
-        return None
-    return {name: value for name, value in resource.data.items() if name != _APPLIED}
+    return {**resource.properties, **(resource.data.get(APPLIED) or {})}
 
 
 def _keep_applied(
@@ -223,11 +196,11 @@ def _keep_applied(
     Return the entry of the resource's data that keeps the properties of the last success during a run with others.
     """
     present = {name: resource.properties[name] for name in _CONTENT if name in resource.properties}
-    if before is None or _APPLIED in resource.data or all(properties.get(name) == present[name] for name in present):
+    if before is None or APPLIED in resource.data or all(properties.get(name) == present[name] for name in present):
         return {}
     # A remediation may have failed since the success, so the status of the deployment is not enough.
     has_succeeded = before.status == Status.COMPLETE or deployments.has_completed(context.tx, before.id)
-    return {_APPLIED: present} if has_succeeded else {}
+    return {APPLIED: present} if has_succeeded else {}
 
 
 def start(
@@ -236,32 +209,30 @@ def start(
     properties: Properties,
     action: Action,
     content: Content,
-    *,
-    mode: str | None = None,
-    is_undo: bool = False,
+    undo: Undo | None = None,
 ) -> Outcome:
     """
-    Start the deployment's first run, or another run of the same deployment. ``mode``: see ``RunRequest``.
+    Start the deployment's first run, or another run of the same deployment, which may ``undo`` an earlier one: then the
+    timeout includes the wait for the agent, because a lost server must not block a deletion for ever.
 
-    ``is_undo``: the timeout includes the wait for the agent, because a lost server must not block a deletion for ever.
     Raises DeploymentRefused, and ResourceFailure if the content needs a value that the deployment does not have.
     """
-    chosen = _transport(context, resource, properties)
+    chosen = choose_transport(context, resource, properties)
     transport = _reporting(context, properties, chosen) if action is Action.DELETE else chosen
     number = int(resource.data.get(RUN_COUNT) or 0) + 1
-    own_agent = has_presigned_queue(transport) and _has_own_agent(context, properties)
+    own_agent = has_presigned_queue(transport) and has_own_agent(context, properties)
     request = RunRequest(
         content=replace(content, facts=stack_facts(context.stack_name, context.stack_id, resource.name, properties)),
         action=action.value,
         name=properties["name"] or content.name or physical_name(context, resource),
         project_id=context.project_id,
-        server_id=server_id_of(context, properties),
+        server_id=properties["server"],
         resource=replace(target_of(context, resource), run=str(number), own_agent=own_agent),
         input_values=properties["input_values"] or {},
         signal_transport=transport.signal_name,
         timeout=properties["timeout"],
-        limits_queue=is_undo,
-        mode=mode,
+        limits_queue=undo is not None,
+        mode=undo.mode if undo is not None else None,
         checks=CheckSettings.of(properties),
     )
     before = find_deployment(context, resource)

@@ -83,7 +83,7 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
     selector = selector_of(properties)
     if selector is None:
         if _KEY in resource.data:
-            forget(context, resource)
+            selectors.remove(context.tx, resource.id)
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
     selectors.lock(context.tx, context.project_id)
     selectors.put(context.tx, resource.id, context.project_id, selector)
@@ -100,12 +100,6 @@ def foresee(context: Context, resource: Resource | None, properties: Properties)
     return _named(selected, (resource.data.get(_KEY) if resource else None) or {})
 
 
-def reselect(context: Context, resource: Resource) -> None:
-    """Defer a refresh if the selected servers changed while the group was busy."""
-    if is_outdated(context, resource):
-        request_refresh(context.tx, context.env.work, resource.id)
-
-
 def is_outdated(context: Context, resource: Resource) -> bool:
     """Return whether the group's selector selects other servers than its members."""
     selector = selector_of(resource.properties)
@@ -113,11 +107,6 @@ def is_outdated(context: Context, resource: Resource) -> bool:
         return False
     selected = server_lists.find_by_selector(context.tx, context.project_id, selector)
     return {server.id for server in selected} != set(members(resource, resource.properties).values())
-
-
-def forget(context: Context, resource: Resource) -> None:
-    """End the registration for changes of servers."""
-    selectors.remove(context.tx, resource.id)
 
 
 def request_refresh(tx: Tx, work: Work, resource_id: str) -> None:

@@ -126,10 +126,6 @@ class RemoteStack(RunsRemoteStack, ResourceType):
                 raise StackValidationFailed(f"context.{name}: {_CONTEXT[name].description}")
 
 
-class Refused(Exception):
-    """The other Heat refuses the request. The message has the reason."""
-
-
 class RemoteStacks:
     """Operates stacks at other Heats. While a Heat is unreachable, the job repeats its request."""
 
@@ -149,7 +145,7 @@ class RemoteStacks:
         try:
             request = {**wanted, "body": {**wanted["body"], **inputs}}
             ended = self._poll(resource, request, stack, sent=bool(args.get("sent")))
-        except (Refused, ServiceRejected) as error:
+        except ServiceRejected as error:
             self._tell(resource, wanted, {}, str(error))
             return
         except ServiceUnavailable as error:
@@ -164,7 +160,7 @@ class RemoteStacks:
     def _poll(
         self, resource: Resource, wanted: Mapping[str, Any], stack: Stack, *, sent: bool
     ) -> tuple[Mapping[str, Any], str | None] | None:
-        """Return the values to store and the failure, if any; None while the operation continues. Raises Refused."""
+        """Return the values to store and the failure, if any; None: the operation continues. Raises ServiceRejected."""
 
         def ask(verb: str, path: str, body: Any = None) -> Answer:
             return self._engine.env.remote_heats.ask(
@@ -177,7 +173,7 @@ class RemoteStacks:
             if action == "DELETE":
                 return {}, None
             if action != "CREATE" or sent:
-                raise Refused(f"the stack {wanted['name']} is not there any more")
+                raise ServiceRejected(f"the stack {wanted['name']} is not there any more", answer.status)
             _check_status(ask("POST", "/stacks", {"stack_name": wanted["name"], **wanted["body"]}), 201)
             return None
         _check_status(answer, 200)
@@ -237,4 +233,5 @@ def _inputs(tx: Tx, stack: Stack) -> Mapping[str, Any]:
 def _check_status(answer: Answer, *statuses: int) -> None:
     if answer.status not in statuses:
         message = answer.body.get("error", {}).get("message") if isinstance(answer.body, dict) else None
-        raise Refused(f"the other Heat answered {answer.status}: {message or 'nothing more'}")
+        sentence = f"the other Heat answered {answer.status}: {message or 'nothing more'}"
+        raise ServiceRejected(sentence, answer.status)

@@ -11,7 +11,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.properties import Property, PropertyError
 from stoker.resources.roles import Members, RunsConfig
-from stoker.store import resources, servers
+from stoker.store import resources, selectors, servers
 from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
 from stoker.types.group_base import GroupType
@@ -96,13 +96,13 @@ class DeploymentGroupType(RunsConfig, GroupType):
         return super().adopt(context, self.select(context, resource, properties), properties)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        label_groups.forget(context, resource)
+        selectors.remove(context.tx, resource.id)
         return super().delete(context, resource)
 
     def check(self, context: Context, resource: Resource) -> Outcome:
         outcome = super().check(context, resource)
-        if outcome.done:
-            label_groups.reselect(context, resource)
+        if outcome.done and label_groups.is_outdated(context, resource):  # the servers changed while it was busy
+            label_groups.request_refresh(context.tx, context.env.work, resource.id)
         return outcome
 
     def validate(self, properties: Properties) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from stoker.hot.functions.base import Function, check_parts
+from stoker.hot.functions.base import Function
 from stoker.hot.scope import Scope
 from stoker.hot.text import read_json
 from stoker.hot.words import kind_of, quote_word
@@ -40,9 +40,8 @@ class MemberListToMap(Function):
     name = "Fn::MemberListToMap"
     since = "2013-05-23"
     until = "2014-10-16"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (3,), '"Fn::MemberListToMap" needs a list: the names of key and value, and a list')
+    counts = (3,)
+    parts = "the names of key and value, and a list"
 
     def evaluate(self, argument: Any, scope: Scope) -> dict[str, str]:
         key, value, members = argument
@@ -63,9 +62,8 @@ class Select(Function):
     since = "2013-05-23"
     condition_since = ""
     until = "2015-10-15"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), '"Fn::Select" needs a list: an index and a list, or a key and a map')
+    counts = (2,)
+    parts = "an index and a list, or a key and a map"
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
         index, among = argument
@@ -106,9 +104,8 @@ class Split(Function):
     name = "Fn::Split"
     since = "2013-05-23"
     until = "2014-10-16"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), '"Fn::Split" needs a list: a delimiter and a text')
+    counts = (2,)
+    parts = "a delimiter and a text"
 
     def evaluate(self, argument: Any, scope: Scope) -> list[str]:
         delimiter, text = argument

@@ -39,6 +39,9 @@ class Function:
     until: str | None = None
     #: The first version whose conditions may call the function.
     condition_since: str | None = None
+    #: If the argument is a list of fixed parts: the possible numbers of parts, and what they are, for an error.
+    counts: tuple[int, ...] = ()
+    parts = ""
 
     @property
     def description(self) -> str:
@@ -55,6 +58,8 @@ class Function:
 
         ``is_value``: the argument is evaluated; otherwise, any part of it may be a call (``is_call``).
         """
+        if self.counts and (not isinstance(argument, list) or len(argument) not in self.counts):
+            raise StackValidationFailed(f'"{self.name}" needs a list: {self.parts}')
 
     def references(self, argument: Any) -> Iterable[str]:
         """Return the names of the resources that an unevaluated call uses."""
@@ -72,12 +77,6 @@ class Function:
 def is_call(value: Any) -> bool:
     """Whether an unevaluated argument may be a function call, whose result is not known yet."""
     return isinstance(value, dict) and len(value) == 1
-
-
-def check_parts(argument: Any, counts: tuple[int, ...], problem: str) -> None:
-    """Raise StackValidationFailed with the ``problem`` unless the argument is a list of one of these lengths."""
-    if not isinstance(argument, list) or len(argument) not in counts:
-        raise StackValidationFailed(problem)
 
 
 def as_json(name: str, value: Any) -> str:

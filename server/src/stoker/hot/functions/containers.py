@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import Any
 
-from stoker.hot.functions.base import Function, as_json, as_text, check_parts, is_call
+from stoker.hot.functions.base import Function, as_json, as_text, is_call
 from stoker.hot.functions.texts import replace
 from stoker.hot.scope import COPY_STEPS, MAX_WEIGHT, Scope, weigh
 from stoker.hot.words import kind_of, quote_word
@@ -48,15 +48,14 @@ class Filter(Function):
 
     name = "filter"
     since = "2017-02-24"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), '"filter" needs a list: the values to leave out, and the list to filter')
+    counts = (2,)
+    parts = "the values to leave out, and the list to filter"
 
     def evaluate(self, argument: Any, scope: Scope) -> list[Any] | None:
         """A null in place of the values removes nothing; a null in place of the list gives null."""
         values, items = argument
         if any(part is not None and not isinstance(part, list) for part in argument):
-            raise StackValidationFailed('"filter" needs two lists: the values to leave out, and the list to filter')
+            raise StackValidationFailed(f'"filter" needs two lists: {self.parts}')
         if not items:
             return [] if items == [] else None
         unwanted = {_comparable(value) for value in values or ()}
@@ -76,9 +75,8 @@ class Contains(Function):
     name = "contains"
     since = "2017-09-01"
     condition_since = "2017-09-01"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), '"contains" needs a list: a value, and a list or text to look in')
+    counts = (2,)
+    parts = "a value, and a list or text to look in"
 
     def evaluate(self, argument: Any, scope: Scope) -> bool:
         value, sequence = argument
@@ -110,7 +108,7 @@ class MapMerge(Function):
         return merged
 
 
-_REPLACE_SHAPE = '"map_replace" needs a list: a map, and a map with "keys" or "values" or both'
+_REPLACE_PARTS = 'a map, and a map with "keys" or "values" or both'
 
 
 class MapReplace(Function):
@@ -118,12 +116,14 @@ class MapReplace(Function):
 
     name = "map_replace"
     since = "2016-10-14"
+    counts = (2,)
+    parts = _REPLACE_PARTS
 
     def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), _REPLACE_SHAPE)
+        super().check(argument, version, is_value=is_value)
         wanted = argument[1]
         if isinstance(wanted, dict) and (is_value or not is_call(wanted)) and not set(wanted) <= {"keys", "values"}:
-            raise StackValidationFailed(_REPLACE_SHAPE)
+            raise StackValidationFailed(f'"map_replace" needs a list: {_REPLACE_PARTS}')
 
     def evaluate(self, argument: Any, scope: Scope) -> dict[str, Any]:
         source, wanted = map(_map_or_empty, argument)
@@ -143,7 +143,7 @@ class MapReplace(Function):
 def _map_or_empty(value: Any) -> dict[str, Any]:
     """Null counts as an empty map."""
     if value is not None and not isinstance(value, dict):
-        raise StackValidationFailed(_REPLACE_SHAPE)
+        raise StackValidationFailed(f'"map_replace" needs a list: {_REPLACE_PARTS}')
     return value or {}
 
 

@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 from urllib.parse import quote, urlencode, urlunsplit
 
-from stoker.hot.functions.base import Function, as_json, as_text, check_length, check_parts, index_of, is_call
+from stoker.hot.functions.base import Function, as_json, as_text, check_length, index_of, is_call
 from stoker.hot.scope import Scope
 from stoker.hot.words import kind_of, quote_word
 from stoker.model.errors import StackValidationFailed
@@ -110,9 +110,8 @@ class StrSplit(Function):
 
     name = "str_split"
     since = "2015-10-15"
-
-    def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2, 3), '"str_split" needs a list: a delimiter, a text and perhaps an index')
+    counts = (2, 3)
+    parts = "a delimiter, a text and perhaps an index"
 
     def evaluate(self, argument: Any, scope: Scope) -> Any:
         delimiter, text = argument[:2]
@@ -183,9 +182,11 @@ class Digest(Function):
 
     name = "digest"
     since = "2015-04-30"
+    counts = (2,)
+    parts = "an algorithm and a value"
 
     def check(self, argument: Any, version: str, *, is_value: bool) -> None:
-        check_parts(argument, (2,), '"digest" needs a list: an algorithm and a value')
+        super().check(argument, version, is_value=is_value)
         if isinstance(argument[0], str) and argument[0].lower() not in _ALGORITHMS:
             names = ", ".join(sorted(_ALGORITHMS))
             raise StackValidationFailed(f'"digest" knows no algorithm {quote_word(argument[0])}: {names}')
