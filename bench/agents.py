@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Result, Target
-from bench.measure import tree
+from bench.measure import rss_mb, thread_seconds, tree
 from stoker_agent.commands.build import build
 
 #: Seconds that both agents poll before the measurement, and seconds of the measurement: several polls of 30 seconds.
@@ -101,20 +101,11 @@ def running(command: Sequence[str]) -> Iterator[int]:
 
 
 def _rss_mb(pid: int) -> float:
-    total = 0
-    for each in tree([pid]):
-        fields = Path(f"/proc/{each}/status").read_text().split()
-        total += int(fields[fields.index("VmRSS:") + 1])
-    return round(total / 1024, 1)
+    return round(sum(map(rss_mb, tree([pid]))), 1)
 
 
 def _cpu_ms(pid: int) -> float:
-    """Return the CPU time of all threads, which schedstat counts in nanoseconds."""
-    total = 0
-    for each in tree([pid]):
-        for thread in Path(f"/proc/{each}/task").iterdir():
-            total += int(thread.joinpath("schedstat").read_text().split()[0])
-    return total / 1e6
+    return sum(map(thread_seconds, tree([pid]))) * 1000
 
 
 def _start_seconds(command: Sequence[str]) -> float:

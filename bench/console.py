@@ -21,9 +21,8 @@ from typing import Any
 
 from bench.api import Api
 from bench.cases import RESULT, Target, template
-from bench.measure import cpu_seconds
+from bench.measure import cpu_seconds, wait_until
 from bench.swarm import enroll_servers
-from bench.triggers import until
 
 _SERVERS, _RESOURCES, _RUNS, _TRIGGERS = 10_000, 1_000, 100_000, 1_000
 #: Consoles on a running trigger, its servers, and its runs that end in a second.
@@ -86,7 +85,7 @@ def fill(target: Target, database: Path) -> Mapping[str, str]:
     config = _config(target)
     old = _trigger(target, config, [server["id"]])
     target.api("POST", f"/software_triggers/{old}/cancel", {"force": True})
-    until(lambda: target.api("GET", f"/software_triggers/{old}")["software_trigger"]["status"] != "IN_PROGRESS")
+    wait_until(lambda: target.api("GET", f"/software_triggers/{old}")["software_trigger"]["status"] != "IN_PROGRESS")
     with closing(sqlite3.connect(database, timeout=60)) as connection:
         unique = "lower(hex(randomblob(16)))"
         names = {"id": unique, "name": "'server-' || n", "instance": unique, "machine": unique}
@@ -99,7 +98,7 @@ def fill(target: Target, database: Path) -> Mapping[str, str]:
     deployments = target.count(_RESOURCES) * 9 // 10
     stack = template(deployments, servers=target.count(_RESOURCES) - deployments - 1)
     stack_id = target.api("POST", "/stacks", {"stack_name": "large", "template": stack})["stack"]["id"]
-    until(lambda: target.api("GET", f"/stacks/large/{stack_id}")["stack"]["stack_status"] == "CREATE_COMPLETE")
+    wait_until(lambda: target.api("GET", f"/stacks/large/{stack_id}")["stack"]["stack_status"] == "CREATE_COMPLETE")
     trigger = _trigger(target, config, ids)
     first = target.api("GET", f"/software_triggers/{trigger}/targets?limit=1")["targets"][0]
     return {
@@ -218,7 +217,7 @@ def _end_runs(target: Target, trigger: str) -> float:
     """End runs of a trigger at a steady pace for some seconds. Return the CPU time of the server in seconds."""
     path = f"/software_triggers/{trigger}/targets?limit={_SECONDS * _PACE}&status=IN_PROGRESS"
     show = f"/software_triggers/{trigger}?targets=false"
-    until(lambda: target.api("GET", show)["software_trigger"]["running"] >= _SECONDS * _PACE)
+    wait_until(lambda: target.api("GET", show)["software_trigger"]["running"] >= _SECONDS * _PACE)
     ids = [one["deployment_id"] for one in target.api("GET", path)["targets"]]
     began, cpu = time.monotonic(), cpu_seconds(target.pids)
     for number, id in enumerate(ids, start=1):

@@ -1,12 +1,14 @@
-"""Measures wall time, and CPU seconds and memory of a service's process tree, from /proc."""
+"""Measures wall time, and CPU seconds and memory of processes, from /proc."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import os
 import statistics
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +59,48 @@ def pss_mb(roots: Iterable[int]) -> float:
             continue
         total += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
     return total / 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """CPU seconds at a moment: of Stoker's processes, and of the database's."""
+
+    at: float
+    stoker: float
+    database: float
+
+
+def measure_usage(stoker: Iterable[int], database: Iterable[int]) -> Usage:
+    """Return the CPU time that the processes have used so far."""
+    return Usage(time.monotonic(), *(sum(map(thread_seconds, pids)) for pids in (stoker, database)))
+
+
+def thread_seconds(pid: int) -> float:
+    """Return the CPU time of all current threads, which schedstat counts in nanoseconds; 0 if the process ended."""
+    total = 0
+    with contextlib.suppress(OSError):
+        for thread in Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                total += int(thread.joinpath("schedstat").read_text().split()[0])
+    return total / 1e9
+
+
+def rss_mb(pid: int) -> float:
+    """Return the resident memory in MB, with pages that other processes share."""
+    fields = Path(f"/proc/{pid}/status").read_text().split()
+    return int(fields[fields.index("VmRSS:") + 1]) / 1024
+
+
+def wait_until(
+    condition: Callable[[], bool], what: str = "what is waited for", seconds: float = 300, pause: float = 0.02
+) -> float:
+    """Wait until ``condition`` holds, and return the seconds. Raises TimeoutError, which names ``what``."""
+    begun = time.monotonic()
+    while not condition():
+        if time.monotonic() - begun > seconds:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} seconds")
+        time.sleep(pause)
+    return time.monotonic() - begun
 
 
 def load(do: Callable[[int], Any], count: int, at_once: int, roots: Iterable[int]) -> dict[str, float]:

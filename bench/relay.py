@@ -14,11 +14,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from bench.api import Api
-from bench.measure import cpu_seconds, pss_mb, tree
+from bench.measure import cpu_seconds, pss_mb, tree, wait_until
 from bench.processes import free_port, serving
 from bench.scale.servers import create_servers
 from bench.scale.stoker import running_stoker
@@ -71,7 +71,7 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
         return {name: cpu_seconds(roots) for name, roots in pids.items()}
 
     def journey() -> None:
-        _until(lambda: swarm.polling == len(keys))
+        wait_until(lambda: swarm.polling == len(keys))
         time.sleep(_SETTLING)
         before = cpu()
         time.sleep(_AT_REST)
@@ -85,7 +85,7 @@ def _measure(api: Api, keys: Sequence[str], url: str, pids: Mapping[str, list[in
             "POST", "/software_triggers", {"config_id": config_id, "servers": [key.partition(".")[0] for key in keys]}
         )
         path = f"/software_triggers/{trigger['software_trigger']['id']}?limit=1"
-        _until(lambda: api("GET", path)["software_trigger"]["status"] != "IN_PROGRESS")
+        wait_until(lambda: api("GET", path)["software_trigger"]["status"] != "IN_PROGRESS")
         figures["trigger_s"] = time.monotonic() - begun
         figures.update({f"{name}_ms_per_run": 1000 * (now - before[name]) / len(keys) for name, now in cpu().items()})
         figures.update({f"{name}_mb": pss_mb(roots) for name, roots in pids.items()})
@@ -104,14 +104,6 @@ def _count_connections(pid: int, port: int) -> int:
     rows = [line.split() for line in Path(f"/proc/{pid}/net/tcp").read_text().splitlines()[1:]]
     established = (row for row in rows if int(row[1].split(":")[1], 16) == port and row[3] == "01")
     return sum(f"socket:[{row[9]}]" in own for row in established)
-
-
-def _until(is_true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 300
-    while not is_true():
-        if time.monotonic() > end:
-            raise TimeoutError("the swarm does not come to rest")
-        time.sleep(0.2)
 
 
 if __name__ == "__main__":

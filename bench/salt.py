@@ -18,8 +18,7 @@ from pathlib import Path
 
 from bench.agents import enroll, running
 from bench.cases import Result, Target
-from bench.measure import cpu_seconds, pss_mb, tree
-from bench.triggers import until
+from bench.measure import cpu_seconds, pss_mb, tree, wait_until
 from stoker_agent.commands.build import build
 
 _AGENTS, _ROUNDS = 20, 7
@@ -54,7 +53,7 @@ def salt_run() -> Result:
             minion = _configure(Path(name, f"minion{i}"), "minion", f"id: run{i}\nmaster: 127.0.0.1\n")
             started.append(processes.enter_context(running([str(programs / "salt-minion"), "-c", str(minion)])))
         command = [str(programs / "salt"), "-c", str(master), "*", "cmd.run", "echo hi"]
-        until(lambda: _count_answers([*command[:3], "*", "test.ping", "--out", "txt"]) == _AGENTS, limit=300)
+        wait_until(lambda: _count_answers([*command[:3], "*", "test.ping", "--out", "txt"]) == _AGENTS)
         return _measure(command, dict(os.environ), started[:1], started[1:])
 
 

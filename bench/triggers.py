@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.cases import Result, Target, spread
-from bench.measure import cpu_seconds
+from bench.measure import cpu_seconds, wait_until
 from bench.swarm import Swarm, enroll_servers
 from bench.swarm.connection import Endpoint
 
@@ -33,7 +33,7 @@ def to_hook(target: Target) -> Result:
         for _ in range(target.count(60)):
             began = time.time()
             trigger = _trigger(target, config, [server])
-            until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            wait_until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
             deployment = _shown(target, trigger)["targets"][0]["deployment_id"]
             shown = target.api("GET", f"/software_deployments/{deployment}")["software_deployment"]
             latencies.append(int(shown["output_values"]["start"]) / 1e9 - began)
@@ -51,7 +51,7 @@ def to_many(target: Target, agents: int) -> Result:
     asked: dict[str, Any] = {}
 
     def ask() -> None:
-        until(lambda: swarm.polling == count)
+        wait_until(lambda: swarm.polling == count)
         time.sleep(_SETTLING)
         asked["cpu"], asked["at"] = cpu_seconds(target.pids), time.time()
         asked["id"] = _trigger(target, config, list(servers))
@@ -106,13 +106,13 @@ def to_gone(target: Target) -> Result:
         for i in range(target.count(20)):
             into = Path(folder, str(i))
             trigger = _trigger(target, config, [server], into=str(into))
-            until(lambda path=into: path.exists() and path.read_text().endswith("\n"))
+            wait_until(lambda path=into: path.exists() and path.read_text().endswith("\n"))
             pid = int(into.read_text())
             began = time.perf_counter()
             target.api("POST", f"/software_triggers/{trigger}/cancel")
-            until(lambda pid=pid: not Path(f"/proc/{pid}").exists())
+            wait_until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), pause=0.001)
             latencies.append(time.perf_counter() - began)
-            until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
+            wait_until(lambda id=trigger: _shown(target, id)["status"] != "IN_PROGRESS")
     return spread(latencies)
 
 
@@ -163,15 +163,6 @@ def _newest(target: Target) -> Any:
 def _swarm(target: Target, keys: dict[str, str]) -> Swarm:
     assert target.api.base.hostname and target.api.base.port
     return Swarm(Endpoint(target.api.base.hostname, target.api.base.port), list(keys.values()))
-
-
-def until(true: Callable[[], bool], limit: float = 60) -> None:
-    """Wait until a condition is true. Raises TimeoutError."""
-    until = time.monotonic() + limit
-    while not true():
-        if time.monotonic() > until:
-            raise TimeoutError("it did not come")
-        time.sleep(0.001)
 
 
 OURS: dict[str, Callable[[Target], Result]] = {

@@ -1,10 +1,9 @@
-"""The processes of tests: their ends if a fixture fails, their ports, and forks instead of starts."""
+"""The processes of tests: their ends if a fixture fails, and forks instead of starts."""
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +14,7 @@ import support.processes
 import support.server
 from support import forked
 from support.ports import free_port
-from support.processes import running
 from support.server import STOKER, served
-from support.service_processes import Peer
 from support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -44,43 +41,6 @@ def test_a_server_that_does_not_start_in_time_is_ended(tmp_path, monkeypatch):
     with pytest.raises(AssertionError, match="did not come up"), served(tmp_path):
         pass
     assert living(tmp_path) == []
-
-
-def test_all_programs_of_a_service_end_when_one_of_them_fails(tmp_path):
-    lasting = [sys.executable, "-c", "import time; time.sleep(600)", str(tmp_path)]
-    failing = [sys.executable, "-c", "raise SystemExit('broken')", str(tmp_path)]
-    url = f"http://127.0.0.1:{free_port()}"
-    service = Peer(tmp_path, url, [lasting, failing], url, {})
-    with pytest.raises(AssertionError, match="broken"), service.running():
-        pass
-    assert living(tmp_path) == []
-
-
-def test_a_process_ends_with_the_block_that_fails(tmp_path, monkeypatch):
-    monkeypatch.setattr(support.processes, "_PATIENCE", 0.1)
-    stubborn = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
-    )
-    command = [sys.executable, "-c", stubborn, str(tmp_path)]
-    with pytest.raises(ZeroDivisionError), running(command, stdout=subprocess.PIPE) as process:
-        process.stdout.readline()
-        print(1 / 0)
-    assert process.returncode == -signal.SIGKILL
-    assert living(tmp_path) == []
-
-
-def test_processes_choose_different_ports_and_none_that_is_in_use():
-    code = "from support.ports import free_port; print(*(free_port() for _ in range(300)), flush=True); input()"
-    command = [sys.executable, "-c", code]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with running(command, env=environment, **pipes) as one, running(command, env=environment, **pipes) as other:
-        chosen = [{int(port) for port in process.stdout.readline().split()} for process in (one, other)]
-    assert chosen[0].isdisjoint(chosen[1])
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", free_port()))
-        server.listen()
-        assert server.getsockname()[1] not in {free_port() for _ in range(300)}
 
 
 @pytest.mark.parametrize("words", [["--version"], ["stack", "list"], ["no-such-command"]])

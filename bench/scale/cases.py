@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.api import Api
+from bench.measure import Usage, measure_usage, pss_mb, rss_mb, wait_until
 from bench.scale.fleet import LABEL, Fleet, Load, connected_fleet
 from bench.scale.stoker import Stoker, running_stoker
-from bench.scale.usage import Usage, measure_usage, rss_mb, shares_of_a_core, wait_until
 from bench.swarm.statistics import Statistics
 
 #: Seconds for which an idle agent holds a poll.
@@ -62,7 +62,7 @@ def measure_idle(options: Options) -> Mapping[str, Any]:
                 "rss_mb": [round(value) for value in full],
                 "rss_mb_before": [round(value) for value in empty],
                 "kb_per_agent": round((sum(full) - sum(empty)) * 1024 / options.agents, 1),
-                **shares_of_a_core(before, after),
+                **_shares_of_a_core(before, after),
                 **statistics.report(),
             }
 
@@ -141,10 +141,12 @@ def measure_throughput(options: Options) -> Mapping[str, Any]:
             before = _usage(stoker)
             body = {"config_id": config["id"], "labels": {LABEL: "1"}}
             id = api("POST", "/software_triggers", body)["software_trigger"]["id"]
-            wait_until(lambda id=id: _status(api, id) != "IN_PROGRESS", "results of all agents")
-            after = _usage(stoker)
-            rounds.append(_round(options.agents, before, after, fleet.take()))
-        return {"rounds": rounds}
+            started = wait_until(lambda id=id: not _show(api, id)["queued"], "starts of all runs", pause=0.25)
+            wait_until(lambda id=id: _show(api, id)["status"] != "IN_PROGRESS", "results of all agents", pause=0.25)
+            fleet.wait_until_connected()  # the polls that find the documents empty belong to the runs
+            figures = _round(options.agents, before, _usage(stoker), fleet.take())
+            rounds.append({"started_seconds": round(started, 2), **figures})
+        return {"rounds": rounds, "mb": round(pss_mb([stoker.process.pid]))}
 
 
 def _round(agents: int, before: Usage, after: Usage, statistics: Statistics) -> Mapping[str, Any]:
@@ -160,8 +162,18 @@ def _round(agents: int, before: Usage, after: Usage, statistics: Statistics) -> 
     }
 
 
-def _status(api: Api, id: str) -> str:
-    return str(api("GET", f"/software_triggers/{id}?limit=1")["software_trigger"]["status"])
+def _show(api: Api, id: str) -> Mapping[str, Any]:
+    trigger: Mapping[str, Any] = api("GET", f"/software_triggers/{id}?limit=1")["software_trigger"]
+    return trigger
+
+
+def _shares_of_a_core(before: Usage, after: Usage) -> dict[str, float]:
+    """Return the percentage of one core that each side used between two moments."""
+    seconds = after.at - before.at
+    return {
+        "stoker_core_percent": round((after.stoker - before.stoker) / seconds * 100, 2),
+        "database_core_percent": round((after.database - before.database) / seconds * 100, 2),
+    }
 
 
 def _usage(stoker: Stoker) -> Usage:

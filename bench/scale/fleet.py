@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.api import Api
+from bench.measure import wait_until
 from bench.scale.servers import create_servers
 from bench.scale.stoker import Stoker
-from bench.scale.usage import wait_until
 from bench.swarm.faults import Faults
-from bench.swarm.process import Share
-from bench.swarm.processes import SwarmFailed, SwarmProcesses
+from bench.swarm.processes import Share, SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
 
 #: Agents of one process of the swarm: each has a file descriptor, and shares a core with the others.

@@ -26,8 +26,7 @@ from pathlib import Path
 from bench.swarm.connection import Endpoint
 from bench.swarm.enrollment import load_keys, save_keys
 from bench.swarm.faults import Faults
-from bench.swarm.process import Share
-from bench.swarm.processes import SwarmFailed, SwarmProcesses
+from bench.swarm.processes import Share, SwarmFailed, SwarmProcesses
 from bench.swarm.statistics import Statistics
 
 

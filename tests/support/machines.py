@@ -20,7 +20,7 @@ from typing import Any
 
 from support import machine_groups, waiting
 from support.machine_bases import DEBIAN, Base, require_machines
-from support.machine_network import Subnet, run_ip
+from support.machine_network import Subnet
 
 _INIT = Path(__file__).with_name("machine_init.sh")
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -109,22 +109,11 @@ class Machine:
         self._process = None
         machine_groups.remove(self._groups)
 
-    def power_off(self) -> None:
-        """Let systemd shut the machine down."""
-        os.kill(self.pid, signal.SIGRTMIN + 4)
-        self.wait_end()
-        self.power_cut()
-
-    def wait_end(self) -> str:
-        """Wait until the machine ends by itself, and return ``reboot`` or ``poweroff``, which it asked for."""
-        assert self._process is not None
-        code = self._process.wait(_START_SECONDS)
-        return {-signal.SIGHUP: "reboot", -signal.SIGINT: "poweroff"}.get(code, f"exit {code}")
-
     def wait_reboot(self) -> None:
         """Wait until the machine asks for a reboot, and start it again."""
-        asked = self.wait_end()
-        assert asked == "reboot", asked
+        assert self._process is not None
+        code = self._process.wait(_START_SECONDS)
+        assert code == -signal.SIGHUP, f"it asked for no reboot: {code}"
         self.power_cut()
         self.power_on()
 
@@ -135,16 +124,6 @@ class Machine:
             # With owners, and with the marks of overlayfs for removed files.
             subprocess.run(["cp", "-a", f"{self.folder}/upper/.", str(keep)], check=True)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    # Network ----------------------------------------------------------------------------------------------------------
-
-    def cut(self) -> None:
-        """Pull the network cable."""
-        run_ip("link", "set", self._subnet.interface(self.address), "down")
-
-    def join(self) -> None:
-        """Plug the network cable in."""
-        run_ip("link", "set", self._subnet.interface(self.address), "up")
 
     # Commands and files -----------------------------------------------------------------------------------------------
 
