@@ -31,7 +31,7 @@ from stoker_agent.hook_contract import HookRun
 from stoker_agent.transports import base as source_base
 from support.in_process import Inside
 from support.stacks import site, world
-from support.templates import template
+from support.templates import define, template
 from support.work import ManualWork
 
 
@@ -63,7 +63,7 @@ def test_resource_type(store, monkeypatch):
     heat = world(store)
     stack = heat.create(
         template(
-            {"loud": {"type": "Example::Shout", "properties": {"text": "hello"}}},
+            {"loud": define("Example::Shout", text="hello")},
             outputs={"shouted": {"value": {"get_attr": ["loud", "shouted"]}}},
         )
     )

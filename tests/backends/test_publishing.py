@@ -16,13 +16,10 @@ from stoker.types.server_base import PUBLISH
 from support import query
 from support.blocking import until_blocked
 from support.stacks import world
-from support.templates import template
+from support.templates import define, template
 
 URL = "http://swift.test/v1/AUTH_p"
-SERVER = {
-    "type": "OS::Heat::DeployedServer",
-    "properties": {"name": "machine", "software_config_transport": "POLL_TEMP_URL"},
-}
+SERVER = define("OS::Heat::DeployedServer", name="machine", software_config_transport="POLL_TEMP_URL")
 
 
 @pytest.fixture

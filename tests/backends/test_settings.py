@@ -11,7 +11,7 @@ from stoker.model.errors import Invalid
 from support.backends import created, greeting, outputs, status
 from support.ports import free_port
 from support.server import served
-from support.templates import template
+from support.templates import define, template
 
 ACCOUNT = "http://swift.example.org/v1/AUTH_p"
 
@@ -110,7 +110,7 @@ def test_a_backend_that_hangs_does_not_delay_requests(tmp_path, database_url):
             for n in range(10):
                 created(stoker, f"s{n}", greeting("ZAQAR_MESSAGE", "ZAQAR_SIGNAL", count=5))
             handle = {"type": "OS::Heat::WaitConditionHandle"}
-            waiting = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "h"}, "timeout": 1}}
+            waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=1)
             stack = created(stoker, "deadline", template({"h": handle, "w": waiting}))
             stoker.until(lambda: status(stoker, stack) == "CREATE_FAILED", 30)
 

@@ -6,13 +6,13 @@ import json
 
 from support.backends import CLIENT, ask, created, outputs, queues_of, status, swift_flags, zaqar_flags
 from support.server import served
-from support.templates import template
+from support.templates import define, template
 
 
 def waiting(kind: str, handle: dict, count: int, timeout: int = 600) -> dict:
     """``kind``: SwiftSignal or WaitCondition."""
     properties = {"handle": {"get_resource": "handle"}, "count": count, "timeout": timeout}
-    resources = {"handle": handle, "wait": {"type": f"OS::Heat::{kind}", "properties": properties}}
+    resources = {"handle": handle, "wait": define(f"OS::Heat::{kind}", **properties)}
     shown = {
         "data": {"value": {"get_attr": ["wait", "data"]}},
         "url": {"value": {"get_resource": "handle"}},
@@ -26,7 +26,7 @@ def swift_signal(count: int) -> dict:
 
 
 def wait_condition(transport: str, count: int) -> dict:
-    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport=transport)
     return waiting("WaitCondition", handle, count)
 
 

@@ -11,14 +11,12 @@ import pytest
 from stoker import log
 from support.agent_protocol import enroll
 from support.server import Served, served
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = {"heat_template_version": "2018-08-31", "resources": {"a": {"type": "OS::Heat::RandomString"}}}
-FAILING = {
-    "heat_template_version": "2018-08-31",
-    "resources": {"a": {"type": "OS::Heat::TestResource", "properties": {"fail": True}}},
-}
+TEMPLATE = template({"a": {"type": "OS::Heat::RandomString"}})
+FAILING = template({"a": define("OS::Heat::TestResource", fail=True)})
 
 
 @pytest.fixture(scope="module")

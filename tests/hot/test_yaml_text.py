@@ -17,6 +17,7 @@ from stoker.hot.scalars import MAX_DEPTH
 from stoker.hot.text import MAX_TEMPLATE, read
 from stoker.model.errors import Invalid, RequestLimitExceeded, StokerError
 from support.search import examples
+from support.templates import template
 
 HEAD = "heat_template_version: 2018-08-31\n"
 
@@ -148,7 +149,7 @@ def test_an_empty_template_is_refused_without_a_version(text: str) -> None:
 )
 def test_a_decoded_template_has_the_same_limits(value: Any, words: str) -> None:
     with pytest.raises(Invalid, match=r"resources\.a") as caught:
-        hot.parse({"heat_template_version": "2018-08-31", "resources": {"a": value}})
+        hot.parse(template({"a": value}))
     assert words in caught.value.message
 
 

@@ -8,14 +8,14 @@ import pytest
 
 from support.accounts import create_account, create_project
 from support.server import Answer
+from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "secret"}}},
-    "outputs": {"secret": {"value": {"get_attr": ["value", "value"]}}},
-}
+TEMPLATE = template(
+    {"value": define("OS::Heat::Value", value="secret")},
+    outputs={"secret": {"value": {"get_attr": ["value", "value"]}}},
+)
 
 
 @pytest.fixture(scope="module")
@@ -199,11 +199,8 @@ def test_a_stack_runs_nothing_on_a_server_of_another_project(stoker, other):
     template = {
         "heat_template_version": "2018-08-31",
         "resources": {
-            "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "evil", "group": "script"}},
-            "run": {
-                "type": "OS::Heat::SoftwareDeployment",
-                "properties": {"config": {"get_resource": "config"}, "server": server},
-            },
+            "config": define("OS::Heat::SoftwareConfig", config="evil", group="script"),
+            "run": on(server),
         },
     }
     said = {"stack_name": "evil", "template": template}
@@ -216,10 +213,10 @@ def test_a_stack_runs_nothing_on_a_server_of_another_project(stoker, other):
 
 
 KINDS = {
-    "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x"}},
-    "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "mine"}},
-    "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "any"}},
-    "stack": {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::SoftwareConfig"}}},
+    "config": define("OS::Heat::SoftwareConfig", config="x"),
+    "server": define("OS::Heat::DeployedServer", name="mine"),
+    "deployment": define("OS::Heat::SoftwareDeployment", server="any"),
+    "stack": define("OS::Heat::ResourceGroup", resource_def={"type": "OS::Heat::SoftwareConfig"}),
 }
 
 
@@ -249,9 +246,9 @@ def test_adoption_takes_nothing_of_another_project(stoker, other, things, name, 
         late = {"get_attr": ["wrong", "value", "no such key"]}
         key = next(iter(resource["properties"]))
         resources = {name: {**resource, "properties": {**resource["properties"], key: late}}}
-        resources["wrong"] = {"type": "OS::Heat::Value", "properties": {"type": "json", "value": {}}}
+        resources["wrong"] = define("OS::Heat::Value", type="json", value={})
     elif spoiled == "the one before":
-        failing = {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": "any", "config": "none"}}
+        failing = define("OS::Heat::SoftwareDeployment", server="any", config="none")
         resources = {"failing": failing, name: {**resource, "depends_on": "failing"}}
     template = {
         "heat_template_version": "2018-08-31",

@@ -31,6 +31,7 @@ from support.openapi import openapi_document
 from support.project_contents import CLIENT_ID, Contents, fill_project
 from support.search import examples, sample
 from support.server import Answer, Served, served_on, served_with
+from support.templates import define, deployment, template
 
 pytestmark = pytest.mark.slow
 
@@ -50,39 +51,32 @@ APIS = ("agent", "cfn", "identity", "messaging", "object-store", "relay", "v1")
 
 # Requests as they should be
 
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "parameter_groups": [{"label": "l", "description": "d", "parameters": ["p"]}],
-    "parameters": {
+TEMPLATE = template(
+    {
+        "config": define(
+            "OS::Heat::SoftwareConfig", group="script", config="x", inputs=[{"name": "i"}], outputs=[{"name": "o"}]
+        ),
+        "server": define("OS::Heat::DeployedServer", name="any") | {"metadata": {"a": 1}},
+        "run": (
+            deployment(
+                input_values={"i": {"str_replace": {"template": "a", "params": {"a": {"get_param": "p"}}}}},
+                signal_transport="NO_SIGNAL",
+            )
+            | {"depends_on": ["value"]}
+        ),
+        "value": (
+            define("OS::Heat::Value", value={"list_join": [",", ["a", "b"]]})
+            | {"deletion_policy": "Delete", "condition": "c"}
+        ),
+    },
+    parameter_groups=[{"label": "l", "description": "d", "parameters": ["p"]}],
+    parameters={
         "p": {"type": "number", "default": 1, "label": "l", "tags": ["a"], "constraints": [{"range": {"min": 0}}]},
         "s": {"type": "string", "default": "x", "hidden": True, "constraints": [{"length": {"max": 9}}]},
     },
-    "conditions": {"c": True},
-    "resources": {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {"group": "script", "config": "x", "inputs": [{"name": "i"}], "outputs": [{"name": "o"}]},
-        },
-        "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "any"}, "metadata": {"a": 1}},
-        "run": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "depends_on": ["value"],
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": "server"},
-                "input_values": {"i": {"str_replace": {"template": "a", "params": {"a": {"get_param": "p"}}}}},
-                "signal_transport": "NO_SIGNAL",
-            },
-        },
-        "value": {
-            "type": "OS::Heat::Value",
-            "deletion_policy": "Delete",
-            "condition": "c",
-            "properties": {"value": {"list_join": [",", ["a", "b"]]}},
-        },
-    },
-    "outputs": {"o": {"description": "d", "condition": "c", "value": {"get_attr": ["run", "o"]}}},
-}
+    conditions={"c": True},
+    outputs={"o": {"description": "d", "condition": "c", "value": {"get_attr": ["run", "o"]}}},
+)
 STACK = {
     "template": TEMPLATE,
     "environment": {"parameters": {"p": 2}, "resource_registry": {"A::B": "OS::Heat::Value"}},

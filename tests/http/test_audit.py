@@ -12,7 +12,7 @@ from stoker.http.identity import ROUTES as IDENTITY
 from stoker.http.stoker import ROUTES as STOKER
 from support.in_process import Inside
 from support.statements import recorded_statements
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -87,7 +87,7 @@ def test_a_run_and_its_objects_have_names_after_their_deletion(program):
 
 
 def test_operations_on_a_stack_name_it(program):
-    server = {"type": "OS::Heat::DeployedServer", "properties": {"name": "web1"}}
+    server = define("OS::Heat::DeployedServer", name="web1")
     body = {"stack_name": "shop", "template": template({"config": config(), "server": server, "d": deployment()})}
     path = f"/stacks/shop/{call(program, 'POST', '/stacks', body, 201)['stack']['id']}"
     call(program, "POST", f"{path}/actions", {"check": None}, 409)

@@ -6,7 +6,7 @@ import pytest
 
 from support import query
 from support.in_process import Inside
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 #: The same rows on both kinds of database, which tests of deployments and stacks store.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -200,18 +200,14 @@ def test_deleting_a_deployment_completes_the_deletion_of_its_resource(heat):
 
 
 def test_a_retained_deployment_has_no_owner_and_can_be_removed(heat):
-    inner = {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}}
+    inner = define("OS::Heat::DeployedServer", software_config_transport="POLL_TEMP_URL")
     id = stack(
         heat,
         {
             "config": config(),
             "server": inner | {"deletion_policy": "Retain"},
             "d": deployment(**CARRIED) | {"deletion_policy": "Retain"},
-            "group": {
-                "type": "OS::Heat::ResourceGroup",
-                "deletion_policy": "Retain",
-                "properties": {"count": 2, "resource_def": inner},
-            },
+            "group": define("OS::Heat::ResourceGroup", count=2, resource_def=inner) | {"deletion_policy": "Retain"},
         },
     )
     (made,) = rest(heat, "GET", "/software_deployments")["software_deployments"]

@@ -8,6 +8,7 @@ from copy import deepcopy
 import pytest
 
 from stoker_client.wire import warnings_in
+from support.templates import define, deployment, template
 
 pytestmark = pytest.mark.slow
 
@@ -19,25 +20,21 @@ parameters:
 resources: {v: {type: OS::Heat::Value, properties: {value: {get_param: p}}}}
 outputs: {o: {value: {get_attr: [v, value]}}}
 """
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "description": "d",
-    "parameters": {
+TEMPLATE = template(
+    {
+        "n": define("inner.yaml", p={"get_param": "a"}, q="lit"),
+        "m": define("My::T", p="x"),
+        "g": define("OS::Heat::ResourceGroup", count=2, resource_def=define("inner.yaml", p="k")),
+    },
+    description="d",
+    parameters={
         "a": {"type": "number", "default": "10"},
         "l": {"type": "comma_delimited_list", "default": "a,b"},
         "h": {"type": "string", "hidden": True, "default": "x"},
         "j": {"type": "json", "default": {"a": 1}},
         "w": {"type": "string", "default": "dd"},
     },
-    "resources": {
-        "n": {"type": "inner.yaml", "properties": {"p": {"get_param": "a"}, "q": "lit"}},
-        "m": {"type": "My::T", "properties": {"p": "x"}},
-        "g": {
-            "type": "OS::Heat::ResourceGroup",
-            "properties": {"count": 2, "resource_def": {"type": "inner.yaml", "properties": {"p": "k"}}},
-        },
-    },
-}
+)
 ASKED = {
     "template": TEMPLATE,
     "files": {"inner.yaml": INNER},
@@ -167,7 +164,7 @@ def test_a_preview_lists_dependents_and_known_outputs(stoker):
 def test_a_preview_shows_the_members_of_other_groups(stoker, kind):
     asked = deepcopy(ASKED)
     properties = {"servers": {"x": "1", "y": "2"}} if kind.endswith("Group") else {"resources": ["OS::Heat::None"] * 2}
-    asked["template"]["resources"] = {"g": {"type": kind, "properties": properties}}
+    asked["template"]["resources"] = {"g": define(kind, **properties)}
     [members] = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"}).body["stack"]["resources"]
     assert [each["resource_name"] for each in members] == (["x", "y"] if kind.endswith("Group") else ["0", "1"])
 
@@ -184,8 +181,8 @@ def test_members_excluded_by_name_are_not_previewed(stoker):
 def test_too_many_group_members_are_refused(stoker):
     asked = deepcopy(ASKED)
     none = {"type": "OS::Heat::None"}
-    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 200, "resource_def": none}}
-    outer = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 200, "resource_def": group}}
+    group = define("OS::Heat::ResourceGroup", count=200, resource_def=none)
+    outer = define("OS::Heat::ResourceGroup", count=200, resource_def=group)
     asked["template"]["resources"] = {"g": outer}
     answer = stoker.heat("POST", "/stacks/preview", {**asked, "stack_name": "prev"})
     assert (answer.status, answer.body["error"]["type"]) == (400, "RequestLimitExceeded")
@@ -249,12 +246,9 @@ def test_the_command_prints_warnings_and_all_errors(stoker, tmp_path):
 
 
 def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):
-    server = {"type": "OS::Heat::DeployedServer", "properties": {"name": "absent"}}
-    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
-    run = {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
-    }
+    server = define("OS::Heat::DeployedServer", name="absent")
+    config = define("OS::Heat::SoftwareConfig", group="script", config="true")
+    run = deployment()
     resources = {"server": server, "config": config, "run": run}
     template = {"heat_template_version": "2018-08-31", "resources": resources}
     made = stoker.heat("POST", "/stacks", {"stack_name": "waits", "template": template}).body["stack"]
@@ -265,11 +259,8 @@ def test_a_resource_shows_which_server_its_deployment_waits_for(stoker):
 
 
 def test_a_preview_shows_present_values_without_secrets(stoker):
-    values = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}
-    secret = {
-        "type": "OS::Heat::Value",
-        "properties": {"value": {"list_join": [":", ["user", {"get_param": "password"}]]}},
-    }
+    values = define("OS::Heat::Value", value={"get_param": "word"})
+    secret = define("OS::Heat::Value", value={"list_join": [":", ["user", {"get_param": "password"}]]})
     template = {
         "heat_template_version": "2018-08-31",
         "parameters": {"word": {"type": "string"}, "password": {"type": "string", "hidden": True}},

@@ -10,6 +10,7 @@ import pytest
 from stoker.http.apis import DESCRIBED
 from support.described_api import Described
 from support.server import Answer, served
+from support.templates import define, deployment, template
 
 pytestmark = pytest.mark.slow
 
@@ -19,44 +20,34 @@ parameters: {word: {type: string}}
 resources: {inner: {type: OS::Heat::Value, properties: {value: {get_param: word}}}}
 outputs: {said: {value: {get_attr: [inner, value]}}}
 """
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "description": "walked through",
-    "parameter_groups": [{"label": "all", "parameters": ["count"]}],
-    "parameters": {
+TEMPLATE = template(
+    {
+        "config": define(
+            "OS::Heat::SoftwareConfig",
+            group="script",
+            config="true",
+            inputs=[{"name": "i", "type": "Number", "default": 1}],
+            outputs=[{"name": "o"}],
+        ),
+        "server": {"type": "OS::Heat::DeployedServer", "metadata": {"a": 1}},
+        "run": deployment(signal_transport="HEAT_SIGNAL"),
+        "child": define("child.yaml", word="w"),
+        "random": define("OS::Heat::RandomString", length={"get_param": "count"}),
+    },
+    description="walked through",
+    parameter_groups=[{"label": "all", "parameters": ["count"]}],
+    parameters={
         "count": {"type": "number", "default": 2, "constraints": [{"range": {"min": 1}, "description": "positive"}]},
         "secret": {"type": "string", "default": "x", "hidden": True, "tags": ["a"]},
         "list": {"type": "comma_delimited_list", "default": "a,b"},
         "map": {"type": "json", "default": {"a": 1}},
     },
-    "resources": {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {
-                "group": "script",
-                "config": "true",
-                "inputs": [{"name": "i", "type": "Number", "default": 1}],
-                "outputs": [{"name": "o"}],
-            },
-        },
-        "server": {"type": "OS::Heat::DeployedServer", "metadata": {"a": 1}},
-        "run": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": "server"},
-                "signal_transport": "HEAT_SIGNAL",
-            },
-        },
-        "child": {"type": "child.yaml", "properties": {"word": "w"}},
-        "random": {"type": "OS::Heat::RandomString", "properties": {"length": {"get_param": "count"}}},
-    },
-    "outputs": {
+    outputs={
         "o": {"description": "what came", "value": {"get_attr": ["run", "o"]}},
         "random": {"value": {"get_attr": ["random", "value"]}},
         "broken": {"value": {"str_split": [",", {"get_attr": ["run", "o"]}]}},
     },
-}
+)
 BODY = {"stack_name": "walked", "template": TEMPLATE, "files": {"child.yaml": CHILD}, "tags": "a,b"}
 CONFIG = {
     "name": "c",

@@ -16,7 +16,7 @@ from stoker.model.server import AgentAccess, Kind, Server
 from stoker.store import checks, servers, triggers
 from stoker.store import deployments as deployments_store
 from support.in_process import Inside
-from support.templates import config, template
+from support.templates import config, define, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 VERSIONS = (None, "0.0.1")
@@ -78,10 +78,10 @@ def test_each_number_is_that_of_its_list(site):
     config_id = source["software_config"]["id"]
     body = {"config_id": config_id, "server_id": online.id, "signal_transport": "STOKER_SIGNAL"}
     deployments = [site.call("POST", "software_deployments", body)["software_deployment"]["id"] for _ in range(3)]
-    waiting = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
+    waiting = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
     resources = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "waiting": waiting}
     site.call("POST", "stacks", {"stack_name": "running", "template": template(resources)})
-    failing = template({"failing": {"type": "OS::Heat::TestResource", "properties": {"fail": True}}, "c": config()})
+    failing = template({"failing": define("OS::Heat::TestResource", fail=True), "c": config()})
     site.call("POST", "stacks", {"stack_name": "failing", "template": failing})
     trigger = {"config_id": config_id, "servers": [online.id]}
     ids = [site.call("POST", "software_triggers", trigger)["software_trigger"]["id"] for _ in range(4)]

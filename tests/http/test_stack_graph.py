@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from support.in_process import Inside
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-CHILD = json.dumps(template({"inner": {"type": "OS::Heat::Value", "properties": {"value": "x"}}}))
+CHILD = json.dumps(template({"inner": define("OS::Heat::Value", value="x")}))
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_nested_stacks_are_included_by_depth(site):
 
 def test_a_paused_resource_has_its_breakpoint(site):
     environment = {"resource_registry": {"resources": {"value": {"hooks": "pre-create"}}}}
-    value = {"type": "OS::Heat::Value", "properties": {"value": "x"}}
+    value = define("OS::Heat::Value", value="x")
     path = create(site, {"value": value}, environment=environment)
     assert graph(site, path)[0]["value"]["breakpoint"] == "pre-create"
 

@@ -9,6 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from support.in_process import Inside
+from support.templates import define, deployment, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -30,25 +31,12 @@ class Counted(Inside):
 
     def stack(self, name: str, size: int) -> str:
         resources: dict[str, object] = {
-            "config": {
-                "type": "OS::Heat::SoftwareConfig",
-                "properties": {"group": "script", "config": "x", "outputs": [{"name": "result"}]},
-            },
-            "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": name}},
-            "group": {
-                "type": "OS::Heat::ResourceGroup",
-                "properties": {"count": size, "resource_def": {"type": "OS::Heat::RandomString"}},
-            },
+            "config": define("OS::Heat::SoftwareConfig", group="script", config="x", outputs=[{"name": "result"}]),
+            "server": define("OS::Heat::DeployedServer", name=name),
+            "group": define("OS::Heat::ResourceGroup", count=size, resource_def={"type": "OS::Heat::RandomString"}),
         }
         for i in range(size):
-            resources[f"run{i}"] = {
-                "type": "OS::Heat::SoftwareDeployment",
-                "properties": {
-                    "config": {"get_resource": "config"},
-                    "server": {"get_resource": "server"},
-                    "signal_transport": "NO_SIGNAL",
-                },
-            }
+            resources[f"run{i}"] = deployment(signal_transport="NO_SIGNAL")
         reads = [["run", "result"], ["group", "refs"], ["group", "value"]]
         outputs = {
             f"o{i}": {"value": {"get_attr": [name.replace("run", f"run{i}"), attribute]}}
@@ -148,11 +136,10 @@ def nesting(tmp_path_factory) -> Iterator[tuple[Counted, str, str]]:
     program = Counted(tmp_path_factory.mktemp("nesting"))
 
     def stack(name: str, size: int) -> str:
-        said = {
-            "heat_template_version": "2018-08-31",
-            "resources": {f"r{i}": {"type": "child.yaml"} for i in range(size)},
-            "outputs": {f"o{i}": {"value": {"get_attr": [f"r{i}", "said"]}} for i in range(size)},
-        }
+        said = template(
+            {f"r{i}": {"type": "child.yaml"} for i in range(size)},
+            outputs={f"o{i}": {"value": {"get_attr": [f"r{i}", "said"]}} for i in range(size)},
+        )
         body = {"stack_name": name, "template": said, "files": {"child.yaml": CHILD}}
         made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers)
         assert made.status_code == 201, made.text
@@ -179,7 +166,7 @@ def test_statements_for_many_servers_do_not_grow(tmp_path):
     costs = []
     for size in (2, 20):
         said = {f"s{i}": {"type": "OS::Heat::DeployedServer"} for i in range(size)}
-        body = {"stack_name": f"of{size}", "template": {"heat_template_version": "2018-08-31", "resources": said}}
+        body = {"stack_name": f"of{size}", "template": template(said)}
         made = program.client.post(f"{program.base}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
         costs.append(program.get(f"/stacks/of{size}/{made}/resources?with_detail=true"))
     assert costs[0] == costs[1]

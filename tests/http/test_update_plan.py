@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from support.in_process import Inside
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SECRET = "OS::Heat::RandomString"
@@ -28,8 +28,8 @@ def path(site) -> str:
 
 
 def _template(length: int) -> dict[str, Any]:
-    key = {"type": SECRET, "properties": {"length": length}}
-    return template({"key": key, "same": {"type": "OS::Heat::Value", "properties": {"value": 1}}})
+    key = define(SECRET, length=length)
+    return template({"key": key, "same": define("OS::Heat::Value", value=1)})
 
 
 def plan(site: Inside, path: str, length: int) -> str:

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from support.agent_protocol import spoken_agent
+from support.templates import define, on
 
 FACTS = {
     "os": {"id": "debian", "family": "debian", "name": "Debian GNU/Linux", "version": "12"},
@@ -156,11 +157,8 @@ def test_a_preview_refuses_missing_hooks_and_warns_of_missing_programs(stoker, a
 
     def preview(group):
         resources = {
-            "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"group": group, "config": "x"}},
-            "app": {
-                "type": "OS::Heat::SoftwareDeployment",
-                "properties": {"config": {"get_resource": "config"}, "server": agent.id},
-            },
+            "config": define("OS::Heat::SoftwareConfig", group=group, config="x"),
+            "app": on(agent.id),
         }
         template = {"heat_template_version": "2018-08-31", "resources": resources}
         return stoker.heat("POST", "/stacks/preview", {"stack_name": "previewed", "template": template})

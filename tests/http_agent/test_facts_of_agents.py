@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from support.agents import own_agent
+from support.templates import define, template
 
 
 @pytest.mark.slow
 def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
-    server = {"type": "OS::Heat::DeployedServer", "properties": {"name": "facts1"}}
+    server = define("OS::Heat::DeployedServer", name="facts1")
     with own_agent(tmp_path) as agent:
         agent.enroll(stoker, "facts1")
         agent.start()
@@ -23,25 +24,22 @@ def test_an_agent_s_facts_select_its_server(stoker, tmp_path):
         assert shown()["hooks"] == facts["hooks"]
         joined = tmp_path / "joined"
         group = {
-            "config": {
-                "type": "OS::Heat::SoftwareConfig",
-                "properties": {"group": "script", "config": f"echo joined >> {joined}"},
-            },
-            "group": {
-                "type": "OS::Heat::SoftwareDeploymentGroup",
-                "properties": {"config": {"get_resource": "config"}, "selector": "custom.rack.row>=4 and not role=db"},
-            },
+            "config": define("OS::Heat::SoftwareConfig", group="script", config=f"echo joined >> {joined}"),
+            "group": define(
+                "OS::Heat::SoftwareDeploymentGroup",
+                config={"get_resource": "config"},
+                selector="custom.rack.row>=4 and not role=db",
+            ),
         }
         body = {
             "stack_name": "facts",
-            "template": {
-                "heat_template_version": "2018-08-31",
-                "resources": {**group, "server": server},
-                "outputs": {
+            "template": template(
+                {**group, "server": server},
+                outputs={
                     "family": {"value": {"get_attr": ["server", "os", "family"]}},
                     "row": {"value": {"get_attr": ["server", "facts", "custom", "rack", "row"]}},
                 },
-            },
+            ),
         }
         created = stoker.heat("POST", "/stacks", body)
         assert created.status == 201

@@ -14,7 +14,7 @@ from stoker.http.cfn.actions import ACTIONS
 from support.server import Answer, Served, served
 from support.signatures import INCOMPLETE, create_key, signed
 from support.stacks import needs_provider
-from support.templates import config, server, template
+from support.templates import config, define, server, template
 
 CFN = {
     "AWSTemplateFormatVersion": "2010-09-09",
@@ -62,7 +62,7 @@ def fault(answer: Answer) -> tuple[int, str]:
 
 
 def test_the_resources_of_a_stack_are_described(stoker) -> None:
-    value = {"type": "OS::Heat::Value", "properties": {"value": "a"}}
+    value = define("OS::Heat::Value", value="a")
     made = stoker.heat("POST", "/stacks", {"stack_name": "cradle", "template": template({"value": value})}).body[
         "stack"
     ]["id"]

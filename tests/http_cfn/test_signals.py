@@ -10,7 +10,7 @@ import pytest
 from support.reports import CLIENT, document, report, token
 from support.server import Served, served
 from support.signatures import signed
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 DONE = {"Status": "SUCCESS", "Reason": "why", "Data": "said", "UniqueId": "1"}
 
@@ -37,10 +37,7 @@ def below(stoker: Served, url: str) -> str:
 
 def waiting() -> dict:
     handle = {"type": "AWS::CloudFormation::WaitConditionHandle"}
-    condition = {
-        "type": "AWS::CloudFormation::WaitCondition",
-        "properties": {"Handle": {"get_resource": "one way"}, "Timeout": 60},
-    }
+    condition = define("AWS::CloudFormation::WaitCondition", Handle={"get_resource": "one way"}, Timeout=60)
     return template(
         {"one way": handle, "condition": condition, "other": handle},
         outputs={name: {"value": {"get_resource": name}} for name in ("one way", "other")},
@@ -149,10 +146,7 @@ def test_a_servers_login_reads_only_its_own_metadata(stoker, transport) -> None:
 
 def test_a_swift_signal_is_written_to_an_object(stoker) -> None:
     handle = {"type": "OS::Heat::SwiftSignalHandle"}
-    waits = {
-        "type": "OS::Heat::SwiftSignal",
-        "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": 2},
-    }
+    waits = define("OS::Heat::SwiftSignal", handle={"get_resource": "handle"}, timeout=60, count=2)
     names = ("endpoint", "token", "curl_cli")
     told = {name: {"value": {"get_attr": ["handle", name]}} for name in names}
     told["data"] = {"value": {"get_attr": ["waits", "data"]}}

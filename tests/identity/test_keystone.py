@@ -27,16 +27,14 @@ from support.keystone import ADMIN, SERVICE, Keystone, flags
 from support.ports import free_port
 from support.server import STOKER, Answer, Served, served
 from support.signatures import INCOMPLETE, signed
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 from support.upstream import upstream_agent
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": "kept"}}},
-    "outputs": {"said": {"value": {"get_attr": ["value", "value"]}}},
-}
+TEMPLATE = template(
+    {"value": define("OS::Heat::Value", value="kept")}, outputs={"said": {"value": {"get_attr": ["value", "value"]}}}
+)
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from support.agents import own_agent
 from support.faulty_line import faulty_line
 from support.keystone import DOMAIN, DOMAIN_ADMIN, Keystone, flags
 from support.server import Answer, Served, served
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -110,7 +110,7 @@ def one_of_each() -> dict[str, Any]:
             "server": machine(),
             "config": config(outputs=("said",)),
             "run": deployment(signal_transport="HEAT_SIGNAL"),
-            "handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}},
+            "handle": define("OS::Heat::WaitConditionHandle", signal_transport="HEAT_SIGNAL"),
         },
         outputs={
             "said": {"value": {"get_attr": ["run", "said"]}},
@@ -238,8 +238,8 @@ def test_a_stack_user_is_created_when_the_transport_needs_one(people: People):
 
 @ON_ONE
 def test_a_tree_of_stacks_shares_one_user_project(people: People):
-    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
-    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 6, "resource_def": handle}}
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport="HEAT_SIGNAL")
+    group = define("OS::Heat::ResourceGroup", count=6, resource_def=handle)
     stack = people.create("tree", template({"group": group, "alone": handle}))
     people.until(stack, "CREATE_COMPLETE")
     assert len(people.users()) == 7
@@ -357,7 +357,7 @@ def test_a_refused_login_of_the_domain_administrator_fails_the_stack(keystone: K
 
 def test_many_stack_users_are_created_at_once(people: People):
     """One project a stack, whoever is first."""
-    handle = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+    handle = define("OS::Heat::WaitConditionHandle", signal_transport="HEAT_SIGNAL")
     said = template({f"h{i}": handle for i in range(4)})
     made: list[str] = []
     threads = [threading.Thread(target=lambda n=n: made.append(people.create(f"many-{n}", said))) for n in range(3)]

@@ -9,41 +9,31 @@ import pytest
 from heatclient import exc
 from heatclient.client import Client
 
+from support.templates import define, deployment, template
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-VALUES = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"n": {"type": "number", "default": 3, "constraints": [{"range": {"min": 1, "max": 5}}]}},
-    "resources": {
-        "value": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "n"}}},
+VALUES = template(
+    {
+        "value": define("OS::Heat::Value", value={"get_param": "n"}),
         "random": {"type": "OS::Heat::RandomString"},
-        "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "x"}},
+        "config": define("OS::Heat::SoftwareConfig", group="script", config="x"),
     },
-    "outputs": {
+    parameters={"n": {"type": "number", "default": 3, "constraints": [{"range": {"min": 1, "max": 5}}]}},
+    outputs={
         "n": {"value": {"get_attr": ["value", "value"]}},
         "random": {"value": {"get_attr": ["random", "value"]}},
     },
-}
+)
 
-DEPLOYED = {
-    "heat_template_version": "2018-08-31",
-    "resources": {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {"group": "script", "config": "x", "outputs": [{"name": "result"}]},
-        },
-        "server": {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_SERVER_HEAT"}},
-        "run": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": "server"},
-                "signal_transport": "HEAT_SIGNAL",
-            },
-        },
+DEPLOYED = template(
+    {
+        "config": define("OS::Heat::SoftwareConfig", group="script", config="x", outputs=[{"name": "result"}]),
+        "server": define("OS::Heat::DeployedServer", software_config_transport="POLL_SERVER_HEAT"),
+        "run": deployment(signal_transport="HEAT_SIGNAL"),
     },
-    "outputs": {"result": {"value": {"get_attr": ["run", "result"]}}},
-}
+    outputs={"result": {"value": {"get_attr": ["run", "result"]}}},
+)
 
 
 @pytest.fixture(scope="module")
@@ -90,8 +80,8 @@ def test_a_preview_of_an_update_lists_the_changes(heat, make):
         **VALUES,
         "resources": {
             "value": VALUES["resources"]["value"],
-            "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "y"}},
-            "more": {"type": "OS::Heat::Value", "properties": {"value": {"get_resource": "config"}}},
+            "config": define("OS::Heat::SoftwareConfig", config="y"),
+            "more": define("OS::Heat::Value", value={"get_resource": "config"}),
         },
         "outputs": {},
     }
@@ -195,7 +185,7 @@ def test_a_resource_marked_unhealthy_is_replaced_by_the_next_update(heat, make):
 
 def test_nested_stacks_are_listed_up_to_a_depth(heat, make):
     id = make(
-        {"heat_template_version": "2018-08-31", "resources": {"inner": {"type": "inner.yaml"}}},
+        template({"inner": {"type": "inner.yaml"}}),
         files={"inner.yaml": json.dumps(VALUES)},
     )
     assert [each.resource_name for each in heat.resources.list(id)] == ["inner"]

@@ -8,14 +8,15 @@ import openstack as sdk
 import pytest
 from openstack import exceptions
 
+from support.templates import define, template
+
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"n": {"type": "number", "default": 3}},
-    "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "n"}}}},
-    "outputs": {"n": {"value": {"get_attr": ["value", "value"]}}},
-}
+TEMPLATE = template(
+    {"value": define("OS::Heat::Value", value={"get_param": "n"})},
+    parameters={"n": {"type": "number", "default": 3}},
+    outputs={"n": {"value": {"get_attr": ["value", "value"]}}},
+)
 
 
 @pytest.fixture(scope="module")

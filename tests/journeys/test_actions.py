@@ -14,6 +14,7 @@ import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -26,13 +27,11 @@ while [ -e $WORK/hold-$deploy_action ]; do sleep 0.05; done
 if [ -e $WORK/fail-$deploy_action ]; then echo "$me broke" >&2; exit 3; fi
 echo $me. >>$WORK/runs
 """
-CONFIG = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "v"}, {"name": "me", "default": ""}],
-        "configs": [{"actions": [action], "config": SCRIPT, "tool": "script"} for action in ACTIONS],
-    },
-}
+CONFIG = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "v"}, {"name": "me", "default": ""}],
+    configs=[{"actions": [action], "config": SCRIPT, "tool": "script"} for action in ACTIONS],
+)
 
 
 @pytest.fixture(scope="module")
@@ -64,11 +63,11 @@ class Site:
 
     def resource(self, value: int, **properties: Any) -> dict[str, Any]:
         shared = {"config": {"get_resource": "config"}, "server": self.server, "input_values": {"v": value}}
-        return {"type": "OS::Heat::SoftwareDeployment", "properties": {**shared, **properties}}
+        return define("OS::Heat::SoftwareDeployment", **shared, **properties)
 
     def template(self, **resources: Any) -> str:
         path = self.folder / "t.json"
-        body = {"heat_template_version": "2018-08-31", "resources": {"config": CONFIG, **resources}}
+        body = template({"config": CONFIG, **resources})
         path.write_text(json.dumps(body))
         return str(path)
 
@@ -231,19 +230,19 @@ def test_a_create_and_an_update_are_cancelled(
 
 
 def test_a_renamed_nested_stack_is_created_after_the_removal_of_the_old_one(site: Site) -> None:
-    def resources(name: str, template: str = "nested.yaml") -> dict[str, Any]:
-        return {name: {"type": template, "properties": {"server": site.server}}}
+    def resources(name: str, file: str = "nested.yaml") -> dict[str, Any]:
+        return {name: define(file, server=site.server)}
 
-    for number, template in enumerate(("nested.yaml", "other.yaml"), 1):
+    for number, file in enumerate(("nested.yaml", "other.yaml"), 1):
         body = json.loads(Path(site.template(d=site.resource(number, server={"get_param": "server"}))).read_text())
-        site.folder.joinpath(template).write_text(json.dumps({**body, "parameters": {"server": {"type": "string"}}}))
+        site.folder.joinpath(file).write_text(json.dumps({**body, "parameters": {"server": {"type": "string"}}}))
     site.stack("create", "--wait", **resources("a"))
     site.runs()
-    for before, after, template, change in (
+    for before, after, file, change in (
         ("a", "b", "nested.yaml", ["DELETE1", "DELETE1.", "CREATE1", "CREATE1."]),
         ("b", "b", "other.yaml", ["DELETE1", "DELETE1.", "CREATE2", "CREATE2."]),
     ):
-        changed = resources(after, template)
+        changed = resources(after, file)
         assert site.planned(**changed) == [
             f"DELETE of {before}/d on {site.server}",
             f"CREATE of {after}/d on {site.server}",
@@ -258,7 +257,7 @@ def test_another_name_of_a_server_is_another_machine(site: Site, tmp_path: Path)
         second.start()
 
         def on(name: str, value: int) -> dict[str, Any]:
-            machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": name}}
+            machine = define("OS::Heat::DeployedServer", name=name)
             return {"machine": machine, "d": site.resource(value, server={"get_resource": "machine"})}
 
         site.stack("create", "--wait", **on(site.server, 1))
@@ -268,7 +267,7 @@ def test_another_name_of_a_server_is_another_machine(site: Site, tmp_path: Path)
 
 
 def test_a_delete_runs_also_without_a_signal(site: Site) -> None:
-    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    value = define("OS::Heat::Value", value=1)
     site.stack("create", "--wait", d=site.resource(1, signal_transport="NO_SIGNAL"), value=value)
     site.until("CREATE1", "CREATE1.")
     site.stack("update", "--wait", value=value)

@@ -14,7 +14,7 @@ import pytest
 from support import databases
 from support.clock import FakeTime
 from support.server import SHARED_SECRET, Answer, Served, served
-from support.templates import template
+from support.templates import define, template
 
 HOUR = timedelta(hours=1)
 TIMEOUT = 600
@@ -54,7 +54,7 @@ def deploy(stoker: Served, server: str) -> str:
 
 def start_delay(stoker: Served, name: str, seconds: float = 1.0) -> Callable[[], bool]:
     """Create a stack that waits for a time, and return whether it has ended."""
-    delay = {"type": "OS::Heat::Delay", "properties": {"min_wait": seconds}}
+    delay = define("OS::Heat::Delay", min_wait=seconds)
     answer = stoker.heat("POST", "/stacks", {"stack_name": name, "template": template({"delay": delay})})
     path = f"/stacks/{name}/{answer.body['stack']['id']}"
     return lambda: bool(stoker.heat("GET", path).body["stack"]["stack_status"] == "CREATE_COMPLETE")

@@ -15,7 +15,7 @@ import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -27,14 +27,12 @@ echo "$deploy_action $database $copies" >> "$WORK/runs"
 printf '%s' "$database.dump" > "$heat_outputs_path.file"
 """
 ACTIONS = ("CREATE", "UPDATE", "BACKUP")
-COMPONENT = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "database"}, {"name": "copies", "type": "Number", "default": 1}],
-        "outputs": [{"name": "file"}],
-        "configs": [{"actions": [action], "tool": "script", "config": SCRIPT} for action in ACTIONS],
-    },
-}
+COMPONENT = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "database"}, {"name": "copies", "type": "Number", "default": 1}],
+    outputs=[{"name": "file"}],
+    configs=[{"actions": [action], "tool": "script", "config": SCRIPT} for action in ACTIONS],
+)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,7 @@ def write_template(folder, suffix: str = "") -> str:
             "server": "db1",
             "input_values": {"database": name + suffix},
         }
-        resources[name] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+        resources[name] = define("OS::Heat::SoftwareDeployment", **properties)
     resources["orders"]["depends_on"] = "users"
     (folder / "t.json").write_text(json.dumps(template(resources)))
     return str(folder / "t.json")

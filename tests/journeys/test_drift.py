@@ -15,7 +15,7 @@ import pytest
 from support.agents import OwnAgent, own_agent
 from support.clock import age
 from support.server import Served, served
-from support.templates import config, template
+from support.templates import config, define, template
 
 pytestmark = pytest.mark.slow
 
@@ -51,8 +51,8 @@ def definition(server: str, file: Path, **settings: Any) -> dict[str, Any]:
     properties = {"config": {"get_resource": "config"}, "server": server, "name": "motd", **settings}
     return template(
         {
-            "config": {"type": "OS::Heat::StructuredConfig", "properties": {"group": "file", "config": body}},
-            "motd": {"type": "OS::Heat::StructuredDeployment", "properties": properties},
+            "config": define("OS::Heat::StructuredConfig", group="file", config=body),
+            "motd": define("OS::Heat::StructuredDeployment", **properties),
         }
     )
 
@@ -146,7 +146,7 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         server = stoker.heat("GET", "/servers/web1").body["server"]["id"]
         script = config(f"echo 1 > {app}", options={"check": f"echo 1 | diff {app} - "})
         properties = {"config": {"get_resource": "script"}, "server": server, "name": "app"}
-        resources = {"script": script, "app": {"type": "OS::Heat::SoftwareDeployment", "properties": properties}}
+        resources = {"script": script, "app": define("OS::Heat::SoftwareDeployment", **properties)}
         create(stoker, template(resources))
         done = stoker.run("check", "s")
         assert done.returncode == 0
@@ -166,7 +166,7 @@ def test_check_prints_differences_and_ends_with_three(tmp_path, store, database_
         assert stoker.run("drift", "repair", "--all").stdout == "nothing has drifted\n"
 
         other = {"config": {"get_resource": "plain"}, "server": server, "name": "plain"}
-        resources |= {"plain": plain, "other": {"type": "OS::Heat::SoftwareDeployment", "properties": other}}
+        resources |= {"plain": plain, "other": define("OS::Heat::SoftwareDeployment", **other)}
         stoker.run("stack", "update", "s", "-t", str(write(tmp_path, template(resources))), "--wait")
         app.write_text("1\n")
         done = stoker.run("check", "s")

@@ -14,7 +14,7 @@ import pytest
 from agent.conftest import shortened
 from support.agents import own_agent
 from support.server import Served, served
-from support.templates import template
+from support.templates import define, on, template
 
 SERVERS, DEPLOYMENTS = 5, 50
 
@@ -22,34 +22,22 @@ SERVERS, DEPLOYMENTS = 5, 50
 def many(folder: Path) -> dict:
     """Chains on five servers; each script appends a line of its own to one file and reports it."""
     resources = {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {
-                "group": "script",
-                "inputs": [{"name": "me"}, {"name": "before"}],
-                "outputs": [{"name": "said"}],
-                "config": (
-                    f'#!/bin/sh\necho "$me" >> {folder}/ran\nsleep 0.05\n'
-                    'echo "out of $me"\nprintf "%s>%s" "$before" "$me" > "$heat_outputs_path.said"\n'
-                ),
-            },
-        }
+        "config": define(
+            "OS::Heat::SoftwareConfig",
+            group="script",
+            inputs=[{"name": "me"}, {"name": "before"}],
+            outputs=[{"name": "said"}],
+            config=f'#!/bin/sh\necho "$me" >> {folder}/ran\nsleep 0.05\n'
+            'echo "out of $me"\nprintf "%s>%s" "$before" "$me" > "$heat_outputs_path.said"\n',
+        )
     }
     for s in range(SERVERS):
-        resources[f"server{s}"] = {
-            "type": "OS::Nova::Server",
-            "properties": {"user_data_format": "SOFTWARE_CONFIG"},
-        }
+        resources[f"server{s}"] = define("OS::Nova::Server", user_data_format="SOFTWARE_CONFIG")
     for d in range(DEPLOYMENTS):
         before = {"get_attr": [f"d{d - SERVERS}", "said"]} if d >= SERVERS else ""
-        resources[f"d{d}"] = {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": f"server{d % SERVERS}"},
-                "input_values": {"me": f"d{d}", "before": before},
-            },
-        }
+        resources[f"d{d}"] = on(
+            {"get_resource": f"server{d % SERVERS}"}, input_values={"me": f"d{d}", "before": before}
+        )
     last = [f"d{d}" for d in range(DEPLOYMENTS - SERVERS, DEPLOYMENTS)]
     outputs = {
         **{name: {"value": {"get_attr": [name, "said"]}} for name in last},

@@ -9,6 +9,7 @@ import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.server import Answer, Served, served
+from support.templates import define
 
 Ask = Callable[..., Answer]
 
@@ -186,7 +187,7 @@ def test_a_guest_is_not_shown_the_state_of_the_server_that_it_waits_for(stoker):
     id = stoker.heat("POST", "/servers", {"name": "absent"}).body["server"]["id"]
     stoker.heat("PATCH", "/servers/absent", {"policy": {"allow": [{"project": "guest"}]}})
     properties = {"config": source(guest, "true"), "server": id}
-    run = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+    run = define("OS::Heat::SoftwareDeployment", **properties)
     template = {"heat_template_version": "2018-08-31", "resources": {"run": run}}
     made = guest("POST", "/stacks", {"stack_name": "waits", "template": template})
 

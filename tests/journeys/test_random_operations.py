@@ -23,6 +23,7 @@ from support.agents import OwnAgent, own_agent
 from support.processes import list_children
 from support.search import examples
 from support.server import Served, served_with
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -41,13 +42,11 @@ DELETE) [ $((v % 5)) -ne 2 ] || [ -e $WORK/failed-$v ] || { touch $WORK/failed-$
 esac
 echo "$me end" >>$WORK/runs
 """
-CONFIG = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "v"}],
-        "configs": [{"actions": [action], "config": SCRIPT, "tool": "script"} for action in ACTIONS],
-    },
-}
+CONFIG = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "v"}],
+    configs=[{"actions": [action], "config": SCRIPT, "tool": "script"} for action in ACTIONS],
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,7 @@ class Site:
                 "actions": list(ACTIONS),
                 "input_values": {"v": value},
             }
-            return {"type": "OS::Heat::SoftwareDeployment", "properties": properties, "depends_on": list(after)}
+            return define("OS::Heat::SoftwareDeployment", **properties) | {"depends_on": list(after)}
 
         first = "a" if servers or self.random.random() < 0.8 else "renamed"
         resources = {"config": CONFIG, first: deployment(chosen[0])}
@@ -105,7 +104,7 @@ class Site:
             resources["b"] = deployment(chosen[1], first)
         if servers or self.random.random() < 0.4:
             resources["c"] = deployment(chosen[2])
-        return {"heat_template_version": "2018-08-31", "resources": resources}
+        return template(resources)
 
     def stack(self, name: str) -> dict[str, Any] | None:
         """Return the stack of this name, or None."""

@@ -29,7 +29,7 @@ from support.faulty_line import FaultyLine, faulty_line
 from support.install_line import Machine
 from support.server import Served, served
 from support.site_relay import SiteRelay, site_relay
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 AGENTS = 300
 
@@ -85,8 +85,8 @@ def test_agents_run_a_stack_through_the_relay(stoker, site, tmp_path):
             left.enter_context(enrolled_agent(folder, stoker, site, name))
         stoker.until(lambda: {stoker.json("server", "show", name)["status"] for name in ("web", "db")} == {"ONLINE"})
         resources = {
-            "web": {"type": "OS::Heat::DeployedServer", "properties": {"name": "web"}},
-            "db": {"type": "OS::Heat::DeployedServer", "properties": {"name": "db"}},
+            "web": define("OS::Heat::DeployedServer", name="web"),
+            "db": define("OS::Heat::DeployedServer", name="db"),
             "config": config("#!/bin/sh\necho out of $who\necho $who > $heat_outputs_path.said", outputs=("said",)),
             "one": deployment(server="web", input_values={"who": "one"}),
             "two": deployment(server="db", input_values={"who": {"get_attr": ["one", "said"]}}),

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from support.server import Served, served
-from support.templates import template
+from support.templates import define, template
 
 INNER = """\
 heat_template_version: 2018-08-31
@@ -50,7 +50,7 @@ def outer(region: str | None, word: str, **more) -> dict:
         "said": {"value": {"get_attr": ["other", "outputs", "said"]}},
         "name": {"value": {"get_attr": ["other", "stack_name"]}},
     }
-    return template({"other": {"type": "OS::Heat::Stack", "properties": properties}}, outputs=outputs)
+    return template({"other": define("OS::Heat::Stack", **properties)}, outputs=outputs)
 
 
 def until(stoker: Served, path: str, status: str) -> dict:
@@ -95,11 +95,11 @@ def test_the_remote_stack_follows_its_resource(here, there, region) -> None:
 @pytest.mark.parametrize("region", [None, "RegionTwo"])
 def test_the_remote_stack_has_the_files_and_the_environment_of_its_template(here, region) -> None:
     inner = template(
-        {"inner": {"type": "Own::Word"}, "file": {"type": "word.yaml", "properties": {"word": {"get_file": "word"}}}},
+        {"inner": {"type": "Own::Word"}, "file": define("word.yaml", word={"get_file": "word"})},
         outputs={name: {"value": {"get_attr": [name, "said"]}} for name in ("inner", "file")},
     )
     context = {"context": {"region_name": region}} if region else {}
-    remote = {"type": "OS::Heat::Stack", "properties": {"template": {"get_file": "inner.yaml"}, **context}}
+    remote = define("OS::Heat::Stack", template={"get_file": "inner.yaml"}, **context)
     outputs = {name: {"value": {"get_attr": ["remote", "outputs", name]}} for name in ("inner", "file")}
     request = {
         "stack_name": f"files-{region or 'here'}".lower(),
@@ -118,7 +118,7 @@ def test_the_remote_stack_has_the_files_and_the_environment_of_its_template(here
 
 
 def test_a_remote_stack_that_contains_itself_is_refused(here) -> None:
-    remote = {"type": "OS::Heat::Stack", "properties": {"template": {"get_file": "self.yaml"}}}
+    remote = define("OS::Heat::Stack", template={"get_file": "self.yaml"})
     endless = template({"remote": remote})
     files = {"self.yaml": yaml.safe_dump(endless)}
     answer = here.heat("POST", "/stacks", {"stack_name": "endless", "template": endless, "files": files})
@@ -144,7 +144,7 @@ def test_an_unavailable_remote_heat_is_waited_for(here, there) -> None:
     ],
 )
 def test_a_template_with_errors_is_refused_before_the_remote_call(here, properties, words) -> None:
-    said = template({"other": {"type": "OS::Heat::Stack", "properties": {"template": INNER, **properties}}})
+    said = template({"other": define("OS::Heat::Stack", template=INNER, **properties)})
     answer = here.heat("POST", "/stacks", {"stack_name": "refused", "template": said})
     assert (answer.status, words in answer.body["error"]["message"]) == (400, True), answer.body
 
@@ -154,7 +154,7 @@ def test_an_error_of_the_remote_heat_fails_the_resource(here) -> None:
         "context": {"region_name": "RegionTwo"},
         "template": "heat_template_version: 2018-08-31\nresources: {a: {type: No::Such}}\n",
     }
-    path = create(here, "refused-there", template({"other": {"type": "OS::Heat::Stack", "properties": properties}}))
+    path = create(here, "refused-there", template({"other": define("OS::Heat::Stack", **properties)}))
     until(here, path, "CREATE_FAILED")
     reason = here.heat("GET", path).body["stack"]["stack_status_reason"]
     assert "the other Heat answered 400: The Resource Type (No::Such) could not be found." in reason

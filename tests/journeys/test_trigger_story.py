@@ -15,6 +15,7 @@ import yaml
 
 from support import forked
 from support.agents import own_agent
+from support.templates import define, on
 
 BACKUP = """\
 #!/bin/sh
@@ -25,37 +26,29 @@ until [ -e "$WORK/go" ]; do sleep 0.05; done
 echo "75 nearly" >> "$STOKER_PROGRESS"
 printf '%s' "$target" > "$heat_outputs_path.where"
 """
-COMPONENT = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "target", "default": "nowhere"}],
-        "outputs": [{"name": "where"}],
-        "options": {"on_cancel": '#!/bin/sh\necho undone > "$WORK/undone"\n', "cancel_grace": 5},
-        "configs": [
-            *(
-                {"actions": [action], "tool": "script", "config": f'#!/bin/sh\necho {action} >> "$WORK/runs"\n'}
-                for action in ("CREATE", "UPDATE", "DELETE")
-            ),
-            {"actions": ["BACKUP"], "tool": "script", "config": BACKUP},
-        ],
-    },
-}
+COMPONENT = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "target", "default": "nowhere"}],
+    outputs=[{"name": "where"}],
+    options={"on_cancel": '#!/bin/sh\necho undone > "$WORK/undone"\n', "cancel_grace": 5},
+    configs=[
+        *(
+            {"actions": [action], "tool": "script", "config": f'#!/bin/sh\necho {action} >> "$WORK/runs"\n'}
+            for action in ("CREATE", "UPDATE", "DELETE")
+        ),
+        {"actions": ["BACKUP"], "tool": "script", "config": BACKUP},
+    ],
+)
 NAMES = ("one", "two", "three")
 
 
 def template(names):
     resources = {"component": COMPONENT}
     for name in names:
-        resources[f"server_{name}"] = {"type": "OS::Heat::DeployedServer", "properties": {"name": name}}
-        resources[f"on_{name}"] = {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "name": f"on_{name}",
-                "config": {"get_resource": "component"},
-                "server": {"get_resource": f"server_{name}"},
-                "input_values": {"target": "disk"},
-            },
-        }
+        resources[f"server_{name}"] = define("OS::Heat::DeployedServer", name=name)
+        resources[f"on_{name}"] = on(
+            {"get_resource": f"server_{name}"}, "component", name=f"on_{name}", input_values={"target": "disk"}
+        )
     return {"heat_template_version": "2021-04-16", "resources": resources}
 
 

@@ -18,7 +18,7 @@ from support.own_postgresql import own_postgresql
 from support.processes import running
 from support.server import SHARED_SECRET, Answer, Served, served
 from support.site_relay import site_relay
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_an_agent_of_one_process_runs_a_deployment_of_the_other(both, tmp_path):
     with running([*agent, "run", "--root", root], stderr=subprocess.DEVNULL):
         first.until(lambda: second.json("server", "show", "web")["status"] == "ONLINE")
         resources = {
-            "web": {"type": "OS::Heat::DeployedServer", "properties": {"name": "web"}},
+            "web": define("OS::Heat::DeployedServer", name="web"),
             "config": config("#!/bin/sh\necho $who > $heat_outputs_path.said", outputs=("said",)),
             "one": deployment(server="web", input_values={"who": "one"}),
             "two": deployment(server="web", input_values={"who": {"get_attr": ["one", "said"]}}),

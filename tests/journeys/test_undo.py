@@ -12,6 +12,7 @@ import pytest
 
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
+from support.templates import define
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +63,7 @@ class Site:
         for name, path in paths.items():
             values = {"path": str(self.path(path)), "content": f"{name}\n"}
             properties = {"config": {"get_resource": "config"}, "server": self.server, "input_values": values}
-            resources[name] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+            resources[name] = define("OS::Heat::SoftwareDeployment", **properties)
         template = self.folder / "t.json"
         template.write_text(json.dumps({"heat_template_version": "2018-08-31", "resources": resources}))
         done = self.stoker.run("stack", verb, self.server, *(("-t", str(template)) if paths else ()), *words)

@@ -8,7 +8,7 @@ import pytest
 
 from support.machines import Machine
 from support.server import served
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -56,9 +56,9 @@ def test_a_machine_becomes_the_server_of_a_stack(machines, cloud_base, tmp_path)
     config = {"group": "script", "config": _SCRIPT, "outputs": [{"name": "host"}]}
     deployment = {"config": {"get_resource": "config"}, "server": {"get_resource": "web2"}}
     resources = {
-        "web2": {"type": "OS::Heat::DeployedServer", "properties": server},
-        "config": {"type": "OS::Heat::SoftwareConfig", "properties": config},
-        "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": deployment},
+        "web2": define("OS::Heat::DeployedServer", **server),
+        "config": define("OS::Heat::SoftwareConfig", **config),
+        "deployment": define("OS::Heat::SoftwareDeployment", **deployment),
     }
     outputs = {"user_data": {"value": {"get_attr": ["web2", "user_data"]}}}
     outputs |= {"host": {"value": {"get_attr": ["deployment", "host"]}}}

@@ -9,7 +9,7 @@ import pytest
 from support import virtual_machines
 from support.ports import free_port
 from support.server import served
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
@@ -21,9 +21,9 @@ def test_a_virtual_machine_becomes_the_server_of_a_stack(tmp_path):
     config = {"group": "script", "config": _SCRIPT, "outputs": [{"name": "host"}]}
     deployment = {"config": {"get_resource": "config"}, "server": {"get_resource": "web"}}
     resources = {
-        "web": {"type": "OS::Heat::DeployedServer", "properties": {"name": "web", "agent": "stoker"}},
-        "config": {"type": "OS::Heat::SoftwareConfig", "properties": config},
-        "deployment": {"type": "OS::Heat::SoftwareDeployment", "properties": deployment},
+        "web": define("OS::Heat::DeployedServer", name="web", agent="stoker"),
+        "config": define("OS::Heat::SoftwareConfig", **config),
+        "deployment": define("OS::Heat::SoftwareDeployment", **deployment),
     }
     outputs = {"user_data": {"value": {"get_attr": ["web", "user_data"]}}}
     outputs |= {"host": {"value": {"get_attr": ["deployment", "host"]}}}

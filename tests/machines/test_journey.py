@@ -9,7 +9,7 @@ import pytest
 from support.debian_packages import add_package, use_local_packages
 from support.machines import Machine
 from support.server import served
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -59,14 +59,14 @@ NAMES = ("m1", "m2", "m3")
 
 def story(port):
     """Return the template: a package on m1, settings on m2, and pages with their service on m3."""
-    resources = {name: {"type": "OS::Heat::DeployedServer", "properties": {"name": name}} for name in NAMES}
+    resources = {name: define("OS::Heat::DeployedServer", name=name) for name in NAMES}
 
     def add(name, server, group, content, *, options=None, outputs=(), depends_on=None, **values):
         kind = "Structured" if isinstance(content, dict) else "Software"
         config = {"group": group, "config": content, "options": options or {}}
         config |= {"inputs": [{"name": value} for value in values], "outputs": [{"name": output} for output in outputs]}
         deployment = {"config": {"get_resource": f"{name}_config"}, "server": {"get_resource": server}}
-        resources[f"{name}_config"] = {"type": f"OS::Heat::{kind}Config", "properties": config}
+        resources[f"{name}_config"] = define(f"OS::Heat::{kind}Config", **config)
         resources[name] = {
             "type": f"OS::Heat::{kind}Deployment",
             "properties": {**deployment, "input_values": values},

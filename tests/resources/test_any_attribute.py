@@ -18,40 +18,28 @@ from stoker.store import stacks as stored
 from support.databases import alternate
 from support.search import examples
 from support.stacks import world
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
-VALUE = {"type": "OS::Heat::Value", "properties": {"value": {"a": [1, {"b": "text"}]}}}
+VALUE = define("OS::Heat::Value", value={"a": [1, {"b": "text"}]})
 INNER = template({"v": VALUE}, outputs={"o": {"value": {"get_attr": ["v", "value"]}}, "OS::stack_id": {"value": [1]}})
 RESOURCES = {
-    "config": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x"}},
-    "component": {
-        "type": "OS::Heat::SoftwareComponent",
-        "properties": {"configs": [{"tool": "script", "config": "x"}]},
-    },
+    "config": define("OS::Heat::SoftwareConfig", config="x"),
+    "component": define("OS::Heat::SoftwareComponent", configs=[{"tool": "script", "config": "x"}]),
     "server": {"type": "OS::Heat::DeployedServer"},
     "nova": {"type": "OS::Nova::Server"},
-    "run": {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {"server": "s", "signal_transport": "NO_SIGNAL"},
-    },
-    "runs": {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"servers": {"a": "s", "b": "s"}, "signal_transport": "NO_SIGNAL"},
-    },
+    "run": define("OS::Heat::SoftwareDeployment", server="s", signal_transport="NO_SIGNAL"),
+    "runs": define("OS::Heat::SoftwareDeploymentGroup", servers={"a": "s", "b": "s"}, signal_transport="NO_SIGNAL"),
     "none": {"type": "OS::Heat::None"},
     "value": VALUE,
     "random": {"type": "OS::Heat::RandomString"},
     "handle": {"type": "OS::Heat::WaitConditionHandle"},
-    "wait": {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 9}},
-    "group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": VALUE}},
-    "groups": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": {"type": "inner.yaml"}}},
-    "empty": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 0, "resource_def": VALUE}},
-    "chain": {
-        "type": "OS::Heat::ResourceChain",
-        "properties": {"resources": ["OS::Heat::TestResource", "OS::Heat::TestResource"]},
-    },
+    "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=9),
+    "group": define("OS::Heat::ResourceGroup", count=2, resource_def=VALUE),
+    "groups": define("OS::Heat::ResourceGroup", count=2, resource_def={"type": "inner.yaml"}),
+    "empty": define("OS::Heat::ResourceGroup", count=0, resource_def=VALUE),
+    "chain": define("OS::Heat::ResourceChain", resources=["OS::Heat::TestResource", "OS::Heat::TestResource"]),
     "inner": {"type": "inner.yaml"},
 }
 NAMES = [

@@ -25,7 +25,7 @@ from stoker.store import stacks as stored_stacks
 from support.databases import alternate
 from support.search import examples
 from support.stacks import World, world
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
@@ -130,16 +130,16 @@ def routed(data: st.DataObject, properties: dict[str, Any], label: str) -> tuple
 
 
 def about(kind: str, properties: Any, policy: Any = None, metadata: Any = None) -> dict[str, Any]:
-    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"outputs": [{"name": "x"}]}}
+    config = define("OS::Heat::SoftwareConfig", outputs=[{"name": "x"}])
     teller = {"config": {"get_resource": "c"}, "server": "told", "actions": ["CREATE"]}
-    said = {"type": kind, "properties": properties}
+    said = define(kind, **properties)
     if policy is not None:
         said["update_policy"] = policy
     if metadata is not None:
         said["metadata"] = metadata
     handle = {"type": "OS::Heat::WaitConditionHandle"}
     return template(
-        {"h": handle, "c": config, "d": {"type": "OS::Heat::SoftwareDeployment", "properties": teller}, "r": said},
+        {"h": handle, "c": config, "d": define("OS::Heat::SoftwareDeployment", **teller), "r": said},
         outputs={
             "id": {"value": {"get_resource": "r"}},
             "all": {"value": {"get_attr": ["r"]}},

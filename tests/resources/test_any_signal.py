@@ -14,7 +14,7 @@ from stoker.stacks.engine import DEADLINE
 from stoker.store import rows
 from support.search import examples
 from support.stacks import World, signal_named, world
-from support.templates import template
+from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
 
@@ -32,18 +32,9 @@ KEYS = {
 WAITING = template(
     {
         "handle": {"type": "OS::Heat::WaitConditionHandle"},
-        "wait": {
-            "type": "OS::Heat::WaitCondition",
-            "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": 2},
-        },
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {"outputs": [{"name": "x"}, {"name": "bad", "error_output": True}]},
-        },
-        "run": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {"config": {"get_resource": "config"}, "server": "s"},
-        },
+        "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60, count=2),
+        "config": define("OS::Heat::SoftwareConfig", outputs=[{"name": "x"}, {"name": "bad", "error_output": True}]),
+        "run": on("s"),
     },
     outputs={
         "data": {"value": {"get_attr": ["wait", "data"]}},

@@ -9,7 +9,7 @@ import yaml
 
 from stoker.model.errors import StackValidationFailed
 from support.stacks import world
-from support.templates import server, template
+from support.templates import define, deployment, server, template
 
 
 @pytest.fixture
@@ -18,10 +18,7 @@ def heat(store):
 
 
 def component(*configs, **more):
-    return {
-        "type": "OS::Heat::SoftwareComponent",
-        "properties": {"configs": list(configs), "outputs": [{"name": "result"}], **more},
-    }
+    return define("OS::Heat::SoftwareComponent", configs=list(configs), outputs=[{"name": "result"}], **more)
 
 
 INSTALL = {"actions": ["CREATE"], "tool": "script", "config": "install"}
@@ -29,14 +26,7 @@ REMOVE = {"actions": ["DELETE", "backup"], "tool": "ansible", "config": "remove"
 
 
 def test_a_component_is_run_for_the_actions_it_has_configs_for(heat):
-    run = {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {
-            "config": {"get_resource": "config"},
-            "server": {"get_resource": "server"},
-            "signal_transport": "HEAT_SIGNAL",
-        },
-    }
+    run = deployment(signal_transport="HEAT_SIGNAL")
     said = template({"config": component(INSTALL, REMOVE), "server": server(), "run": run})
     stack = heat.create(said)
     [made] = heat.deployments()
@@ -68,7 +58,7 @@ def test_an_invalid_component_is_refused(heat, configs, sentence):
 
 def content(heat, kind, **properties):
     said = template(
-        {"it": {"type": f"OS::Heat::{kind}", "properties": properties}},
+        {"it": define(f"OS::Heat::{kind}", **properties)},
         outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
     )
     return heat.outputs(heat.create(said))["text"]
@@ -100,7 +90,7 @@ def test_parts_of_a_message_are_joined(heat):
 
 def content_of(heat, parts):
     said = template(
-        {"it": {"type": "OS::Heat::MultipartMime", "properties": {"parts": parts}}},
+        {"it": define("OS::Heat::MultipartMime", parts=parts)},
         outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
     )
     return heat.outputs(heat.create(said, name="second"))["text"]
@@ -109,11 +99,8 @@ def content_of(heat, parts):
 def test_a_part_may_be_another_config(heat):
     said = template(
         {
-            "other": {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "from elsewhere"}},
-            "it": {
-                "type": "OS::Heat::MultipartMime",
-                "properties": {"parts": [{"config": {"get_resource": "other"}}]},
-            },
+            "other": define("OS::Heat::SoftwareConfig", config="from elsewhere"),
+            "it": define("OS::Heat::MultipartMime", parts=[{"config": {"get_resource": "other"}}]),
         },
         outputs={"text": {"value": {"get_attr": ["it", "config"]}}},
     )

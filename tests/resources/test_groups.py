@@ -8,7 +8,7 @@ from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.store import stacks
 from support.stacks import world
-from support.templates import config, server, template
+from support.templates import config, define, server, template
 
 
 @pytest.fixture
@@ -17,14 +17,12 @@ def heat(store):
 
 
 def group(count=2, kind="OS::Heat::Value", policy=None, wanted=None, **more):
-    made = {
-        "type": "OS::Heat::ResourceGroup",
-        "properties": {
-            "count": count,
-            "resource_def": {"type": kind, "properties": wanted or {"value": "member %index%"}},
-            **more,
-        },
-    }
+    made = define(
+        "OS::Heat::ResourceGroup",
+        count=count,
+        resource_def={"type": kind, "properties": wanted or {"value": "member %index%"}},
+        **more,
+    )
     return {**made, "update_policy": policy} if policy else made
 
 
@@ -110,14 +108,12 @@ def test_an_empty_group_may_have_any_definition(heat):
 def fleet(servers, script="one", policy=None):
     resources = {name: server(name) for name in ("a", "b", "c")}
     resources["config"] = config(script, outputs=("result",))
-    resources["group"] = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {
-            "config": {"get_resource": "config"},
-            "servers": {name: {"get_resource": name} for name in servers},
-            "signal_transport": "HEAT_SIGNAL",
-        },
-    }
+    resources["group"] = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "config"},
+        servers={name: {"get_resource": name} for name in servers},
+        signal_transport="HEAT_SIGNAL",
+    )
     if policy:
         resources["group"]["update_policy"] = policy
     said = {"results": {"get_attr": ["group", "result"]}, "texts": {"get_attr": ["group", "deploy_stdouts"]}}
@@ -218,10 +214,7 @@ def test_a_member_that_failed_at_once_can_be_retried_and_deleted(heat):
 
 
 def test_a_resource_chain_creates_one_resource_after_another(heat):
-    said = {
-        "type": "OS::Heat::ResourceChain",
-        "properties": {"resources": ["OS::Heat::Value"] * 3, "resource_properties": {"value": "v"}},
-    }
+    said = define("OS::Heat::ResourceChain", resources=["OS::Heat::Value"] * 3, resource_properties={"value": "v"})
     reads = {"all": {"get_attr": ["group", "attributes", "value"]}, "each": {"get_attr": ["group", "value"]}}
     stack = heat.create(whole(said, **reads))
     assert heat.outputs(stack) == {"all": {"0": "v", "1": "v", "2": "v"}, "each": ["v", "v", "v"]}

@@ -10,7 +10,7 @@ from stoker.model.errors import Invalid
 from stoker.store import events, queues
 from stoker.store import messages as stored
 from support.stacks import world
-from support.templates import template
+from support.templates import define, template
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def heat(store):
 
 
 def queue(**properties):
-    return {"type": "OS::Zaqar::Queue", "properties": properties}
+    return define("OS::Zaqar::Queue", **properties)
 
 
 def found(heat, name):
@@ -57,10 +57,7 @@ def test_an_invalid_queue_fails_with_the_reason(heat):
 
 
 def test_a_signed_queue_url_has_the_attributes_of_a_signature(heat):
-    url = {
-        "type": "OS::Zaqar::SignedQueueURL",
-        "properties": {"queue": {"get_resource": "q"}, "methods": ["GET", "DELETE"], "ttl": 60},
-    }
+    url = define("OS::Zaqar::SignedQueueURL", queue={"get_resource": "q"}, methods=["GET", "DELETE"], ttl=60)
     names = ("signature", "expires", "paths", "methods", "project", "query_str")
     outputs = {name: {"value": {"get_attr": ["url", name]}} for name in names}
     said = heat.outputs(heat.create(template({"q": queue(name="mine"), "url": url}, outputs=outputs)))
@@ -72,10 +69,9 @@ def test_a_signed_queue_url_has_the_attributes_of_a_signature(heat):
 
 
 def test_a_subscription_needs_a_supported_subscriber(heat):
-    told = {
-        "type": "OS::Zaqar::Subscription",
-        "properties": {"queue_name": {"get_resource": "q"}, "subscriber": "http://127.0.0.1:9/", "options": {"a": 1}},
-    }
+    told = define(
+        "OS::Zaqar::Subscription", queue_name={"get_resource": "q"}, subscriber="http://127.0.0.1:9/", options={"a": 1}
+    )
     stack = heat.create(template({"q": queue(name="mine"), "told": told}))
     assert str(stack.status) == "COMPLETE"
     told["properties"]["subscriber"] = "mailto:me@example.org"
@@ -88,7 +84,7 @@ SINK = {"type": "zaqar-queue", "target": "events", "ttl": 120}
 
 
 def test_every_event_goes_to_the_sinks(heat):
-    inner = json.dumps(template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    inner = json.dumps(template({"value": define("OS::Heat::Value", value=1)}))
     stack = heat.create(
         template({"inner": {"type": "inner.yaml"}}), files={"inner.yaml": inner}, environment={"event_sinks": [SINK]}
     )

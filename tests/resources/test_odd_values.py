@@ -16,7 +16,7 @@ from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.types.planned_runs import Planner
 from support.databases import alternate
 from support.stacks import world
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 #: Refused before anything is stored.
@@ -30,13 +30,13 @@ def heat(store):
 
 def told(properties: Any, kind: str, **more: Any) -> dict[str, Any]:
     """A resource whose properties another one tells, so that nothing is known of them beforehand."""
-    config = {"type": "OS::Heat::SoftwareConfig", "properties": {"outputs": [{"name": "x"}]}}
+    config = define("OS::Heat::SoftwareConfig", outputs=[{"name": "x"}])
     teller = {"config": {"get_resource": "c"}, "server": "told", "actions": ["CREATE"]}
     return template(
         {
             "c": config,
-            "d": {"type": "OS::Heat::SoftwareDeployment", "properties": teller},
-            "r": {"type": f"OS::Heat::{kind}", "properties": properties, **more},
+            "d": define("OS::Heat::SoftwareDeployment", **teller),
+            "r": define(f"OS::Heat::{kind}", **properties) | more,
         }
     )
 
@@ -113,11 +113,11 @@ def test_sections_that_a_parameter_makes_invalid_are_refused(heat, more, sentenc
 )
 @pytest.mark.parametrize("name", ["batch_create", "rolling_update"])
 def test_an_invalid_update_policy_is_refused_or_fails_its_group_when_known(heat, policy, name):
-    group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": {"type": "OS::Heat::None"}, "count": 2}}
+    group = define("OS::Heat::ResourceGroup", resource_def={"type": "OS::Heat::None"}, count=2)
     with pytest.raises(StackValidationFailed, match=rf"resources\.r\.update_policy\.{name}"):
         heat.create(template({"r": {**group, "update_policy": {name: policy}}}))
 
-    value = {"type": "OS::Heat::Value", "properties": {"value": policy}}
+    value = define("OS::Heat::Value", value=policy)
     said = {**group, "update_policy": {name: {"get_attr": ["v", "value"]}}}
     stack = heat.create(template({"r": group, "v": value}))
     if name == "batch_create":
@@ -134,10 +134,7 @@ def test_metadata_of_a_handle_is_not_a_signal(heat):
         template(
             {
                 "h": {"type": "OS::Heat::WaitConditionHandle", "metadata": {"a": 1, "b": {"status": "FAILURE"}}},
-                "r": {
-                    "type": "OS::Heat::WaitCondition",
-                    "properties": {"handle": {"get_resource": "h"}, "timeout": 60},
-                },
+                "r": define("OS::Heat::WaitCondition", handle={"get_resource": "h"}, timeout=60),
             },
             outputs={"data": {"value": {"get_attr": ["r", "data"]}}},
         )
@@ -157,7 +154,7 @@ def test_an_invalid_component_fails_its_deployment(heat):
         made, _ = heat.store.write(
             lambda tx, config=config: new_config(tx, heat.project, group="component", config=config)
         )
-        deployment = {"type": "OS::Heat::SoftwareDeployment", "properties": {"config": made.id, "server": "s"}}
+        deployment = define("OS::Heat::SoftwareDeployment", config=made.id, server="s")
         stack = heat.create(template({"r": deployment}), name=f"s{made.id}")
         assert 'resources.r: a config of the group "component" needs' in stack.reason
         assert heat.delete(stack).deleted_at is not None
@@ -165,11 +162,7 @@ def test_an_invalid_component_fails_its_deployment(heat):
 
 def test_an_external_component_may_be_any_config(heat):
     made, _ = heat.store.write(lambda tx: new_config(tx, heat.project, config="text"))
-    component = {
-        "type": "OS::Heat::SoftwareComponent",
-        "external_id": made.id,
-        "properties": {"configs": [{"tool": "script"}]},
-    }
+    component = define("OS::Heat::SoftwareComponent", configs=[{"tool": "script"}]) | {"external_id": made.id}
     stack = heat.create(
         template({"r": component}, outputs={"configs": {"value": {"get_attr": ["r", "configs"]}}}),
     )
@@ -191,7 +184,7 @@ def test_deep_values_are_stored_or_refused(heat, kind, levels):
         "StructuredConfig": {"config": {"a": ALL}},
         "StructuredDeployment": {"server": "s", "input_values": {"a": ALL}, "signal_transport": "NO_SIGNAL"},
         "Value": {"value": ALL},
-        "ResourceGroup": {"resource_def": {"type": "OS::Heat::Value", "properties": {"value": ALL}}},
+        "ResourceGroup": {"resource_def": define("OS::Heat::Value", value=ALL)},
     }[kind]
     stack = heat.create(told(properties, kind))
     stack = heat.signal(stack, "d", x=deep(levels))
@@ -205,11 +198,11 @@ def test_a_structured_config_is_json_in_a_message(heat):
     stack = heat.create(
         template(
             {
-                "c": {"type": "OS::Heat::StructuredConfig", "properties": {"config": {"a": [1]}}},
-                "r": {
-                    "type": "OS::Heat::MultipartMime",
-                    "properties": {"parts": [part, {**part, "type": "multipart"}, {"config": "x", "filename": "/"}]},
-                },
+                "c": define("OS::Heat::StructuredConfig", config={"a": [1]}),
+                "r": define(
+                    "OS::Heat::MultipartMime",
+                    parts=[part, {**part, "type": "multipart"}, {"config": "x", "filename": "/"}],
+                ),
             },
             outputs={"config": {"value": {"get_attr": ["r", "config"]}}},
         )
@@ -225,7 +218,7 @@ def test_a_placeholder_of_a_nested_stack_may_be_anything(heat):
     inner = template({}, outputs={"OS::stack_id": {"value": {"a": 1}}})
     group = {"resource_def": {"type": "inner.yaml"}, "count": 2}
     files = {"inner.yaml": json.dumps(inner)}
-    said = {"type": "OS::Heat::ResourceGroup", "properties": group}
+    said = define("OS::Heat::ResourceGroup", **group)
     stack = heat.create(template({"r": said}), files=files)
     changed = {**said, "properties": {**group, "removal_policies": [{"resource_list": [["x"], {"a": 1}, None, 0]}]}}
     stack = heat.update(stack, template({"r": changed}), files=files)
@@ -237,7 +230,7 @@ def test_a_placeholder_of_a_nested_stack_may_be_anything(heat):
 def test_an_invalid_json_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Json", "default": default}]
     with pytest.raises(Invalid, match=r"inputs\[0\]\.default: Value must be valid JSON"):
-        heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
+        heat.create(template({"r": define("OS::Heat::SoftwareConfig", inputs=inputs)}))
 
 
 @pytest.mark.parametrize("default", ["nan", "inf", "1" * 5000, True, "x"])
@@ -245,7 +238,7 @@ def test_an_invalid_json_default_is_refused(heat, default):
 def test_an_invalid_number_default_is_refused(heat, default):
     inputs = [{"name": "a", "type": "Number", "default": default}]
     with pytest.raises(Invalid, match=r"inputs\[0\]\.default: .* is not a number"):
-        heat.create(template({"r": {"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": inputs}}}))
+        heat.create(template({"r": define("OS::Heat::SoftwareConfig", inputs=inputs)}))
 
 
 def test_invalid_properties_known_at_run_time_fail_the_creation(heat):
@@ -271,21 +264,18 @@ LOOKS_LIKE_A_CALL = [
 @pytest.mark.parametrize(("data", "database_url"), alternate(LOOKS_LIKE_A_CALL), indirect=["database_url"])
 def test_data_in_a_group_is_never_evaluated(heat, data):
     """The group's template is Stoker's own: what was a value where the group stands is no function inside of it."""
-    value = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "p"}}, "metadata": {"get_param": "p"}}
+    value = define("OS::Heat::Value", value={"get_param": "p"}) | {"metadata": {"get_param": "p"}}
     resources = {
-        "group": {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": value, "count": 2}},
-        "chain": {
-            "type": "OS::Heat::ResourceChain",
-            "properties": {"resources": ["OS::Heat::Value"], "resource_properties": {"value": {"get_param": "p"}}},
-        },
-        "runs": {
-            "type": "OS::Heat::SoftwareDeploymentGroup",
-            "properties": {
-                "servers": {"a": "s"},
-                "signal_transport": "NO_SIGNAL",
-                "input_values": {"x": {"get_param": "p"}},
-            },
-        },
+        "group": define("OS::Heat::ResourceGroup", resource_def=value, count=2),
+        "chain": define(
+            "OS::Heat::ResourceChain", resources=["OS::Heat::Value"], resource_properties={"value": {"get_param": "p"}}
+        ),
+        "runs": define(
+            "OS::Heat::SoftwareDeploymentGroup",
+            servers={"a": "s"},
+            signal_transport="NO_SIGNAL",
+            input_values={"x": {"get_param": "p"}},
+        ),
     }
     outputs = {
         "group": {"value": {"get_attr": ["group", "value"]}},
@@ -304,8 +294,8 @@ def test_data_in_a_group_is_never_evaluated(heat, data):
 
 def test_a_preview_reports_a_certain_failure(heat):
     """What another resource tells is known by then, and does not fit."""
-    told_length = {"type": "OS::Heat::RandomString", "properties": {"length": {"get_attr": ["v", "value"]}}}
-    value = {"v": {"type": "OS::Heat::Value", "properties": {"value": "long"}}}
+    told_length = define("OS::Heat::RandomString", length={"get_attr": ["v", "value"]})
+    value = {"v": define("OS::Heat::Value", value="long")}
     stack = heat.create(template(value))
     identity = Identity(stack.id, stack.name, heat.project)
     resolved = prepare(heat.engine, StackRequest(template=template({**value, "r": told_length})), identity)

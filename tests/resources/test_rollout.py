@@ -10,7 +10,7 @@ from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options
 from stoker.store import configs, deployments, runs, stacks
 from support.stacks import world
-from support.templates import config, server, template
+from support.templates import config, define, server, template
 
 
 @pytest.fixture
@@ -23,16 +23,13 @@ def fleet(policy, names="abcd", script="one", check="check", **properties):
     resources = {name: server(name) for name in "abcd"}
     resources["config"] = config(script)
     resources["health"] = config(check)
-    resources["group"] = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {
-            "config": {"get_resource": "config"},
-            "servers": {name: {"get_resource": name} for name in names},
-            "signal_transport": "HEAT_SIGNAL",
-            **properties,
-        },
-        "update_policy": {"batch_create": policy, "rolling_update": policy},
-    }
+    resources["group"] = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "config"},
+        servers={name: {"get_resource": name} for name in names},
+        signal_transport="HEAT_SIGNAL",
+        **properties,
+    ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
     outputs = {"failed": {"value": {"get_attr": ["group", "failed_members"]}}}
     outputs["codes"] = {"value": {"get_attr": ["group", "deploy_status_codes"]}}
     return template(resources, outputs=outputs)
@@ -108,7 +105,7 @@ def test_data_in_the_form_of_a_function_is_unchanged(heat):
     policy = {"max_batch_size": 4, **HEALTH}
     said = {"input_values": {"x": {"get_param": "y"}, "z": {"a": [{"get_file": "w"}]}}}
     heat_template = fleet(policy)
-    value = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "x"}}}
+    value = define("OS::Heat::Value", value={"get_param": "x"})
     heat_template["parameters"] = {"x": {"type": "json"}}
     heat_template["resources"]["value"] = value
     heat_template["resources"]["group"]["properties"]["input_values"] = {"get_attr": ["value", "value"]}

@@ -15,7 +15,7 @@ from stoker.stacks import outputs
 from stoker.store import servers
 from stoker.types import small
 from support.stacks import world
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 
 @given(
@@ -57,7 +57,7 @@ def test_random_strings_differ_and_are_kept(store):
 
 def test_the_obsolete_sequence_of_a_random_string_chooses_its_characters(store):
     heat = world(store)
-    resource = {"type": "OS::Heat::RandomString", "properties": {"length": 64, "sequence": "octdigits"}}
+    resource = define("OS::Heat::RandomString", length=64, sequence="octdigits")
     stack = heat.create(template({"r": resource}, outputs={"o": {"value": {"get_resource": "r"}}}))
     assert set(heat.outputs(stack)["o"]) <= set("01234567")
     resource["properties"]["sequence"] = "greek"
@@ -67,10 +67,7 @@ def test_the_obsolete_sequence_of_a_random_string_chooses_its_characters(store):
 
 def test_minimums_must_fit_the_length(store):
     heat = world(store)
-    resource = {
-        "type": "OS::Heat::RandomString",
-        "properties": {"length": 2, "character_classes": [{"class": "digits", "min": 3}]},
-    }
+    resource = define("OS::Heat::RandomString", length=2, character_classes=[{"class": "digits", "min": 3}])
     with pytest.raises(StackValidationFailed, match="Length property cannot be smaller"):
         heat.create(template({"r": resource}))
 
@@ -87,7 +84,7 @@ def test_minimums_must_fit_the_length(store):
 )
 def test_a_value_is_converted_to_its_type(store, kind, value, typed):
     heat = world(store)
-    resource = {"type": "OS::Heat::Value", "properties": {"value": value, "type": kind}}
+    resource = define("OS::Heat::Value", value=value, type=kind)
     outputs = {"v": {"value": {"get_attr": ["v", "value"]}}}
     assert heat.outputs(heat.create(template({"v": resource}, outputs=outputs))) == {"v": typed}
 
@@ -95,19 +92,16 @@ def test_a_value_is_converted_to_its_type(store, kind, value, typed):
 def test_a_structured_deployment_puts_values_into_the_config(store):
     heat = world(store)
     resources = {
-        "config": {
-            "type": "OS::Heat::StructuredConfig",
-            "properties": {"group": "json-file", "config": {"/etc/x": {"port": {"get_input": "port"}}}},
-        },
+        "config": define(
+            "OS::Heat::StructuredConfig", group="json-file", config={"/etc/x": {"port": {"get_input": "port"}}}
+        ),
         "server": server(),
-        "d": {
-            "type": "OS::Heat::StructuredDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": "server"},
-                "input_values": {"port": 80},
-            },
-        },
+        "d": define(
+            "OS::Heat::StructuredDeployment",
+            config={"get_resource": "config"},
+            server={"get_resource": "server"},
+            input_values={"port": 80},
+        ),
     }
     stack = heat.create(template(resources))
     ((_, body),) = heat.to_run(heat.resources(stack)["server"].physical_id)
@@ -173,7 +167,7 @@ def test_every_resource_has_the_attribute_show(store):
         "config": config("x", inputs=("word",)),
         "server": server(),
         "run": deployment(signal_transport="NO_SIGNAL", input_values={"word": "w"}),
-        "value": {"type": "OS::Heat::Value", "properties": {"value": 1}},
+        "value": define("OS::Heat::Value", value=1),
     }
     outputs = {name: {"value": {"get_attr": [name, "show"]}} for name in resources}
     outputs["name"] = {"value": {"get_attr": ["config", "show", "name"]}}
@@ -238,7 +232,7 @@ def test_facts_are_attributes_of_a_server_and_null_before_the_first_report(store
     text = {"str_replace": {"template": "listen ADDRESS", "params": {"ADDRESS": {"get_attr": paths["address"]}}}}
     stack = heat.create(
         template(
-            {"server": server(name="web1"), "line": {"type": "OS::Heat::Value", "properties": {"value": text}}},
+            {"server": server(name="web1"), "line": define("OS::Heat::Value", value=text)},
             outputs={name: {"value": {"get_attr": path}} for name, path in paths.items()},
         )
     )

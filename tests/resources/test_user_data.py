@@ -13,7 +13,7 @@ import pytest
 
 from stoker.types.user_data import HEAT_CFNTOOLS, RAW, SOFTWARE_CONFIG, Boot, build
 from support.stacks import world
-from support.templates import config, template
+from support.templates import config, define, template
 
 pytestmark = pytest.mark.slow
 
@@ -178,15 +178,13 @@ def test_a_server_shows_its_user_data(store) -> None:
     heat = world(store)
     resources = {
         "script": config("#!/bin/sh\necho from the config"),
-        "server": {
-            "type": "OS::Nova::Server",
-            "properties": {
-                "user_data": {"get_resource": "script"},
-                "agent": "stoker",
-                "software_config_transport": "POLL_SERVER_CFN",
-            },
-        },
-        "deployed": {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": "POLL_TEMP_URL"}},
+        "server": define(
+            "OS::Nova::Server",
+            user_data={"get_resource": "script"},
+            agent="stoker",
+            software_config_transport="POLL_SERVER_CFN",
+        ),
+        "deployed": define("OS::Heat::DeployedServer", software_config_transport="POLL_TEMP_URL"),
     }
     outputs = {name: {"value": {"get_attr": [name, "user_data"]}} for name in ("server", "deployed")}
     stack = heat.create(template(resources, outputs=outputs))

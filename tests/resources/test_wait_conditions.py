@@ -11,7 +11,7 @@ from stoker.model.status import Action
 from stoker.resources.base import WAKE
 from support.clock import Clock
 from support.stacks import signal_named, world
-from support.templates import template
+from support.templates import define, template
 
 
 @pytest.fixture
@@ -23,10 +23,9 @@ def waiting(count=1, **more):
     return template(
         {
             "handle": {"type": "OS::Heat::WaitConditionHandle"},
-            "condition": {
-                "type": "OS::Heat::WaitCondition",
-                "properties": {"handle": {"get_resource": "handle"}, "timeout": 60, "count": count, **more},
-            },
+            "condition": define(
+                "OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60, count=count, **more
+            ),
         },
         outputs={
             "data": {"value": {"get_attr": ["condition", "data"]}},
@@ -104,7 +103,7 @@ def test_invalid_signals_are_refused(heat, details):
 
 
 def test_unavailable_transports_are_named(heat):
-    said = template({"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "PIGEON"}}})
+    said = template({"h": define("OS::Heat::WaitConditionHandle", signal_transport="PIGEON")})
     with pytest.raises(StackValidationFailed, match=r'PIGEON.*"TOKEN_SIGNAL", "CFN_SIGNAL"'):
         heat.create(said)
 
@@ -118,7 +117,7 @@ def test_the_curl_command_of_a_handle_is_complete(heat):
 
 
 def test_a_delay_resource_waits(heat, monkeypatch):
-    delay = {"type": "OS::Heat::Delay", "properties": {"min_wait": 5, "max_jitter": 1, "actions": ["CREATE", "DELETE"]}}
+    delay = define("OS::Heat::Delay", min_wait=5, max_jitter=1, actions=["CREATE", "DELETE"])
     stack = heat.create(template({"it": delay}))
     assert str(stack.status) == "IN_PROGRESS"
     later(heat, monkeypatch)
@@ -131,7 +130,7 @@ def test_a_delay_resource_waits(heat, monkeypatch):
 
 def thing(**properties):
     return template(
-        {"it": {"type": "OS::Heat::TestResource", "properties": properties}},
+        {"it": define("OS::Heat::TestResource", **properties)},
         outputs={"o": {"value": {"get_attr": ["it", "output"]}}},
     )
 
@@ -158,10 +157,13 @@ def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle"
     return template(
         {
             "handle": {"type": handle},
-            "condition": {
-                "type": "AWS::CloudFormation::WaitCondition",
-                "properties": {"Handle": {"get_resource": "handle"}, "Timeout": "60", "Count": count, **more},
-            },
+            "condition": define(
+                "AWS::CloudFormation::WaitCondition",
+                Handle={"get_resource": "handle"},
+                Timeout="60",
+                Count=count,
+                **more,
+            ),
         },
         outputs={
             "data": {"value": {"get_attr": ["condition", "Data"]}},
@@ -232,7 +234,7 @@ def test_an_update_replaces_a_handle_that_asks_for_it(heat):
     ],
 )
 def test_a_handle_shows_its_signal_url(heat, transport, keys):
-    resources = {"handle": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": transport}}}
+    resources = {"handle": define("OS::Heat::WaitConditionHandle", signal_transport=transport)}
     outputs = {name: {"value": {"get_attr": ["handle", name]}} for name in ("signal", "token", "endpoint")}
     said = heat.outputs(heat.create(template(resources, outputs=outputs)))
     assert json.loads(said["signal"]).keys() == keys

@@ -15,6 +15,7 @@ from stoker.objects import tempurl
 from support.accounts import Account
 from support.backends import CLIENT, ask, created, greeting, outputs, status, until_document
 from support.server import Served
+from support.templates import define, template
 
 FORGED = json.dumps({"deployments": [{"id": "forged", "name": "x", "group": "script", "config": "#!/bin/sh\n"}]})
 
@@ -118,7 +119,7 @@ def test_templates_cannot_write_to_agents_containers_and_queues(stoker, member: 
     said = {"name": queue} if kind.endswith("Queue") else {"queue_name": queue, "subscriber": "http://8.8.8.8/"}
     body = {
         "stack_name": f"steals-{uuid.uuid4().hex[:8]}",
-        "template": {"heat_template_version": "2018-08-31", "resources": {"it": {"type": kind, "properties": said}}},
+        "template": template({"it": define(kind, **said)}),
     }
     made = member.heat("POST", "/stacks", body)
     assert made.status == 201, made.raw
@@ -133,7 +134,7 @@ def test_events_cannot_be_sent_to_an_agents_queue(stoker, member, queue):
     sinks = {"event_sinks": [{"type": "zaqar-queue", "target": queue}]}
     body = {
         "stack_name": f"sinks-{uuid.uuid4().hex[:8]}",
-        "template": {"heat_template_version": "2018-08-31", "resources": {"it": {"type": "OS::Heat::None"}}},
+        "template": template({"it": {"type": "OS::Heat::None"}}),
         "environment": sinks,
     }
     made = member.heat("POST", "/stacks", body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from support.templates import template
+from support.templates import define, template
 
 #: More than one transaction's share each.
 _STACKS, _RESOURCES = 3, 700
@@ -16,7 +16,7 @@ _SHARE = 0.2
 
 def _worst_write(member, stranger, round_: int) -> tuple[float, float]:
     """Seconds of the slowest write of another project while large stacks are created, and of all these creations."""
-    large = template({f"r{n}": {"type": "OS::Heat::Value", "properties": {"value": "x"}} for n in range(_RESOURCES)})
+    large = template({f"r{n}": define("OS::Heat::Value", value="x") for n in range(_RESOURCES)})
     ids: list[str] = []
     begun = threading.Barrier(_STACKS + 1)
 

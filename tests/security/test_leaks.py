@@ -28,6 +28,7 @@ from stoker.store.postgresql_connection import conninfo
 from support.accounts import Account, create_account
 from support.backends import CLIENT
 from support.server import Served, served_on
+from support.templates import define, on
 
 GETS = [each for table in (DESCRIBED, CFN, IDENTITY, MESSAGING, OBJECTS) for each in table if each.verb == "GET"]
 #: Where a hidden parameter, a secret input … has its value from.
@@ -60,23 +61,19 @@ outputs:
 
 def template(mistyped: bool = False) -> dict[str, Any]:
     def server(transport: str) -> dict[str, Any]:
-        return {"type": "OS::Heat::DeployedServer", "properties": {"software_config_transport": transport}}
+        return define("OS::Heat::DeployedServer", software_config_transport=transport)
 
     def deployment(server: str, transport: str) -> dict[str, Any]:
-        return {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": {"get_resource": server},
-                "signal_transport": transport,
-                "input_values": {
-                    "word": {"get_param": "hidden"},
-                    "url": {"str_replace": {"template": "http://u:P@h", "params": {"P": {"get_param": "hidden"}}}},
-                    "plain": "open",
-                    "lines": {"get_param": "lines"},
-                },
+        return on(
+            {"get_resource": server},
+            signal_transport=transport,
+            input_values={
+                "word": {"get_param": "hidden"},
+                "url": {"str_replace": {"template": "http://u:P@h", "params": {"P": {"get_param": "hidden"}}}},
+                "plain": "open",
+                "lines": {"get_param": "lines"},
             },
-        }
+        )
 
     servers = {"heat": "POLL_SERVER_HEAT", "cfn": "POLL_SERVER_CFN", "swift": "POLL_TEMP_URL", "zaqar": "ZAQAR_MESSAGE"}
     signals = {"heat": "HEAT_SIGNAL", "cfn": "CFN_SIGNAL", "swift": "TEMP_URL_SIGNAL", "zaqar": "ZAQAR_SIGNAL"}
@@ -91,40 +88,30 @@ def template(mistyped: bool = False) -> dict[str, Any]:
         "signed": ("OS::Zaqar::SignedQueueURL", {"queue": {"get_resource": "queue"}}),
     }
     resources: dict[str, Any] = {
-        "config": {
-            "type": "OS::Heat::SoftwareConfig",
-            "properties": {
-                "group": "script",
-                "config": {"str_replace": {"template": "echo P", "params": {"P": {"get_param": "hidden"}}}},
-                "inputs": [
-                    *({"name": name} for name in ("word", "url", "plain", "lines")),
-                    {"name": "marked", "secret": True, "default": SECRETS["input_default"]},
-                ],
-                "outputs": [{"name": "result"}],
-            },
-        },
+        "config": define(
+            "OS::Heat::SoftwareConfig",
+            group="script",
+            config={"str_replace": {"template": "echo P", "params": {"P": {"get_param": "hidden"}}}},
+            inputs=[
+                *({"name": name} for name in ("word", "url", "plain", "lines")),
+                {"name": "marked", "secret": True, "default": SECRETS["input_default"]},
+            ],
+            outputs=[{"name": "result"}],
+        ),
         **{f"server_{name}": server(transport) for name, transport in servers.items()},
         **{f"run_{name}": deployment(f"server_{name}", transport) for name, transport in signals.items()},
-        **{name: {"type": kind, "properties": properties} for name, (kind, properties) in handles.items()},
-        "inside": {"type": "nested.yaml", "properties": {"handed": {"get_param": "hidden"}}},
-        "group": {
-            "type": "OS::Heat::ResourceGroup",
-            "properties": {
-                "count": 2,
-                "resource_def": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "hidden"}}},
-            },
-        },
-        "shown": {"type": "OS::Heat::Value", "properties": {"value": [{"get_param": "defaulted"}, "open"]}},
-        "as_token": {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["token_handle", "curl_cli"]}}},
-        "noted": {
-            "type": "OS::Heat::Value",
-            "metadata": {"said": {"get_param": "environment"}},
-            "properties": {"value": "open"},
-        },
+        **{name: define(kind, **properties) for name, (kind, properties) in handles.items()},
+        "inside": define("nested.yaml", handed={"get_param": "hidden"}),
+        "group": define(
+            "OS::Heat::ResourceGroup", count=2, resource_def=define("OS::Heat::Value", value={"get_param": "hidden"})
+        ),
+        "shown": define("OS::Heat::Value", value=[{"get_param": "defaulted"}, "open"]),
+        "as_token": define("OS::Heat::Value", value={"get_attr": ["token_handle", "curl_cli"]}),
+        "noted": define("OS::Heat::Value", value="open") | {"metadata": {"said": {"get_param": "environment"}}},
     }
     if mistyped:
         number = {"type": "number", "value": {"get_attr": ["shown", "value", 0]}}
-        resources["number"] = {"type": "OS::Heat::Value", "properties": number}
+        resources["number"] = define("OS::Heat::Value", **number)
     outputs: dict[str, Any] = {
         "hidden": {"get_param": "hidden"},
         "within": {"str_replace": {"template": "<P>", "params": {"P": {"get_param": "hidden"}}}},

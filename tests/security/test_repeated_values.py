@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from support.templates import define
+
 HIDDEN = "S3CR3T-not-to-be-repeated"
 
 
@@ -15,25 +17,21 @@ def template(resources, **parameter):
 
 
 def value(kind, value):
-    return {"v": {"type": "OS::Heat::Value", "properties": {"type": kind, "value": value}}}
+    return {"v": define("OS::Heat::Value", type=kind, value=value)}
 
 
 WORD = {"get_param": "word"}
 NESTED = json.dumps(template(value("number", WORD)))
 WRONG = {
-    "a type": template({"d": {"type": "OS::Heat::Delay", "properties": {"min_wait": WORD}}}),
-    "an allowed value": template(
-        {"h": {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": WORD}}}
-    ),
+    "a type": template({"d": define("OS::Heat::Delay", min_wait=WORD)}),
+    "an allowed value": template({"h": define("OS::Heat::WaitConditionHandle", signal_transport=WORD)}),
     "an algorithm": template(value("string", {"digest": [WORD, "x"]})),
     "a constraint": template({}, constraints=[{"allowed_values": ["a"]}]),
     "a pattern": template({}, constraints=[{"allowed_pattern": "[a-z]+"}]),
     "a number": template({}, type="number"),
-    "within a text": template(
-        {"d": {"type": "OS::Heat::Delay", "properties": {"min_wait": {"list_join": ["", ["at ", WORD]]}}}}
-    ),
-    "inside": template({"n": {"type": "nested.yaml", "properties": {"word": WORD}}}),
-    "a reference": template({"s": {"type": "OS::Heat::Value", "properties": {"value": {"get_file": WORD}}}}),
+    "within a text": template({"d": define("OS::Heat::Delay", min_wait={"list_join": ["", ["at ", WORD]]})}),
+    "inside": template({"n": define("nested.yaml", word=WORD)}),
+    "a reference": template({"s": define("OS::Heat::Value", value={"get_file": WORD})}),
 }
 
 
@@ -84,13 +82,10 @@ def test_a_secret_input_of_a_template_is_marked(stoker, member, reader):
         "OS::Heat::StructuredConfig": {"config": {}},
         "OS::Heat::SoftwareComponent": {"configs": [{"actions": ["CREATE"], "config": "true", "tool": "script"}]},
     }
-    resources = {
-        kind.rpartition(":")[2]: {"type": kind, "properties": {"inputs": inputs, **more}}
-        for kind, more in kinds.items()
-    }
+    resources = {kind.rpartition(":")[2]: define(kind, inputs=inputs, **more) for kind, more in kinds.items()}
     for number, name in enumerate(list(resources)):
         deployed = {"config": {"get_resource": name}, "server": f"a-server-{number}", "signal_transport": "NO_SIGNAL"}
-        resources[f"run-{name}"] = {"type": "OS::Heat::SoftwareDeployment", "properties": deployed}
+        resources[f"run-{name}"] = define("OS::Heat::SoftwareDeployment", **deployed)
     said = {"heat_template_version": "2018-08-31", "resources": resources}
     made = member.heat("POST", "/stacks", {"stack_name": "inputs", "template": said})
     stack = f"/stacks/inputs/{made.body['stack']['id']}"

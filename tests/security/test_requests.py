@@ -10,6 +10,7 @@ import pytest
 
 from support.availability import assert_harmless
 from support.raw import connect, read_answer, send_all
+from support.templates import define
 
 TEMPLATE = {"heat_template_version": "2018-08-31"}
 MIB = 1024 * 1024
@@ -39,7 +40,7 @@ def test_json_of_four_megabytes_and_more_is_refused_at_once(stoker, reader, part
 
 def test_templates_in_json_and_text_have_the_same_limit(stoker, reader):
     for size, status in ((500_000, 200), (525_000, 400)):
-        resource = {"type": "OS::Heat::Value", "properties": {"value": 1}, "metadata": {"x": "y" * size}}
+        resource = define("OS::Heat::Value", value=1) | {"metadata": {"x": "y" * size}}
         template = {**TEMPLATE, "resources": {"a": resource}}
         for form in (template, json.dumps(template)):
             answer = reader.heat("POST", "/validate", {"template": form})
@@ -64,7 +65,7 @@ def test_hundreds_of_thousands_of_files_are_refused(stoker, reader, backslashes)
 def test_large_files_are_accepted(stoker, reader):
     """What the limits are not for."""
     text = json.dumps({f"key {number}": [1, 2, {"a": "b"}] for number in range(40_000)})
-    template = {**TEMPLATE, "resources": {"a": {"type": "OS::Heat::Value", "properties": {"value": 1}}}}
+    template = {**TEMPLATE, "resources": {"a": define("OS::Heat::Value", value=1)}}
     files = {f"file-{number}": text for number in range(2)}
     answer = reader.heat("POST", "/validate", {"template": template, "files": files})
     assert answer.status == 200, answer.raw[:300]
@@ -72,9 +73,9 @@ def test_large_files_are_accepted(stoker, reader):
 
 def test_concurrent_templates_of_one_project_are_bounded(stoker, reader, stranger):
     """A queue that is full answers 429; another project's template gets its turn meanwhile."""
-    resources = {f"r{n}": {"type": "OS::Heat::Value", "properties": {"value": n}} for n in range(900)}
+    resources = {f"r{n}": define("OS::Heat::Value", value=n) for n in range(900)}
     body = json.dumps({"stack_name": "x", "template": {**TEMPLATE, "resources": resources}}).encode()
-    small = {"template": {**TEMPLATE, "resources": {"a": {"type": "OS::Heat::Value", "properties": {"value": 1}}}}}
+    small = {"template": {**TEMPLATE, "resources": {"a": define("OS::Heat::Value", value=1)}}}
     answers, others = [], []
 
     def attack():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from support.availability import assert_ends, assert_harmless
+from support.templates import define
 
 LARGE = "x" * 3_900_000
 
@@ -17,7 +18,7 @@ TOO_LARGE = "all values together would be too large"
 
 
 def value(said, **more):
-    return {"type": "OS::Heat::Value", "properties": {"value": said}, **more}
+    return define("OS::Heat::Value", value=said) | more
 
 
 def refused(answer):

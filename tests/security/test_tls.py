@@ -28,7 +28,7 @@ from stoker.types.user_data import SOFTWARE_CONFIG, Boot, build
 from support.certificates import Authority, replace
 from support.ports import free_port
 from support.server import LOCAL_SERVERS, STOKER, served
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 METRICS_TOKEN = "a-token-for-monitoring-that-nobody-guesses"
 
@@ -180,12 +180,12 @@ def test_the_login_names_a_ca_file_for_all_users(tmp_path):
 
 def test_stokers_agents_and_calls_verify_the_certificate(secure):
     """A local server's agent, and the call that creates a stack of this region, know the CA."""
-    inner = template({"value": {"type": "OS::Heat::Value", "properties": {"value": "inner"}}})
+    inner = template({"value": define("OS::Heat::Value", value="inner")})
     resources = {
         "config": config("#!/bin/sh\nprintf 'ran over TLS' > $heat_outputs_path.words", outputs=("words",)),
-        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+        "server": define("OS::Nova::Server", user_data_format="SOFTWARE_CONFIG"),
         "run": deployment(),
-        "stack": {"type": "OS::Heat::Stack", "properties": {"template": json.dumps(inner)}},
+        "stack": define("OS::Heat::Stack", template=json.dumps(inner)),
     }
     outputs = {"words": {"value": {"get_attr": ["run", "words"]}}}
     body = {"stack_name": "tls", "template": template(resources, outputs=outputs)}

@@ -19,6 +19,7 @@ from support.backends import CLIENT
 from support.certificates import Authority
 from support.http_stub import Asked, Said, answering
 from support.server import Served, served_on
+from support.templates import define
 
 INNER = [
     "127.0.0.1",
@@ -71,7 +72,7 @@ def test_internal_addresses_are_refused_in_changes_and_templates(stoker, member)
     path = f"change/subscriptions/{made.body['subscription_id']}"
     assert call(member, "PATCH", path, {"subscriber": "http://[::1]/"}).status == 400
     properties = {"queue_name": "change", "subscriber": "http://127.0.0.1:1/"}
-    resources = {"it": {"type": "OS::Zaqar::Subscription", "properties": properties}}
+    resources = {"it": define("OS::Zaqar::Subscription", **properties)}
     template = {"heat_template_version": "2018-08-31", "resources": resources}
     name = f"s-{uuid.uuid4().hex[:8]}"
     made = member.heat("POST", "/stacks", {"stack_name": name, "template": template})

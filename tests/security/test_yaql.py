@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.availability import assert_ends, assert_harmless
+from support.templates import define, template
 
 FOR_HOURS = "range(150).select(" * 3 + "range(150).select(1)" + ")" * 3
 SMALL = "range(150).select(range(20).select($ + 1).sum()).sum()"
@@ -30,10 +31,7 @@ IN_ONE_CALL = [
 
 
 def output(expression):
-    return {
-        "heat_template_version": "2018-08-31",
-        "resources": {"r": {"type": "OS::Heat::Value", "properties": {"value": {"yaql": {"expression": expression}}}}},
-    }
+    return template({"r": define("OS::Heat::Value", value={"yaql": {"expression": expression}})})
 
 
 def preview(account, template):

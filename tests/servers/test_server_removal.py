@@ -18,7 +18,7 @@ from stoker.store import deployments, servers
 from support.fleet import Fleet
 from support.in_process import Inside
 from support.stacks import world
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 ID = "00000000-0000-4000-8000-000000000001"
 
@@ -49,7 +49,7 @@ def test_a_server_that_a_stack_represents_cannot_be_removed(tmp_path, store):
     program = Inside(tmp_path, store)
     root, call = f"/v1/{program.project}", program.client.request
     id = call("POST", f"{root}/servers", json={"name": "web1"}, headers=program.headers).json()["server"]["id"]
-    machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": "web1"}}
+    machine = define("OS::Heat::DeployedServer", name="web1")
     body = {"stack_name": "shop", "template": template({"machine": machine})}
     stack = call("POST", f"{root}/stacks", json=body, headers=program.headers).json()["stack"]["id"]
     refused = call("DELETE", f"{root}/servers/{id}", headers=program.headers)
@@ -74,7 +74,7 @@ def test_the_next_update_reaches_a_new_server_of_the_same_name(store, value):
         return server
 
     def content(value: str) -> dict[str, Any]:
-        machine = {"type": "OS::Heat::DeployedServer", "properties": {"name": "web1"}}
+        machine = define("OS::Heat::DeployedServer", name="web1")
         return template(
             {"machine": machine, "config": config(), "d": deployment(server="machine", input_values={"a": value})}
         )

@@ -23,7 +23,7 @@ from stoker.types.planned_runs import Planner
 from support.clock import age
 from support.fleet import Fleet
 from support.stacks import World
-from support.templates import template
+from support.templates import define, template
 
 PAGE = Path(__file__).parents[2] / "docs" / "actions.md"
 ACTIONS = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
@@ -78,8 +78,8 @@ class Story:
         }
         if self.kind == "member":
             servers = {"m": shared.pop("server", self.server.id)}
-            return {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": {**shared, "servers": servers}}
-        return {"type": "OS::Heat::SoftwareDeployment", "properties": {"server": self.server.id, **shared}}
+            return define("OS::Heat::SoftwareDeploymentGroup", **shared, servers=servers)
+        return define("OS::Heat::SoftwareDeployment", server=self.server.id, **shared)
 
     def template(self, value: int | None, **more: Any) -> dict[str, Any]:
         """Return the stack's template; without ``value`` it has no deployment."""
@@ -90,9 +90,9 @@ class Story:
         if self.kind == "component":
             configs = [{"actions": [action], "config": action, "tool": "script"} for action in (*ACTIONS, "BACKUP")]
             properties: dict[str, Any] = {"configs": configs}
-            return {"type": "OS::Heat::SoftwareComponent", "properties": {"inputs": [{"name": "v"}], **properties}}
+            return define("OS::Heat::SoftwareComponent", inputs=[{"name": "v"}], **properties)
         properties = {"group": "script", "config": "echo", "inputs": [{"name": "v"}]}
-        return {"type": "OS::Heat::SoftwareConfig", "properties": properties}
+        return define("OS::Heat::SoftwareConfig", **properties)
 
     @property
     def target(self) -> dict[str, str]:
@@ -211,7 +211,7 @@ def arrange(story: Story, row: str, *, rollback: bool) -> None:
     run, ending = row.split(" ", 1)
     action, value = run[:-1], int(run[-1])
     # The server's id is not known before the creation begins. Otherwise a denied creation would be refused.
-    where = {"which": {"type": "OS::Heat::Value", "properties": {"value": story.server.id}}}
+    where = {"which": define("OS::Heat::Value", value=story.server.id)}
     definition = story.definition(value, server={"get_attr": ["which", "value"]})
     if action != "CREATE":
         story.create(1)
@@ -300,7 +300,7 @@ def test_after_suspend_and_resume(story: Story, row: str, column: str, cell: str
 
 REMOVED: dict[str, Callable[[Story], None]] = {
     **OPERATIONS,
-    "update": lambda story: story.update(more={"type": "OS::Heat::Value", "properties": {"value": 1}}),
+    "update": lambda story: story.update(more=define("OS::Heat::Value", value=1)),
     "added again": lambda story: story.update(3),
 }
 
@@ -432,7 +432,7 @@ def test_a_value_that_cannot_be_evaluated_repeats_the_action(story: Story) -> No
     story.create(1)
     story.complete()
     story.runs.clear()
-    text = {"type": "OS::Heat::Value", "properties": {"value": "a,b"}}
+    text = define("OS::Heat::Value", value="a,b")
     broken = story.definition(2, input_values={"v": {"str_split": [",", {"get_attr": ["text", "value"]}, 7]}})
     story.update(d=broken, text=text)
     assert story.heat.states(story.stack)["d"] == "UPDATE_FAILED"

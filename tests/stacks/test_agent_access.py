@@ -10,7 +10,7 @@ from stoker.model.wake import Owner, Settled
 from stoker.stacks import signals
 from stoker.store import resources, stack_users
 from support.stacks import World, world
-from support.templates import template
+from support.templates import define, template
 
 
 class Users:
@@ -54,7 +54,7 @@ def heat(store, users):
     return world(store, keystone_users=users)
 
 
-HANDLE = {"type": "OS::Heat::WaitConditionHandle", "properties": {"signal_transport": "HEAT_SIGNAL"}}
+HANDLE = define("OS::Heat::WaitConditionHandle", signal_transport="HEAT_SIGNAL")
 ONE = template({"a": HANDLE})
 
 
@@ -104,7 +104,7 @@ def test_the_replacement_of_a_server_waits_for_its_own_user_once(heat, users):
             "agent": "os-collect-config",
             "user_data": script,
         }
-        return template({"a": {"type": "OS::Nova::Server", "properties": properties}})
+        return template({"a": define("OS::Nova::Server", **properties)})
 
     stack = heat.create(server("one"))
     users.settle(heat)

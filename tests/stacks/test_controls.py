@@ -12,7 +12,7 @@ from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.scope import all_attributes
 from stoker.store import configs, stacks
 from support.fleet import Fleet
-from support.templates import chain, config, deployment, server, template
+from support.templates import chain, config, define, deployment, server, template
 
 
 def said(name, **controls):
@@ -20,7 +20,7 @@ def said(name, **controls):
 
 
 def value(of="v", **more):
-    return {"type": "OS::Heat::Value", "properties": {"value": of}, **more}
+    return define("OS::Heat::Value", value=of) | more
 
 
 def clear(heat, stack, name, hook):

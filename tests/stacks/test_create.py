@@ -10,7 +10,7 @@ from stoker.model.errors import StackExists, StackValidationFailed
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options
 from stoker.store import events
-from support.templates import chain, config, deployment, server, template
+from support.templates import chain, config, define, deployment, server, template
 
 
 def test_dependents_begin_after_the_signal(heat):
@@ -139,7 +139,7 @@ def test_a_large_plan_continues_in_later_transactions(store):
 def test_a_stack_waits_for_the_servers_provider(heat):
     resources = {
         "config": config(),
-        "server": {"type": "OS::Nova::Server", "properties": {"user_data_format": "SOFTWARE_CONFIG"}},
+        "server": define("OS::Nova::Server", user_data_format="SOFTWARE_CONFIG"),
         "d": deployment(),
     }
     stack = heat.create(template(resources))
@@ -154,7 +154,7 @@ def test_a_stack_waits_for_the_servers_provider(heat):
 
 
 def test_events_are_in_order(heat):
-    stack = heat.create(template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    stack = heat.create(template({"value": define("OS::Heat::Value", value=1)}))
 
     assert heat.events(stack) == [
         ("s", "CREATE_IN_PROGRESS"),
@@ -192,11 +192,11 @@ def test_the_event_of_a_deployment_says_what_its_run_changed(heat, report, reaso
 
 
 def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
-    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    value = define("OS::Heat::Value", value=1)
     resources = {
-        "bad": {"type": "OS::Heat::TestResource", "properties": {"fail": True}},
+        "bad": define("OS::Heat::TestResource", fail=True),
         "next": {**value, "depends_on": "bad"},
-        "last": {"type": "OS::Heat::Value", "properties": {"value": {"get_resource": "next"}}},
+        "last": define("OS::Heat::Value", value={"get_resource": "next"}),
     }
     stack = heat.create(template(resources))
     assert heat.states(stack) == {"bad": "CREATE_FAILED", "next": "INIT_COMPLETE", "last": "INIT_COMPLETE"}
@@ -211,7 +211,7 @@ def test_resources_that_a_failed_create_did_not_reach_are_listed(heat):
 
 
 def test_a_rollback_removes_resources_that_were_not_reached(heat):
-    bad = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    bad = define("OS::Heat::TestResource", fail=True)
     resources = {"bad": bad, "next": {"type": "OS::Heat::None", "depends_on": "bad"}}
     stack = heat.create(template(resources), options=Options(disable_rollback=False))
     assert (stack.action, str(stack.status), heat.resources(stack)) == ("ROLLBACK", "COMPLETE", {})

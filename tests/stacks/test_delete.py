@@ -7,7 +7,7 @@ import json
 import pytest
 
 from stoker.store import configs
-from support.templates import chain, config, deployment, server, template
+from support.templates import chain, config, define, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
 
@@ -50,15 +50,11 @@ def test_a_delete_action_runs_before_the_deletion(heat):
     assert (stack.status, heat.resources(stack)) == ("COMPLETE", {})
 
 
-COMPONENT = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "word"}],
-        "configs": [
-            {"actions": [action], "config": f"echo {action}", "tool": "script"} for action in ("CREATE", "DELETE")
-        ],
-    },
-}
+COMPONENT = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "word"}],
+    configs=[{"actions": [action], "config": f"echo {action}", "tool": "script"} for action in ("CREATE", "DELETE")],
+)
 
 
 @pytest.mark.parametrize("source", [config("echo DELETE", inputs=("word",)), COMPONENT], ids=["config", "component"])

@@ -30,7 +30,7 @@ from support import query
 from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import World
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 SERVER = "00000000-0000-4000-8000-000000000001"
 NIGHT = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 120}]}
@@ -443,7 +443,7 @@ def test_checks_are_listed_in_pages(heat):
     resources = {"config": config()}
     for number in range(5):
         properties = {"config": {"get_resource": "config"}, "server": machine.id, "check_interval": 60}
-        resources[f"d{number}"] = {"type": "OS::Heat::SoftwareDeployment", "properties": properties}
+        resources[f"d{number}"] = define("OS::Heat::SoftwareDeployment", **properties)
     heat.create(template(resources))
     with heat.store.read() as tx:
         every = checks.list_all(tx, heat.project)

@@ -17,7 +17,7 @@ from stoker.stacks.prechecks import PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin
 from stoker_agent.tools import PROGRAMS as REPORTED
-from support.templates import deployment, server, template
+from support.templates import define, deployment, server, template
 
 HOOKS = ("ansible", "script")
 NO_ANSIBLE = "app.properties.server: server 'web1' has no ansible-playbook, which the hook of the group 'ansible' calls"
@@ -33,13 +33,13 @@ def enroll(heat, name="web1", hooks=HOOKS, project="p", policy=None):
 
 
 def software(group="cobol", **properties):
-    return {"type": "OS::Heat::SoftwareConfig", "properties": {"group": group, "config": "x", **properties}}
+    return define("OS::Heat::SoftwareConfig", group=group, config="x", **properties)
 
 
 def component(*actions, tool="cobol"):
     configs = [{"actions": ["UPDATE"], "tool": "script", "config": "x"}]
     configs.append({"actions": list(actions), "tool": tool, "config": "x"})
-    return {"type": "OS::Heat::SoftwareComponent", "properties": {"configs": configs}}
+    return define("OS::Heat::SoftwareComponent", configs=configs)
 
 
 def refused(heat, resources, **more):
@@ -66,10 +66,11 @@ def test_a_server_of_the_template_is_known_by_its_name(heat):
     enroll(heat)
     message = refused(heat, {"config": software(), "server": server("web1"), "app": deployment()})
     assert message.startswith("resources.app.properties.server: server 'web1' has no hook for the group 'cobol'")
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"config": {"get_resource": "config"}, "servers": {"one": {"get_resource": "server"}}},
-    }
+    group = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "config"},
+        servers={"one": {"get_resource": "server"}},
+    )
     message = refused(heat, {"config": software(), "server": server("web1"), "group": group})
     assert "resources.group.properties.servers.one: server 'web1'" in message
 
@@ -77,10 +78,7 @@ def test_a_server_of_the_template_is_known_by_its_name(heat):
 def test_a_config_that_exists_already_is_known_by_its_id(heat):
     id = enroll(heat)
     stack = heat.create(template({"config": software()}), "configs")
-    app = {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {"config": heat.resources(stack)["config"].physical_id, "server": id},
-    }
+    app = define("OS::Heat::SoftwareDeployment", config=heat.resources(stack)["config"].physical_id, server=id)
     assert "no hook for the group 'cobol'" in refused(heat, {"app": app})
 
 
@@ -126,7 +124,7 @@ def test_an_update_checks_new_deployments_only(heat):
     stack = heat.create(template(resources))
     heat.signal_all(stack)
     heat.store.write(lambda tx: servers.change(tx, id, hooks=("script",)))
-    more = {**resources, "value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}
+    more = {**resources, "value": define("OS::Heat::Value", value=1)}
     assert str(heat.update(stack, template(more)).status) == "COMPLETE"
     with pytest.raises(StackValidationFailed, match=r"resources\.new\.properties\.server: server 'web1' has no hook"):
         heat.update(stack, template({**more, "new": on(id)}))
@@ -138,14 +136,13 @@ def test_an_update_checks_existing_deployments_whose_config_changes(heat, kind):
 
     def build(group):
         part = {"actions": ["CREATE", "UPDATE"], "tool": group, "config": "x"}
-        tools = {"type": "OS::Heat::SoftwareComponent", "properties": {"configs": [part]}}
+        tools = define("OS::Heat::SoftwareComponent", configs=[part])
         config = tools if kind == "component" else software(group)
         resources = {"config": config, "app": on(id)}
         if kind == "group":
-            resources["app"] = {
-                "type": "OS::Heat::SoftwareDeploymentGroup",
-                "properties": {"config": {"get_resource": "config"}, "servers": {"one": id}},
-            }
+            resources["app"] = define(
+                "OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, servers={"one": id}
+            )
         if kind != "nested":
             return {"template": template(resources)}
         outer = template({"inner": {"type": "inner.yaml"}})

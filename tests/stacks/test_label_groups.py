@@ -20,7 +20,7 @@ from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.clock import Clock
 from support.stacks import signal_named
 from support.statements import recorded_statements
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 WEB = {"role": "web"}
 NIGHT = {"cron": "0 2 * * *", "minutes": 120}
@@ -43,10 +43,7 @@ def label(heat, id, **labels):
 
 
 def fleet(policy=None, labels=WEB, more=None, **properties):
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"config": {"get_resource": "config"}, "labels": labels, **properties},
-    }
+    group = define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, labels=labels, **properties)
     if policy:
         group["update_policy"] = {"rolling_update": policy}
     said = {"config": config(outputs=("result",)), "group": group, **(more or {})}
@@ -81,9 +78,7 @@ def answer(heat, **values):
 
 def test_many_new_servers_need_one_refresh_of_the_group(heat):
     heat.create(fleet(), "group")
-    machines = {
-        f"s{i}": {"type": "OS::Heat::DeployedServer", "properties": {"name": f"s{i}", "labels": WEB}} for i in range(5)
-    }
+    machines = {f"s{i}": define("OS::Heat::DeployedServer", name=f"s{i}", labels=WEB) for i in range(5)}
     with recorded_statements(heat.store) as statements:
         heat.create(template(machines), "machines")
     assert sum("FROM selectors" in statement for statement in statements) == 1
@@ -240,7 +235,7 @@ def test_servers_labeled_during_an_operation_join_afterwards(heat):
 
 def test_servers_labeled_while_the_stack_is_busy_join_after_its_operation(heat):
     enrolled(heat, "one")
-    slow = {"type": "OS::Heat::WaitCondition", "properties": {"handle": {"get_resource": "handle"}, "timeout": 60}}
+    slow = define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=60)
     more = {"handle": {"type": "OS::Heat::WaitConditionHandle"}, "slow": slow}
     stack = heat.create(fleet(more=more))
     answer(heat)
@@ -286,7 +281,7 @@ def test_a_stack_update_joins_a_group_that_takes_somebody_up(heat):
     answer(heat)
     enrolled(heat, "two")
     heat.work.run(REFRESH)
-    stack = heat.update(stack, fleet(more={"more": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    stack = heat.update(stack, fleet(more={"more": define("OS::Heat::Value", value=1)}))
     assert str(stack.status) == "IN_PROGRESS"
     answer(heat)
     assert str(heat.settled(stack.id).status) == "COMPLETE"
@@ -428,10 +423,11 @@ def test_the_template_in_the_documentation_works(heat):
 
 
 def test_a_deployment_is_named_by_its_outermost_stack_and_the_path_in_it(heat):
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"config": {"get_resource": "config"}, "servers": {"one": {"get_resource": "server"}}},
-    }
+    group = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "config"},
+        servers={"one": {"get_resource": "server"}},
+    )
     resources = {"config": config(), "server": server(), "alone": deployment(), "group": group}
     heat.create(template(resources), name="shop")
 

@@ -15,7 +15,7 @@ from stoker.store.open import Store
 from support import databases
 from support.search import examples
 from support.stacks import World, world
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -51,20 +51,13 @@ def templates(draw: Any) -> dict[str, Any]:
 @st.composite
 def groups(draw: Any, chosen: list[str]) -> dict[str, Any]:
     """A stack in the stack: some deployments made alike, perhaps in batches, perhaps after another one."""
-    made: dict[str, Any] = {
-        "type": "OS::Heat::ResourceGroup",
-        "properties": {
-            "count": draw(st.integers(0, 3)),
-            "resource_def": {
-                "type": "OS::Heat::SoftwareDeployment",
-                "properties": {
-                    "config": {"get_resource": "config0"},
-                    "server": {"get_resource": "server0"},
-                    "signal_transport": draw(st.sampled_from(["HEAT_SIGNAL", "NO_SIGNAL"])),
-                },
-            },
-        },
-    }
+    made: dict[str, Any] = define(
+        "OS::Heat::ResourceGroup",
+        count=draw(st.integers(0, 3)),
+        resource_def=deployment(
+            "config0", "server0", signal_transport=draw(st.sampled_from(["HEAT_SIGNAL", "NO_SIGNAL"]))
+        ),
+    )
     if draw(st.booleans()):
         made["update_policy"] = {"rolling_update": {"max_batch_size": 1}, "batch_create": {"max_batch_size": 2}}
     if chosen and draw(st.booleans()):

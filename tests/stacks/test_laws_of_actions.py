@@ -18,15 +18,12 @@ from stoker.store import deployments, resources, stacks
 from support.fleet import Fleet
 from support.search import examples
 from support.stacks import World
-from support.templates import template
+from support.templates import define, template
 
 pytestmark = pytest.mark.slow
 
 ACTIONS = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
-CONFIG = {
-    "type": "OS::Heat::SoftwareConfig",
-    "properties": {"group": "script", "config": "echo", "inputs": [{"name": "v"}]},
-}
+CONFIG = define("OS::Heat::SoftwareConfig", group="script", config="echo", inputs=[{"name": "v"}])
 
 
 class Life:
@@ -53,7 +50,7 @@ class Life:
                 "input_values": {"v": self.value},
                 "signal_transport": self.random.choice(["STOKER_SIGNAL", "STOKER_SIGNAL", "CFN_SIGNAL"]),
             }
-            return {"type": "OS::Heat::SoftwareDeployment", "properties": properties, "depends_on": list(after)}
+            return define("OS::Heat::SoftwareDeployment", **properties) | {"depends_on": list(after)}
 
         first = self.random.choice(["a", "a", "a", "renamed"])
         resources = {"config": CONFIG, first: deployment()}

@@ -16,7 +16,7 @@ from stoker.store.open import Store
 from support import databases
 from support.search import examples
 from support.stacks import World, world
-from support.templates import config, server, template
+from support.templates import config, define, server, template
 
 pytestmark = pytest.mark.slow
 
@@ -45,15 +45,12 @@ def fresh(sqlite_template, tmp_path_factory):
 def fleet(count: int, script: str, policy: dict[str, Any]) -> dict[str, Any]:
     resources: dict[str, Any] = {name: server(name) for name in SERVERS[:count]}
     resources |= {"config": config(script), "health": config("health")}
-    resources["group"] = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {
-            "config": {"get_resource": "config"},
-            "servers": {name: {"get_resource": name} for name in SERVERS[:count]},
-            "signal_transport": "HEAT_SIGNAL",
-        },
-        "update_policy": {"batch_create": policy, "rolling_update": policy},
-    }
+    resources["group"] = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "config"},
+        servers={name: {"get_resource": name} for name in SERVERS[:count]},
+        signal_transport="HEAT_SIGNAL",
+    ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
     return template(resources, outputs={"failed": {"value": {"get_attr": ["group", "failed_members"]}}})
 
 

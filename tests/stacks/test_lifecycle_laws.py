@@ -21,7 +21,7 @@ from stoker.store.purge import in_batches
 from support import databases, query, schema
 from support.in_process import Inside
 from support.search import examples
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 from support.work import ManualWork
 
 pytestmark = pytest.mark.slow
@@ -60,21 +60,12 @@ def templates(draw: Any) -> dict[str, Any]:
     return template(resources)
 
 
-_MEMBER = {
-    "type": "OS::Heat::SoftwareDeployment",
-    "properties": {"config": {"get_resource": "config"}, "server": {"get_resource": "server"}},
-}
+_MEMBER = deployment()
 EXTRAS: dict[str, dict[str, Any]] = {
-    "group": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": _MEMBER}},
-    "servers": {"type": "OS::Heat::ResourceGroup", "properties": {"count": 2, "resource_def": SERVER}},
-    "labeled": {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {"config": {"get_resource": "config"}, "labels": {"role": "web"}},
-    },
-    "wait": {
-        "type": "OS::Heat::WaitCondition",
-        "properties": {"handle": {"get_resource": "handle"}, "timeout": 300},
-    },
+    "group": define("OS::Heat::ResourceGroup", count=2, resource_def=_MEMBER),
+    "servers": define("OS::Heat::ResourceGroup", count=2, resource_def=SERVER),
+    "labeled": define("OS::Heat::SoftwareDeploymentGroup", config={"get_resource": "config"}, labels={"role": "web"}),
+    "wait": define("OS::Heat::WaitCondition", handle={"get_resource": "handle"}, timeout=300),
     "signals": {"type": "OS::Heat::SwiftSignalHandle"},
     "queue": {"type": "OS::Zaqar::Queue"},
     "random": {"type": "OS::Heat::RandomString"},

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from stoker.resources.base import name_within
 from stoker.store import configs, stacks
 from support.stacks import world
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 #: Names are computed.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -21,12 +21,12 @@ SHORT_ID = "[a-z2-7]{12}"
 @pytest.mark.parametrize(
     "kind",
     [
-        {"type": "OS::Heat::Value", "properties": {"value": 1}},
+        define("OS::Heat::Value", value=1),
         {"type": "OS::Heat::TestResource"},
-        {"type": "OS::Heat::TestResource", "properties": {"wait_secs": 5}},
+        define("OS::Heat::TestResource", wait_secs=5),
         {"type": "OS::Heat::RandomString"},
         {"type": "OS::Heat::SwiftSignalHandle"},
-        {"type": "OS::Zaqar::SignedQueueURL", "properties": {"queue": "q"}},
+        define("OS::Zaqar::SignedQueueURL", queue="q"),
     ],
 )
 def test_resources_without_an_id_are_referenced_by_their_physical_name(store, kind):
@@ -39,7 +39,7 @@ def test_a_physical_name_is_the_reference_and_survives_updates(store):
     heat = world(store)
 
     def made(value):
-        resources = {"v": {"type": "OS::Heat::Value", "properties": {"value": value}}}
+        resources = {"v": define("OS::Heat::Value", value=value)}
         return template(resources, outputs={"ref": {"value": {"get_resource": "v"}}})
 
     stack = heat.create(made(1), name="web")

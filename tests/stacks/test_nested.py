@@ -14,7 +14,7 @@ from stoker.stacks.engine import DEADLINE
 from stoker.store import events, stacks
 from support.stacks import needs_provider, world
 from support.statements import recorded_statements
-from support.templates import template
+from support.templates import define, template
 
 #: One deployment whose text and answer pass through parameters and outputs.
 CHILD = """
@@ -37,8 +37,8 @@ outputs:
 
 
 def parent(**properties):
-    inner = {"type": "child.yaml", "properties": {"text": "one", **properties}}
-    after = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["inner", "result"]}}}
+    inner = define("child.yaml", text="one", **properties)
+    after = define("OS::Heat::Value", value={"get_attr": ["inner", "result"]})
     return template(
         {"inner": inner, "after": after},
         outputs={
@@ -154,7 +154,7 @@ def test_a_rollback_includes_nested_stacks(heat):
 
 
 def test_a_mapped_type_creates_the_mapped_template(heat):
-    said = template({"inner": {"type": "My::Thing", "properties": {"text": "t"}}})
+    said = template({"inner": define("My::Thing", text="t")})
     stack = heat.create(said, files=FILES, environment={"resource_registry": {"My::Thing": "child.yaml"}})
     assert child(heat, stack).parent_resource == "inner"
 
@@ -169,7 +169,7 @@ def test_a_mapped_type_creates_the_mapped_template(heat):
 )
 def test_properties_invalid_for_the_nested_template_are_refused(heat, properties, sentence):
     with pytest.raises(StackValidationFailed, match=sentence):
-        heat.create(template({"inner": {"type": "child.yaml", "properties": properties}}), files=FILES)
+        heat.create(template({"inner": define("child.yaml", **properties)}), files=FILES)
 
 
 def test_a_list_parameter_of_a_nested_template_accepts_text_with_commas(heat):
@@ -230,7 +230,7 @@ def test_suspend_and_resume_include_nested_stacks(heat):
 
 
 def test_two_resources_of_one_template_never_collide(heat):
-    both = {name: {"type": "child.yaml", "properties": {"text": name}} for name in ("one", "two")}
+    both = {name: define("child.yaml", text=name) for name in ("one", "two")}
     stack = heat.create(template(both), files=FILES)
     assert child(heat, stack, "one").name != child(heat, stack, "two").name
 
@@ -244,7 +244,7 @@ def test_a_nested_template_may_have_the_other_syntax(heat):
         "Outputs": {"name": {"Value": {"Fn::Join": ["-", [{"Ref": "word"}, {"Fn::GetAtt": ["value", "value"]}]]}}},
     }
     outer = template(
-        {"inner": {"type": "inner.yaml", "properties": {"word": "a"}}},
+        {"inner": define("inner.yaml", word="a")},
         outputs={"name": {"value": {"get_attr": ["inner", "name"]}}},
     )
     stack = heat.create(outer, files={"inner.yaml": json.dumps(inner)})
@@ -310,7 +310,7 @@ def test_a_nested_template_can_read_its_own_resource(heat):
     def outer(word):
         metadata = {"k": word, "v": {"get_attr": ["v", "value"]}}
         inner = {"type": "inner.yaml", "metadata": metadata, "deletion_policy": "Retain"}
-        resources = {"v": {"type": "OS::Heat::Value", "properties": {"value": 5}}, "in": inner}
+        resources = {"v": define("OS::Heat::Value", value=5), "in": inner}
         return template(
             resources, outputs={name: {"value": {"get_attr": ["in", name]}} for name in ("value", "metadata")}
         )
@@ -324,7 +324,7 @@ def test_a_nested_template_can_read_its_own_resource(heat):
 
 def test_a_member_of_a_group_can_read_its_own_metadata(heat):
     member = {"type": "inner.yaml", "metadata": {"m": 1}}
-    group = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
+    group = define("OS::Heat::ResourceGroup", count=1, resource_def=member)
     stack = heat.create(
         template({"g": group}, outputs={"o": {"value": {"get_attr": ["g", "metadata"]}}}), files={"inner.yaml": FACADE}
     )

@@ -32,7 +32,7 @@ from support.blocking import until_blocked
 from support.clock import Clock
 from support.deployments import Env
 from support.stacks import World, world
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 ID = "00000000-0000-4000-8000-000000000001"
 NIGHT = {"maintenance_windows": [{"cron": "0 2 * * *", "minutes": 120}]}
@@ -117,7 +117,7 @@ def literal(id: str, **properties: Any) -> dict[str, Any]:
 def later(id: str) -> dict[str, Any]:
     """The same, but the server is known only when it runs."""
     made = literal(id)
-    made["resources"]["value"] = {"type": "OS::Heat::Value", "properties": {"value": id}}
+    made["resources"]["value"] = define("OS::Heat::Value", value=id)
     made["resources"]["d"]["properties"]["server"] = {"get_attr": ["value", "value"]}
     return made
 
@@ -153,7 +153,7 @@ def test_a_refusal_at_run_time_fails_and_is_audited(heat):
 
 def test_a_stack_nested_in_the_servers_own_is_admitted(heat):
     inner = INNER.format(type="SoftwareDeployment", servers="server: {get_param: s}")
-    nested = {"type": "inner.yaml", "properties": {"s": {"get_resource": "server"}}}
+    nested = define("inner.yaml", s={"get_resource": "server"})
     stack = heat.create(template({"server": governed("STACK"), "inner": nested}), files={"inner.yaml": inner})
 
     assert heat.states(stack)["inner"] == "CREATE_IN_PROGRESS"
@@ -164,7 +164,7 @@ def test_a_refusing_server_in_a_nested_template_refuses_the_stack(heat):
     another = heat.create(template({}))
     add(heat, {"allow": "STACK"}, stack_id=another.id)
     inner = INNER.format(type="SoftwareDeployments", servers="servers: {a: {get_param: s}}")
-    nested = template({"inner": {"type": "inner.yaml", "properties": {"s": ID}}})
+    nested = template({"inner": define("inner.yaml", s=ID)})
     with pytest.raises(DeploymentRefused, match=r"^resources.inner<inner.yaml>.resources.d.properties.servers.a: "):
         heat.create(nested, files={"inner.yaml": inner})
 
@@ -204,7 +204,7 @@ def test_a_group_that_a_server_of_the_template_refuses_is_found_before_the_creat
     with pytest.raises(StackValidationFailed, match=r"resources.d: Server server runs no configs of the group script"):
         heat.create(wrong)
     many = {"config": {"get_resource": "config"}, "servers": {"a": {"get_resource": "server"}}}
-    wrong["resources"]["d"] = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": many}
+    wrong["resources"]["d"] = define("OS::Heat::SoftwareDeploymentGroup", **many)
     with pytest.raises(StackValidationFailed, match=r"resources.d: Server server runs no configs of the group script"):
         heat.create(wrong)
     wrong["resources"]["server"]["properties"]["deployment_policy"] = {"groups": ["script"]}
@@ -298,7 +298,7 @@ def test_a_hook_that_is_not_stored_or_not_known_yet(heat):
         StackValidationFailed, match=r"resources\.d\.properties\.server: There is no stored hook 'absent'"
     ):
         heat.create(deliver("absent", ID))
-    value = {"type": "OS::Heat::Value", "properties": {"value": OTHER["url"]}}
+    value = define("OS::Heat::Value", value=OTHER["url"])
     later_known = {**OTHER, "url": {"get_attr": ["value", "value"]}}
     assert "does not fetch the hook" in heat.create(deliver(later_known, ID, value=value)).reason
 
@@ -315,7 +315,7 @@ def test_a_hook_that_is_not_stored_or_not_known_yet(heat):
 @pytest.mark.parametrize("kind", ["OS::Heat::DeployedServer", "OS::Nova::Server"])
 def test_invalid_policies_in_templates_are_refused(heat, said, problem, kind):
     with pytest.raises(StackValidationFailed, match=problem):
-        heat.create(template({"server": {"type": kind, "properties": said}}))
+        heat.create(template({"server": define(kind, **said)}))
 
 
 def test_properties_set_and_remove_labels_and_policy(heat):
@@ -364,13 +364,9 @@ def test_the_stack_of_an_enrolled_servers_resource_is_admitted(heat):
 
 
 def test_nova_servers_have_labels_and_policies(heat):
-    stack = heat.create(
-        template(
-            {"server": {"type": "OS::Nova::Server", "properties": {"labels": {"a": "b"}, "deployment_policy": []}}}
-        )
-    )
+    stack = heat.create(template({"server": define("OS::Nova::Server", labels={"a": "b"}, deployment_policy=[])}))
     assert stack.status == "IN_PROGRESS"
-    updated = template({"server": {"type": "OS::Nova::Server", "properties": {"labels": {"a": "c"}}}})
+    updated = template({"server": define("OS::Nova::Server", labels={"a": "c"})})
     heat.started(stack)
     assert heat.update(stack, updated).status == "COMPLETE"
 

@@ -10,7 +10,7 @@ from stoker.model.errors import Invalid
 from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.types.planned_runs import Planner
 from support.stacks import World, world
-from support.templates import config, template
+from support.templates import config, define, template
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def heat(store) -> World:
 
 
 def value(said: object) -> dict:
-    return {"type": "OS::Heat::Value", "properties": {"value": said}}
+    return define("OS::Heat::Value", value=said)
 
 
 def inner(**resources: dict) -> str:
@@ -32,13 +32,13 @@ def inner(**resources: dict) -> str:
 
 
 def outer(word: object = "a", **resources: dict) -> dict:
-    middle = {"type": "middle.yaml", "properties": {"word": word}}
+    middle = define("middle.yaml", word=word)
     return template({"middle": middle, **resources})
 
 
 MIDDLE = json.dumps(
     template(
-        {"deep": {"type": "deep.yaml", "properties": {"word": {"get_param": "word"}}}},
+        {"deep": define("deep.yaml", word={"get_param": "word"})},
         parameters={"word": {"type": "string"}},
     )
 )
@@ -78,11 +78,11 @@ def test_a_change_that_depends_on_another_is_listed_at_its_resource(heat) -> Non
 
 def test_a_nested_stack_is_planned_with_a_config_that_the_update_creates(heat) -> None:
     """The update brings the nested stack to the new config, so the preview lists what changes inside."""
-    given = {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "config"}}}
+    given = define("OS::Heat::Value", value={"get_param": "config"})
     files = {"middle.yaml": json.dumps(template({"given": given}, parameters={"config": {"type": "string"}}))}
 
     def said(text: str) -> dict:
-        middle = {"type": "middle.yaml", "properties": {"config": {"get_resource": "config"}}}
+        middle = define("middle.yaml", config={"get_resource": "config"})
         return template({"config": config(text), "middle": middle})
 
     stack = heat.create(said("a"), files=files)
@@ -97,11 +97,9 @@ def test_an_invalid_nested_template_is_refused_with_its_path(heat) -> None:
 
 
 def test_a_function_in_an_update_policy_is_no_change(heat) -> None:
-    definition = {"type": "OS::Heat::Value", "properties": {"value": 1}}
-    group = {
-        "type": "OS::Heat::ResourceGroup",
-        "properties": {"count": 2, "resource_def": definition},
-        "update_policy": {"rolling_update": {"max_batch_size": {"get_param": "size"}}},
+    definition = define("OS::Heat::Value", value=1)
+    group = define("OS::Heat::ResourceGroup", count=2, resource_def=definition) | {
+        "update_policy": {"rolling_update": {"max_batch_size": {"get_param": "size"}}}
     }
     text = template({"group": group}, parameters={"size": {"type": "number", "default": 1}})
     stack = heat.create(text)

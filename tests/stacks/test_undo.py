@@ -14,7 +14,7 @@ from stoker.model.errors import Invalid
 from stoker.model.trigger import Content
 from stoker.store import deployments, servers
 from support.fleet import Fleet
-from support.templates import config, template
+from support.templates import config, define, template
 
 SCRIPT = "#!/bin/sh\nrm -f /tmp/made"
 
@@ -33,16 +33,14 @@ def on(server_id, option=SCRIPT, **more):
             group="file" if option is True else "script",
             options={"undo": option, **more.pop("options", {})},
         ),
-        "d": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": server_id,
-                "input_values": {"word": "x"},
-                "signal_transport": "STOKER_SIGNAL",
-                **more,
-            },
-        },
+        "d": define(
+            "OS::Heat::SoftwareDeployment",
+            config={"get_resource": "config"},
+            server=server_id,
+            input_values={"word": "x"},
+            signal_transport="STOKER_SIGNAL",
+            **more,
+        ),
     }
     return template(resources)
 
@@ -171,7 +169,7 @@ def test_a_member_that_leaves_its_group_is_undone(heat, machines):
     def group(*ids):
         members = {f"m{number}": id for number, id in enumerate(ids)}
         properties = {"config": {"get_resource": "config"}, "servers": members, "signal_transport": "STOKER_SIGNAL"}
-        resource = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": properties}
+        resource = define("OS::Heat::SoftwareDeploymentGroup", **properties)
         return template({"config": config(options={"undo": SCRIPT}), "group": resource})
 
     stack = heat.create(group(first.id, second.id))

@@ -14,7 +14,7 @@ from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import configs
 from stoker.types.planned_runs import Planner
 from support.stacks import find_run
-from support.templates import chain, config, deployment, server, template
+from support.templates import chain, config, define, deployment, server, template
 
 BASE = {"config": config(), "server": server(), "d": deployment()}
 
@@ -177,12 +177,12 @@ def test_an_update_awaits_unchanged_runs_in_progress(heat):
 
 
 def test_a_rollback_returns_to_the_resources_that_the_update_replaced_or_removed(heat):
-    value = {"type": "OS::Heat::RandomString", "properties": {"length": 10}}
-    user = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["replaced", "value"]}}}
+    value = define("OS::Heat::RandomString", length=10)
+    user = define("OS::Heat::Value", value={"get_attr": ["replaced", "value"]})
     before = complete(heat, {"replaced": value, "removed": value, "user": user})
     kept = heat.resources(before)
-    failing = {"type": "OS::Heat::TestResource", "properties": {"fail": True}, "depends_on": "user"}
-    longer = {"type": "OS::Heat::RandomString", "properties": {"length": 20}}
+    failing = define("OS::Heat::TestResource", fail=True) | {"depends_on": "user"}
+    longer = define("OS::Heat::RandomString", length=20)
     changed = template({"replaced": longer, "user": user, "failing": failing})
     stack = heat.update(before, changed, Options(disable_rollback=False))
 
@@ -235,7 +235,7 @@ def test_a_failed_update_is_rolled_back_on_request(heat):
 
 def test_a_patch_keeps_omitted_parameters(heat):
     made = template(
-        {"v": {"type": "OS::Heat::Value", "properties": {"value": [{"get_param": "a"}, {"get_param": "b"}]}}},
+        {"v": define("OS::Heat::Value", value=[{"get_param": "a"}, {"get_param": "b"}])},
         parameters={"a": {"type": "string", "default": "a"}, "b": {"type": "string", "default": "b"}},
         outputs={"v": {"value": {"get_attr": ["v", "value"]}}},
     )
@@ -263,7 +263,7 @@ def test_a_deleted_stack_is_not_updated(heat):
 
 def test_another_type_replaces_the_resource(heat):
     stack = heat.create(template({"x": {"type": "OS::Heat::RandomString"}}))
-    stack = heat.update(stack, template({"x": {"type": "OS::Heat::Value", "properties": {"value": 1}}}))
+    stack = heat.update(stack, template({"x": define("OS::Heat::Value", value=1)}))
 
     assert heat.resources(stack)["x"].type == "OS::Heat::Value"
     assert heat.leftovers(stack) == []

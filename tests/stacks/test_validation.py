@@ -14,7 +14,7 @@ from stoker.stacks.templates import lookup
 from stoker.stacks.templates.prepare import StackRequest
 from stoker.stacks.templates.validation import describe_template
 from support.stacks import world
-from support.templates import VERSION, template
+from support.templates import VERSION, define, template
 
 #: Refused before anything is stored.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -76,9 +76,9 @@ def test_all_errors_are_reported_with_lines_and_remedies(store):
         ({}, "resources.r.properties: : Property value not assigned"),
         ({"properties": {"value": {"get_file": "no"}}}, 'resources.r.properties.value: : No content found in the "files" section for get_file path: no'),
         ({"properties": {"value": 1, "type": "foo"}}, 'resources.r.properties.type: : "foo" is not an allowed value ["string", "number", "comma_delimited_list", "json", "boolean"]'),
-        ({"type": "OS::Heat::RandomString", "properties": {"length": 0}}, "resources.r.properties.length: : 0 is out of range (min: 1, max: 512)"),
-        ({"type": "OS::Heat::SoftwareConfig", "properties": {"inputs": [{"nam": "x", "name": "x"}]}}, "resources.r.properties.inputs[0]: : Unknown Property nam"),
-        ({"type": "inner.yaml", "properties": {"p": 99}}, "resources.r.properties.p: : 99 is out of range (min: None, max: 5)"),
+        (define("OS::Heat::RandomString", length=0), "resources.r.properties.length: : 0 is out of range (min: 1, max: 512)"),
+        (define("OS::Heat::SoftwareConfig", inputs=[{"nam": "x", "name": "x"}]), "resources.r.properties.inputs[0]: : Unknown Property nam"),
+        (define("inner.yaml", p=99), "resources.r.properties.p: : 99 is out of range (min: None, max: 5)"),
         ({"type": "inner.yaml"}, "resources.r.properties: : Property p not assigned"),
         ({"type": "wrong.yaml"}, "resources.r<wrong.yaml>.resources.v.properties: : Unknown Property valu"),
     ],
@@ -141,9 +141,7 @@ def test_a_single_kind_of_error_keeps_its_class(store):
 @pytest.mark.parametrize("is_nested", [False, True])
 def test_a_typing_error_in_an_output_refuses_the_stack(store, value, words, is_nested):
     heat = world(store)
-    wrong = template(
-        {"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}, outputs={"o": {"value": value}}
-    )
+    wrong = template({"value": define("OS::Heat::Value", value=1)}, outputs={"o": {"value": value}})
     outer, files = (template({"in": {"type": "i.yaml"}}), {"i.yaml": json.dumps(wrong)}) if is_nested else (wrong, {})
     with pytest.raises(StokerError) as caught:
         heat.create(outer, files=files)
@@ -157,8 +155,8 @@ def test_an_update_policy_has_only_the_keys_of_its_type(store):
     policy = {"rolling_updates": {"max_batch_size": 1}}
     heat = world(store)
     for resource in (
-        {"type": "OS::Heat::Value", "properties": {"value": 1}},
-        {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": {"type": "OS::Heat::None"}}},
+        define("OS::Heat::Value", value=1),
+        define("OS::Heat::ResourceGroup", count=1, resource_def={"type": "OS::Heat::None"}),
     ):
         with pytest.raises(StokerError, match=r"resources\.r\.update_policy.*Unknown Property rolling_updates"):
             heat.create(template({"r": {**resource, "update_policy": policy}}))
@@ -177,7 +175,7 @@ def test_validate_refuses_unknown_parameters(store):
 
 
 PATTERN = {"word": {"type": "string", "default": "x", "constraints": [{"allowed_pattern": "a(?!b)"}]}}
-REFUSED = {"w": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "word"}}}}
+REFUSED = {"w": define("OS::Heat::Value", value={"get_param": "word"})}
 
 
 @pytest.mark.parametrize("is_nested", [False, True])
@@ -187,7 +185,7 @@ def test_a_refused_pattern_is_the_only_error(store, is_nested, is_validated):
     said, files, given = template(REFUSED, parameters=PATTERN), {}, {"word": "x"}
     if is_nested:
         files, given = {"i.yaml": json.dumps(said)}, {}
-        said = template({"in": {"type": "i.yaml", "properties": {"word": "x"}}})
+        said = template({"in": define("i.yaml", word="x")})
     with pytest.raises(StokerError) as caught:
         if is_validated:
             describe_template(heat.engine, StackRequest(said, files, parameters=given), show_nested=False)
@@ -206,7 +204,7 @@ OUTPUTS = {
 
 def test_an_error_in_an_output_is_the_outputs_error_and_a_warning(store):
     heat = world(store)
-    said = template({"value": {"type": "OS::Heat::Value", "properties": {"value": 1}}}, outputs=OUTPUTS)
+    said = template({"value": define("OS::Heat::Value", value=1)}, outputs=OUTPUTS)
     stack = heat.create(said)
     assert str(stack.status) == "COMPLETE"
     assert heat.outputs(stack) == {**dict.fromkeys(OUTPUTS), "good": 1}
@@ -250,7 +248,7 @@ REMOTE = "OS::Heat::Stack"
 )  # fmt: skip
 def test_an_invalid_remote_stack_is_refused_before_the_create(store, properties, words):
     with pytest.raises(StackValidationFailed) as caught:
-        world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
+        world(store).create(template({"s": define(REMOTE, **properties)}))
     assert caught.value.message.startswith(words)
 
 
@@ -258,7 +256,7 @@ def test_an_invalid_remote_stack_is_refused_before_the_create(store, properties,
 def test_a_remote_stack_may_have_parameters(store, given):
     inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string, default: x}}}}\n"
     properties = {"template": inner, "parameters": given}
-    stack = world(store).create(template({"s": {"type": REMOTE, "properties": properties}}))
+    stack = world(store).create(template({"s": define(REMOTE, **properties)}))
     assert str(stack.status) == "IN_PROGRESS"
 
 
@@ -266,7 +264,7 @@ def test_a_remote_stack_may_have_parameters_known_at_run_time(store):
     """Their values are known once the server is there."""
     inner = f"heat_template_version: {VERSION}\nparameters: {{p: {{type: string}}}}\n"
     properties = {"template": inner, "parameters": {"p": {"get_attr": ["server", "name"]}}}
-    resources = {"server": {"type": "OS::Nova::Server"}, "s": {"type": REMOTE, "properties": properties}}
+    resources = {"server": {"type": "OS::Nova::Server"}, "s": define(REMOTE, **properties)}
     stack = world(store).create(template(resources))
     assert str(stack.status) == "IN_PROGRESS"
 
@@ -296,16 +294,16 @@ def test_properties_of_a_deployment_may_depend_on_a_condition_that_is_not_decide
         type: OS::Heat::SoftwareDeployment
         properties: {if: [is_one, {server: a, config: b}, {server: c, config: b}]}
     """
-    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
-    inner = {"type": "nested.yaml", "properties": {"p": {"get_attr": ["v", "value"]}}}
+    value = define("OS::Heat::Value", value=1)
+    inner = define("nested.yaml", p={"get_attr": ["v", "value"]})
     stack = world(store).create(template({"v": value, "n": inner}), files={"nested.yaml": nested})
     assert "The Software config (b) could not be found" in stack.reason
 
 
 def test_properties_of_a_groups_members_may_be_unknown_until_the_stack_exists(store):
-    value = {"type": "OS::Heat::Value", "properties": {"value": {"value": "x"}}}
-    member = {"type": "OS::Heat::Value", "properties": {"get_attr": ["v", "value"]}}
-    group = {"type": "OS::Heat::ResourceGroup", "properties": {"resource_def": member}}
+    value = define("OS::Heat::Value", value={"value": "x"})
+    member = define("OS::Heat::Value", get_attr=["v", "value"])
+    group = define("OS::Heat::ResourceGroup", resource_def=member)
     stack = world(store).create(
         template({"v": value, "g": group}, outputs={"o": {"value": {"get_attr": ["g", "value"]}}})
     )

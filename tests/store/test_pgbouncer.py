@@ -19,7 +19,7 @@ from support import forked
 from support.own_postgresql import own_postgresql
 from support.pgbouncer import pgbouncer
 from support.server import served
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 pytestmark = pytest.mark.slow
 
@@ -62,7 +62,7 @@ def test_workers_behind_a_transaction_pooler(tmp_path, postgresql, pooled_url):
 
         def start_stack():
             resources = {
-                "web": {"type": "OS::Heat::DeployedServer", "properties": {"name": "web"}},
+                "web": define("OS::Heat::DeployedServer", name="web"),
                 "config": config("true"),
                 "waits": {"type": "OS::Heat::RandomString"},
                 "runs": deployment(server="web", signal_transport="NO_SIGNAL"),

@@ -11,7 +11,7 @@ from typing import Any
 
 from support.accounts import Account, create_account
 from support.server import LOCAL_SERVERS, Served, served
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 #: The numbers of servers of the groups web and db.
 WEB, DATABASES = 8, 3
@@ -109,7 +109,7 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
 
 
 def _shop(version: str) -> dict[str, Any]:
-    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local"}}
+    machine = define("OS::Nova::Server", image="local", flavor="local")
     resources: dict[str, Any] = {"release": config(_SHOP, inputs=("version", "name"))}
     resources["schema"] = config("#!/bin/sh\necho 'schema 41 is current'\n")
     for name in (*(f"db{n}" for n in range(DATABASES)), *(f"web{n}" for n in range(WEB))):
@@ -156,14 +156,11 @@ def _create_platform(stoker: Served) -> str:
         {
             "set_up": config('#!/bin/sh\necho "set up $part"\n[ "$part" != search ] || exit 3\n', inputs=("part",)),
             "install": deployment("set_up", "host", input_values={"part": {"get_param": "part"}}),
-            "host": {
-                "type": "OS::Nova::Server",
-                "properties": {"image": "local", "flavor": "local", "name": {"get_param": "part"}},
-            },
+            "host": define("OS::Nova::Server", image="local", flavor="local", name={"get_param": "part"}),
         },
         parameters={"part": {"type": "string"}},
     )
-    parts = {name: {"type": "part.yaml", "properties": {"part": name}} for name in ("cache", "queue", "search")}
+    parts = {name: define("part.yaml", part=name) for name in ("cache", "queue", "search")}
     body = {"stack_name": "platform", "template": template(parts), "files": {"part.yaml": json.dumps(part)}}
     answer = _ok(stoker, "POST", "/stacks", {**body, "disable_rollback": True})
     id = str(answer["stack"]["id"])
@@ -172,7 +169,7 @@ def _create_platform(stoker: Served) -> str:
 
 
 def _monitoring() -> dict[str, Any]:
-    machine = {"type": "OS::Nova::Server", "properties": {"image": "local", "flavor": "local", "name": "metrics0"}}
+    machine = define("OS::Nova::Server", image="local", flavor="local", name="metrics0")
     return template(
         {
             "metrics0": machine,

@@ -17,18 +17,17 @@ from stoker.triggers import creation, lifecycle
 from stoker.triggers.lifecycle import GO_ON
 from stoker.triggers.request import parse
 from support.stacks import World
+from support.templates import define
 
-COMPONENT: Mapping[str, Any] = {
-    "type": "OS::Heat::SoftwareComponent",
-    "properties": {
-        "inputs": [{"name": "target", "default": "disk"}, {"name": "password", "default": "x"}],
-        "outputs": [{"name": "size"}],
-        "configs": [
-            {"actions": ["CREATE", "UPDATE"], "config": "install", "tool": "script"},
-            {"actions": ["BACKUP", "VERIFY"], "config": "backup", "tool": "script"},
-        ],
-    },
-}
+COMPONENT: Mapping[str, Any] = define(
+    "OS::Heat::SoftwareComponent",
+    inputs=[{"name": "target", "default": "disk"}, {"name": "password", "default": "x"}],
+    outputs=[{"name": "size"}],
+    configs=[
+        {"actions": ["CREATE", "UPDATE"], "config": "install", "tool": "script"},
+        {"actions": ["BACKUP", "VERIFY"], "config": "backup", "tool": "script"},
+    ],
+)
 COUNTS = ("queued", "running", "complete", "failed", "cancelled")
 
 

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from support.accounts import Account
 from support.agent_protocol import trade
 from support.server import Answer
+from support.templates import define
 
 CLIENT_ID = str(uuid.uuid4())
 _NAME = "others-own"
@@ -114,7 +115,7 @@ def _stack(owner: Account, secret: str, hidden: str) -> dict[str, str]:
         "heat_template_version": "2018-08-31",
         "description": secret,
         "parameters": {"hidden": {"type": "string", "hidden": True}},
-        "resources": {"value": {"type": "OS::Heat::Value", "properties": {"value": secret}}},
+        "resources": {"value": define("OS::Heat::Value", value=secret)},
         "outputs": {"shown": {"value": secret}},
     }
     body = {"stack_name": _NAME, "template": template, "parameters": {"hidden": hidden}}

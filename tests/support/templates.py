@@ -12,6 +12,11 @@ def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"heat_template_version": VERSION, "resources": resources, **more}
 
 
+def define(kind: str, **properties: Any) -> dict[str, Any]:
+    """Return a resource of any type."""
+    return {"type": kind, "properties": properties}
+
+
 def config(text: str = "#!/bin/sh\necho", *, inputs: tuple[str, ...] = (), outputs: tuple[str, ...] = (), **more: Any):
     """Return a software config."""
     return {
@@ -40,6 +45,11 @@ def deployment(config: str = "config", server: str = "server", *, after: tuple[s
     if after:
         definition["depends_on"] = list(after)
     return definition
+
+
+def on(server: Any, config: str = "config", **properties: Any) -> dict[str, Any]:
+    """Return a deployment on the server with this id."""
+    return define("OS::Heat::SoftwareDeployment", config={"get_resource": config}, server=server, **properties)
 
 
 def chain(length: int, **properties: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from stoker.resources.properties import PropertyError, check
 from stoker.stacks import outputs as all_outputs
 from stoker.store import stacks
 from support.stacks import World, world
-from support.templates import template
+from support.templates import define, template
 
 #: Attributes are computed from rows that the creation of every type stores on both kinds of database.
 ON_SQLITE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -92,6 +92,6 @@ class TypeContract:
         if kind.attributes is None:
             return
         heat = world(store)
-        other = {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["r", "no_such_thing"]}}}
+        other = define("OS::Heat::Value", value={"get_attr": ["r", "no_such_thing"]})
         with pytest.raises(StokerError, match=r"The Referenced Attribute \(r no_such_thing\) is incorrect"):
             heat.create(template({**self.resources_of(kind), "other": other}), files=self.files)

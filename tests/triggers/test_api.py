@@ -13,33 +13,24 @@ import pytest
 from support.agent_protocol import deploy, enroll, shown, spoken_agent
 from support.events import event_stream
 from support.server import Served, served, served_on
+from support.templates import define, on, template
 
 pytestmark = pytest.mark.slow
 
-TEMPLATE = {
-    "heat_template_version": "2018-08-31",
-    "parameters": {"server": {"type": "string"}},
-    "resources": {
-        "app": {
-            "type": "OS::Heat::SoftwareComponent",
-            "properties": {
-                "inputs": [{"name": "target", "default": "disk"}],
-                "configs": [
-                    {"actions": ["CREATE"], "config": "true", "tool": "script"},
-                    {"actions": ["BACKUP"], "config": "true", "tool": "script"},
-                ],
-            },
-        },
-        "on": {
-            "type": "OS::Heat::SoftwareDeployment",
-            "properties": {
-                "config": {"get_resource": "app"},
-                "server": {"get_param": "server"},
-                "signal_transport": "STOKER_SIGNAL",
-            },
-        },
+TEMPLATE = template(
+    {
+        "app": define(
+            "OS::Heat::SoftwareComponent",
+            inputs=[{"name": "target", "default": "disk"}],
+            configs=[
+                {"actions": ["CREATE"], "config": "true", "tool": "script"},
+                {"actions": ["BACKUP"], "config": "true", "tool": "script"},
+            ],
+        ),
+        "on": on({"get_param": "server"}, "app", signal_transport="STOKER_SIGNAL"),
     },
-}
+    parameters={"server": {"type": "string"}},
+)
 GOOD = {"deploy_status_code": 0, "deploy_stdout": "out\n"}
 
 

@@ -14,6 +14,7 @@ import pytest
 from support.agent_protocol import deploy, spoken_agent
 from support.agents import OwnAgent, own_agent
 from support.server import Served, served
+from support.templates import define
 
 pytestmark = pytest.mark.slow
 
@@ -191,24 +192,20 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
         return {
             "heat_template_version": "2018-08-31",
             "resources": {
-                "config": {
-                    "type": "OS::Heat::StructuredConfig",
-                    "properties": {
-                        "group": "file",
-                        "config": {"path": str(path), "template": f"port=${{port}} {port}\n"},
-                        "inputs": [{"name": "port"}],
-                        "outputs": [{"name": "size"}],
-                    },
-                },
-                "app": {
-                    "type": "OS::Heat::StructuredDeployment",
-                    "properties": {
-                        "config": {"get_resource": "config"},
-                        "server": server,
-                        "input_values": {"port": port},
-                        "signal_transport": "STOKER_SIGNAL",
-                    },
-                },
+                "config": define(
+                    "OS::Heat::StructuredConfig",
+                    group="file",
+                    config={"path": str(path), "template": f"port=${{port}} {port}\n"},
+                    inputs=[{"name": "port"}],
+                    outputs=[{"name": "size"}],
+                ),
+                "app": define(
+                    "OS::Heat::StructuredDeployment",
+                    config={"get_resource": "config"},
+                    server=server,
+                    input_values={"port": port},
+                    signal_transport="STOKER_SIGNAL",
+                ),
                 **(extra or {}),
             },
         }
@@ -219,14 +216,12 @@ def test_an_update_is_previewed_on_its_servers(stoker, agent, tmp_path):
     stoker.until(lambda: stoker.heat("GET", stack).body["stack"]["stack_status"] == "CREATE_COMPLETE", 60)
     before = stoker.heat("GET", "/software_deployments").body["software_deployments"]
     dependent = {
-        "next": {
-            "type": "OS::Heat::StructuredDeployment",
-            "properties": {
-                "config": {"get_resource": "config"},
-                "server": server,
-                "input_values": {"port": {"get_attr": ["app", "size"]}},
-            },
-        }
+        "next": define(
+            "OS::Heat::StructuredDeployment",
+            config={"get_resource": "config"},
+            server=server,
+            input_values={"port": {"get_attr": ["app", "size"]}},
+        )
     }
 
     answer = stoker.heat("PUT", f"{stack}/preview?on_servers=true", {"template": template(81, dependent)})

@@ -7,7 +7,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.store import deployments, logs
 from stoker.triggers.lifecycle import GO_ON
 from support.statements import recorded_statements
-from support.templates import config, deployment, template
+from support.templates import config, define, deployment, template
 
 LIMIT = 1024 * 1024
 
@@ -122,7 +122,7 @@ def test_a_secret_of_one_run_is_not_redacted_in_another(fleet):
 def test_reports_of_stacks_and_triggers_come_together(fleet):
     world = fleet.world
     resources = {
-        "server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "s"}},
+        "server": define("OS::Heat::DeployedServer", name="s"),
         "config": config("true"),
         "one": deployment(server="server"),
         "two": {**deployment(server="server"), "depends_on": "one"},

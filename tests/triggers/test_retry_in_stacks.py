@@ -11,8 +11,9 @@ from stoker.deployments import service
 from stoker.model.errors import ActionInProgress, Conflict
 from stoker.model.status import Action
 from stoker.store import deployments, stacks
+from support.templates import define, on
 
-CONFIG = {"type": "OS::Heat::SoftwareConfig", "properties": {"config": "x", "group": "script"}}
+CONFIG = define("OS::Heat::SoftwareConfig", config="x", group="script")
 
 
 def template(**resources):
@@ -20,11 +21,7 @@ def template(**resources):
 
 
 def deployment(server, **more):
-    return {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {"config": {"get_resource": "config"}, "server": server},
-        **more,
-    }
+    return on(server) | more
 
 
 def of(fleet, server):
@@ -58,7 +55,7 @@ def test_the_stack_continues_with_the_dependents(fleet):
 def test_only_the_member_of_a_group_is_retried(fleet):
     made = fleet.servers(3)
     properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in made}}
-    group = {"type": "OS::Heat::SoftwareDeploymentGroup", "properties": properties}
+    group = define("OS::Heat::SoftwareDeploymentGroup", **properties)
     stack = fleet.world.create(template(all=group))
     well, bad, other = (of(fleet, each) for each in made)
     for each in (well, other):
@@ -119,11 +116,10 @@ def tolerating(servers, **policies):
     properties = {"config": {"get_resource": "config"}, "servers": {each.name: each.id for each in servers}}
     policy = {"max_batch_size": 10, "max_fail_percentage": 50}
     return template(
-        all={
-            "type": "OS::Heat::SoftwareDeploymentGroup",
-            "properties": properties,
-            "update_policy": dict.fromkeys(policies.get("names", ("batch_create",)), policy),
-        }
+        all=(
+            define("OS::Heat::SoftwareDeploymentGroup", **properties)
+            | {"update_policy": dict.fromkeys(policies.get("names", ("batch_create",)), policy)}
+        )
     )
 
 

@@ -21,6 +21,7 @@ from stoker.triggers.lifecycle import GO_ON, REPLACE
 from stoker.triggers.request import parse_schedule
 from stoker.triggers.schedules import KEPT, RUN, TIDY
 from stoker.work import cron
+from support.templates import define, template
 
 VIENNA = "Europe/Vienna"
 
@@ -251,8 +252,8 @@ def test_a_scheduled_config_cannot_be_deleted(clock):
 
 def test_a_schedule_that_could_not_start_adds_a_stack_event(clock):
     world = clock.fleet.world
-    source = {"type": "OS::Heat::SoftwareConfig", "properties": {"group": "script", "config": "true"}}
-    stack = world.create({"heat_template_version": "2018-08-31", "resources": {"patch": source}}, "shop")
+    source = define("OS::Heat::SoftwareConfig", group="script", config="true")
+    stack = world.create(template({"patch": source}), "shop")
     made = clock.create(trigger={"stack": "shop", "resource": "patch", "servers": [clock.server.id]})
     clock.write(lambda tx: servers.delete(tx, clock.server.id))
     failure = clock.put(made, timedelta(seconds=1)).last_error

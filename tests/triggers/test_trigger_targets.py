@@ -15,15 +15,13 @@ from stoker.stacks.engine import Limits
 from stoker.store import configs, deployments, servers, stacks
 from support.fleet import COMPONENT, Fleet
 from support.stacks import world
+from support.templates import define
 
 VERSION = "2018-08-31"
 
 
 def deployment(config, server, **more):
-    return {
-        "type": "OS::Heat::SoftwareDeployment",
-        "properties": {"config": {"get_resource": config}, "server": server, **more},
-    }
+    return define("OS::Heat::SoftwareDeployment", config={"get_resource": config}, server=server, **more)
 
 
 def template(**resources):
@@ -153,10 +151,7 @@ def test_a_selector_selects_by_labels_and_facts(fleet):
 @pytest.mark.parametrize("kind", ["SoftwareDeploymentGroup", "SoftwareDeployments"])
 def test_every_member_of_a_group_is_triggered(fleet, kind):
     ids = {f"m{i}": each.id for i, each in enumerate(fleet.servers(3))}
-    group = {
-        "type": f"OS::Heat::{kind}",
-        "properties": {"config": {"get_resource": "app"}, "servers": ids, "input_values": {"target": "tape"}},
-    }
+    group = define(f"OS::Heat::{kind}", config={"get_resource": "app"}, servers=ids, input_values={"target": "tape"})
     stack = fleet.world.create(template(app=COMPONENT, all=group), "many")
     for resource in ("all", "app"):
         trigger = fleet.trigger(stack="many", resource=resource, action="BACKUP")
@@ -169,10 +164,9 @@ def test_every_member_of_a_group_is_triggered(fleet, kind):
 
 def test_values_of_a_structured_deployment_are_inserted(fleet):
     (server,) = fleet.servers(1)
-    config = {
-        "type": "OS::Heat::StructuredConfig",
-        "properties": {"group": "g", "config": {"a": {"get_it": "x"}, "b": {"get_it": "deploy_action"}}},
-    }
+    config = define(
+        "OS::Heat::StructuredConfig", group="g", config={"a": {"get_it": "x"}, "b": {"get_it": "deploy_action"}}
+    )
     run = deployment("config", server.id, input_values={"x": 1}, input_key="get_it")
     run["type"] = "OS::Heat::StructuredDeployment"
     fleet.world.create(template(config=config, run=run), "data")
@@ -186,7 +180,7 @@ def test_values_of_a_structured_deployment_are_inserted(fleet):
 
 def test_a_strict_structured_deployment_without_a_value_is_refused(fleet):
     (server,) = fleet.servers(1)
-    config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": {"a": {"get_input": "x"}}}}
+    config = define("OS::Heat::StructuredConfig", config={"a": {"get_input": "x"}})
     run = deployment("config", server.id, input_values={"x": 1}, input_values_validate="STRICT")
     run["type"] = "OS::Heat::StructuredDeployment"
     fleet.world.create(template(config=config, run=run), "strict")
@@ -200,7 +194,7 @@ def test_a_strict_structured_deployment_may_use_all_inputs_of_a_run(fleet):
     (server,) = fleet.servers(1)
     told = ("timeout", "status_aware", "signal_id", "signal_verb", "stack_id", "action")
     content = {name: {"get_input": f"deploy_{name}"} for name in told}
-    config = {"type": "OS::Heat::StructuredConfig", "properties": {"config": content}}
+    config = define("OS::Heat::StructuredConfig", config=content)
     said = {"signal_transport": "CFN_SIGNAL", "timeout": 60, "input_values_validate": "STRICT"}
     run = deployment("config", server.id, **said)
     run["type"] = "OS::Heat::StructuredDeployment"
@@ -275,7 +269,7 @@ SAID = {"stack": "shop", "resource": "app", "action": "BACKUP"}
 )
 def test_a_refused_trigger_starts_nothing(fleet, changes, words):
     (server,) = fleet.servers(1)
-    value = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+    value = define("OS::Heat::Value", value=1)
     fleet.world.signal_all(
         fleet.world.create(template(app=COMPONENT, on=deployment("app", server.id), value=value), "shop")
     )
@@ -350,7 +344,7 @@ def test_the_number_of_deployments_per_project_is_limited(store):
 
 
 def test_targets_of_a_deleted_stack_fail(fleet):
-    kinds = {"server": {"type": "OS::Heat::DeployedServer", "properties": {"name": "gone"}}}
+    kinds = {"server": define("OS::Heat::DeployedServer", name="gone")}
     stack = fleet.world.create(template(**kinds), "machines")
     (other,) = fleet.servers(1)
     trigger = fleet.trigger(config_id=fleet.config(), servers=["gone", other.id])
@@ -407,14 +401,12 @@ def test_the_order_covers_nested_stacks_and_groups(fleet):
     first, second = fleet.servers(2)
     run = {**deployment("app", second.id), "depends_on": "all"}
     run["properties"] = {**run["properties"], "input_values": {"target": "alone"}}
-    group = {
-        "type": "OS::Heat::SoftwareDeploymentGroup",
-        "properties": {
-            "config": {"get_resource": "app"},
-            "servers": {"z": first.id, "y": first.id, "x": second.id},
-            "input_values": {"target": "member"},
-        },
-    }
+    group = define(
+        "OS::Heat::SoftwareDeploymentGroup",
+        config={"get_resource": "app"},
+        servers={"z": first.id, "y": first.id, "x": second.id},
+        input_values={"target": "member"},
+    )
     fleet.world.create(template(app=COMPONENT, alone=run, all=group), "shop")
     while pending := [each for each in fleet.world.deployments() if each.status == "IN_PROGRESS"]:
         fleet.world.report(pending[0])
@@ -539,11 +531,11 @@ def test_a_tolerated_member_whose_config_is_gone_is_triggered_with_its_present_o
         component = json.loads(json.dumps(COMPONENT))
         component["properties"]["configs"][1]["config"] = script
         policy = {"max_batch_size": 2, "max_fail_percentage": 50}
-        group = {
-            "type": "OS::Heat::SoftwareDeploymentGroup",
-            "properties": {"config": {"get_resource": "app"}, "servers": {"good": good.id, "bad": bad.id}},
-            "update_policy": {"batch_create": policy, "rolling_update": policy},
-        }
+        group = define(
+            "OS::Heat::SoftwareDeploymentGroup",
+            config={"get_resource": "app"},
+            servers={"good": good.id, "bad": bad.id},
+        ) | {"update_policy": {"batch_create": policy, "rolling_update": policy}}
         return template(app=component, all=group)
 
     def end_runs(**codes):

@@ -17,7 +17,7 @@ from stoker.stacks.templates.prepare import Identity, StackRequest, prepare
 from stoker.store import artifacts, configs, servers, stacks, targets, triggers
 from stoker.triggers import update_previews
 from support.stacks import World
-from support.templates import config, deployment, server, template
+from support.templates import config, define, deployment, server, template
 
 #: Previews write nothing.
 pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
@@ -77,7 +77,7 @@ def _shown(tx: Any, started: update_previews.UpdatePreview) -> tuple[str, Any, d
 
 def on(server_id: Any, config: Any = None, **properties: Any) -> dict[str, Any]:
     given = {"config": config or {"get_resource": "config"}, "server": server_id, **properties}
-    return {"type": DEPLOYMENT, "properties": given}
+    return define(DEPLOYMENT, **given)
 
 
 def finish(heat: World, stack: Any) -> Any:
@@ -103,7 +103,7 @@ FILES = {"inner.yaml": json.dumps(INNER)}
 
 def outer(server_id: Any, text: str = "one", port: Any = "80", **more: Any) -> dict[str, Any]:
     values = {"server": server_id, "config": {"get_resource": "config"}, "port": port}
-    return template({"config": config(text), "web": {"type": "inner.yaml", "properties": values}, **more})
+    return template({"config": config(text), "web": define("inner.yaml", **values), **more})
 
 
 def test_deployments_of_a_nested_stack_are_previewed(heat):
@@ -121,8 +121,8 @@ def test_deployments_of_a_nested_stack_are_previewed(heat):
 
 def test_a_nested_stack_that_depends_on_the_update_is_not_previewed(heat):
     (id,) = enroll(heat, "web1")
-    value = {"type": "OS::Heat::Value", "properties": {"value": "80"}}
-    other = {"type": "OS::Heat::Value", "properties": {"value": "81"}}
+    value = define("OS::Heat::Value", value="80")
+    other = define("OS::Heat::Value", value="81")
     port = {"get_attr": ["value", "value"]}
     stack = finish(heat, heat.create(outer(id, port=port, value=value), files=FILES))
 
@@ -136,7 +136,7 @@ def test_a_nested_stack_that_depends_on_the_update_is_not_previewed(heat):
 def group(count: int, port: str = "80", **more: Any) -> dict[str, Any]:
     values = {"port": port, "number": "%index%"}
     member = on("web%index%", **{"input_values": values})
-    return {"type": "OS::Heat::ResourceGroup", "properties": {"count": count, "resource_def": member, **more}}
+    return define("OS::Heat::ResourceGroup", count=count, resource_def=member, **more)
 
 
 def test_members_of_resource_groups_are_previewed(heat):
@@ -159,12 +159,9 @@ def test_members_of_resource_groups_are_previewed(heat):
 def test_members_of_a_chain_and_nested_groups_are_previewed(heat):
     (id,) = enroll(heat, "web1")
     values = {"server": id, "config": {"get_resource": "config"}, "port": "80"}
-    chain = {
-        "type": "OS::Heat::ResourceChain",
-        "properties": {"resources": ["inner.yaml"], "resource_properties": values},
-    }
-    member = {"type": "inner.yaml", "properties": values}
-    many = {"type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member}}
+    chain = define("OS::Heat::ResourceChain", resources=["inner.yaml"], resource_properties=values)
+    member = define("inner.yaml", **values)
+    many = define("OS::Heat::ResourceGroup", count=1, resource_def=member)
     text = template({"config": config("c"), "chain": chain, "many": many})
     expected = {
         f"{name}/0/{inner}": ("CREATE", text, {"web1": values})
@@ -182,7 +179,7 @@ def test_only_new_members_of_a_deployment_group_are_previewed(heat, by):
 
     def text(which: dict[str, Any], **more: Any) -> Any:
         properties = {"config": {"get_resource": "config"}, **which, **more}
-        return template({"config": config("c"), "all": {"type": kind, "properties": properties}})
+        return template({"config": config("c"), "all": define(kind, **properties)})
 
     assert preview(heat, text(which)) == {"all": ("CREATE", "c", {"web1": {}, "web2": {}})}
     stack = finish(heat, heat.create(text(which)))
