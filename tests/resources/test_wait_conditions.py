@@ -159,10 +159,7 @@ def aws(count: int = 1, handle: str = "AWS::CloudFormation::WaitConditionHandle"
             "handle": {"type": handle},
             "condition": define(
                 "AWS::CloudFormation::WaitCondition",
-                Handle={"get_resource": "handle"},
-                Timeout="60",
-                Count=count,
-                **more,
+                **{"Handle": {"get_resource": "handle"}, "Timeout": "60", "Count": count, **more},
             ),
         },
         outputs={

@@ -79,7 +79,7 @@ class Story:
         if self.kind == "member":
             servers = {"m": shared.pop("server", self.server.id)}
             return define("OS::Heat::SoftwareDeploymentGroup", **shared, servers=servers)
-        return define("OS::Heat::SoftwareDeployment", server=self.server.id, **shared)
+        return define("OS::Heat::SoftwareDeployment", **{"server": self.server.id, **shared})
 
     def template(self, value: int | None, **more: Any) -> dict[str, Any]:
         """Return the stack's template; without ``value`` it has no deployment."""
@@ -89,10 +89,8 @@ class Story:
     def config(self) -> dict[str, Any]:
         if self.kind == "component":
             configs = [{"actions": [action], "config": action, "tool": "script"} for action in (*ACTIONS, "BACKUP")]
-            properties: dict[str, Any] = {"configs": configs}
-            return define("OS::Heat::SoftwareComponent", inputs=[{"name": "v"}], **properties)
-        properties = {"group": "script", "config": "echo", "inputs": [{"name": "v"}]}
-        return define("OS::Heat::SoftwareConfig", **properties)
+            return define("OS::Heat::SoftwareComponent", inputs=[{"name": "v"}], configs=configs)
+        return define("OS::Heat::SoftwareConfig", group="script", config="echo", inputs=[{"name": "v"}])
 
     @property
     def target(self) -> dict[str, str]:

@@ -37,7 +37,7 @@ outputs:
 
 
 def parent(**properties):
-    inner = define("child.yaml", text="one", **properties)
+    inner = define("child.yaml", **{"text": "one", **properties})
     after = define("OS::Heat::Value", value={"get_attr": ["inner", "result"]})
     return template(
         {"inner": inner, "after": after},
