@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from stoker.deployments import run_end, runs, service
+from stoker.deployments import run_end, runs
 from stoker.deployments.documents import LOG_BYTES, Documents
 from stoker.servers import enrollment
 from stoker.store import deployments, servers
@@ -58,7 +58,7 @@ def test_every_change_is_a_new_revision(store):
     first = documents.load_agents([(server, True)])[0].revision
     made = begin(store, "a", server=server)
     second = documents.load_agents([(server, True)])[0].revision
-    store.write(lambda tx: service.withdraw(tx, Env(), deployments.get(tx, made.id)))
+    store.write(lambda tx: run_end.withdraw(tx, Env(), deployments.get(tx, made.id)))
 
     assert first < second < documents.load_agents([(server, True)])[0].revision
 
@@ -68,7 +68,7 @@ def test_the_document_of_an_unknown_server_ends_with_its_last_deployment(store):
     documents = Documents(store)
     one, other = begin(store, "a"), begin(store, "b")
     for made, entries_left in ((one, 1), (other, 0)):
-        store.write(lambda tx, id=made.id: service.withdraw(tx, Env(), deployments.get(tx, id)))
+        store.write(lambda tx, id=made.id: run_end.withdraw(tx, Env(), deployments.get(tx, id)))
         assert len(entries(documents.load_agents([("s", True)])[0])) == entries_left
     with store.read() as tx:
         assert stored_documents.revision(tx, "s") == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import StackValidationFailed
 from stoker.resources.base import WAKE
 from stoker.stacks.operations import Options

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 
 from stoker.deployments import server_runs
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.server import Kind, Server
 from stoker.servers import enrollment
 from stoker.stacks.operations import Options

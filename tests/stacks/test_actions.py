@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from stoker.deployments import runs, service
+from stoker.deployments import run_end, runs, service
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.model.server import Server
@@ -171,7 +171,7 @@ def end(story: Story, ending: str, deployment: Deployment | None = None) -> None
         story.write(lambda tx: runs.heartbeat(tx, **run))
         age(story.heat.store, "deployments", 100)
         job = {"deployment_id": deployment.id, "config_id": deployment.config_id}
-        story.write(lambda tx: service.fail(tx, env, job))
+        story.write(lambda tx: run_end.expire(tx, env, job))
     elif ending == "running":
         story.report(deployment, deploy_status="IN_PROGRESS", deploy_status_code=None)
     else:

@@ -8,7 +8,7 @@ import pytest
 
 from stoker.deployments import runs, service
 from stoker.deployments.configs import content_of
-from stoker.deployments.deadlines import DEADLINE as RUN_DEADLINE
+from stoker.deployments.run_end import DEADLINE as RUN_DEADLINE
 from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options

@@ -14,7 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.deployments import run_end, server_runs, service
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.deployments.run_plan import RunRequest
 from stoker.model.artifact import Artifact, ArtifactKind
 from stoker.model.deployment import Deployment

@@ -6,9 +6,8 @@ import pytest
 
 from stoker.deployments import service
 from stoker.deployments.configs import new_config
-from stoker.deployments.deadlines import DEADLINE
-from stoker.deployments.run_plan import RunRequest
-from stoker.deployments.undo import REMEDY
+from stoker.deployments.run_end import DEADLINE
+from stoker.deployments.run_plan import REMEDY, RunRequest
 from stoker.model.deployment import UNDO
 from stoker.model.errors import Invalid
 from stoker.model.trigger import Content

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from stoker.deployments import service
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import EntityNotFound, StokerError
 from stoker.stacks import signals
 from stoker.store.open import Store

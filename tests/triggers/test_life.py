@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from stoker.deployments import runs, service
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import Conflict, EntityNotFound
 from stoker.store import configs, deployments, targets, triggers

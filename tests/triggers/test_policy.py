@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from stoker.deployments import runs, service
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.audit import Outcome
 from stoker.model.errors import DeploymentRefused
 from stoker.store import audit, servers

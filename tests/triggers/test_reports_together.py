@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from stoker.deployments.reports import Report, apply
+from stoker.deployments.run_end import Report, apply
 from stoker.model.errors import EntityNotFound
 from stoker.store import deployments, logs
 from stoker.triggers.lifecycle import GO_ON

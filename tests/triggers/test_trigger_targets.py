@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from stoker.deployments import service
-from stoker.deployments.deadlines import DEADLINE
+from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, UserParameterMissing
 from stoker.servers.facts import store_facts
 from stoker.stacks.engine import Limits

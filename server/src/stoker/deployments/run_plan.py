@@ -1,4 +1,10 @@
-"""Plans of runs: the derived config, with the inputs that tell the agent how to report, and the order on one server."""
+"""
+Plans of runs: the derived config, with the inputs that tell the agent how to report, the order on one server, and undo.
+
+The config's option ``undo`` requests a run that removes what a deployment made, before the deployment disappears: true
+for hooks that can undo, or the text of a script that gets the same inputs. This run takes everything from the
+deployment's own derived config, because the source config may be gone.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +16,8 @@ from uuid import uuid4
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from stoker.deployments import deadlines, runs
-from stoker.deployments.configs import content_of, depends_on
+from stoker.deployments import run_end, runs
+from stoker.deployments.configs import SCRIPT, content_of, depends_on, read_undo, source_inputs
 from stoker.deployments.derive import DEPLOY_PREFIX, TIMEOUT, derived_inputs, mark_secrets, substitute
 from stoker.deployments.owners import (
     DeploymentEnv,
@@ -20,14 +26,13 @@ from stoker.deployments.owners import (
     client_transport,
     possible_inputs,
 )
-from stoker.deployments.undo import Undo
 from stoker.model.check import CheckSettings
-from stoker.model.config import UNGROUPED, Config
-from stoker.model.deployment import Deployment
+from stoker.model.config import COMPONENT, UNGROUPED, Config
+from stoker.model.deployment import UNDO, Deployment
 from stoker.model.errors import Invalid
 from stoker.model.status import Action
 from stoker.model.trigger import Content
-from stoker.store import configs, deployments
+from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
 from stoker.transports.base import SignalTransport, TransportTarget
 
@@ -182,7 +187,7 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
             target = client_target(deployment.id, deployment.project_id, config.name, deployment.run_number + 1)
             new = client_signal_inputs(tx, env, transport, target)
             inputs = tuple({**entry, "value": new.get(entry["name"], entry.get("value"))} for entry in inputs)
-        timeout = deadlines.seconds_of(inputs)
+        timeout = run_end.seconds_of(inputs)
     request = RunRequest(
         content=content_of(config),
         action=deployment.action,
@@ -198,22 +203,6 @@ def plan_rerun(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by:
     )
     again = replace(config, id=str(uuid4()), inputs=inputs, created_at=tx.now, is_owned=True)
     return PlannedRun(request=request, config=again, transport=transport, target=target)
-
-
-def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None, undo: Undo) -> PlannedRun:
-    """Plan the run that undoes a deployment without a resource, with the inputs of the deployment's last run."""
-    again = plan_rerun(tx, env, deployment, requested_by)
-    facts = {_ACTION: Action.DELETE.value, TIMEOUT: str(undo.timeout)}
-    inputs = [entry for entry in again.config.inputs if entry["name"] not in facts]
-    config = replace(
-        again.config,
-        group=undo.content.group,
-        config=undo.content.config,
-        inputs=(*inputs, *derived_inputs((), {}, facts)),
-    )
-    action = Action.DELETE.value
-    request = replace(again.request, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
-    return replace(again, request=request, config=config)
 
 
 def check_request(tx: Tx, env: DeploymentEnv, request: RunRequest) -> None:
@@ -245,3 +234,85 @@ def _render(content: Content, inputs: tuple[Mapping[str, Any], ...]) -> Any:
         return content.config
     values = {entry["name"]: entry["value"] for entry in inputs}
     return substitute(content.config or {}, values, key=content.input_key, strict=content.strict)
+
+
+#: The option of a config with the limit of the run that undoes, in seconds.
+TIMEOUT_OPTION = "undo_timeout"
+#: The limit of a run that undoes, if neither the config nor the deployment has one. A server that is lost must not
+#: block a deletion for ever.
+_DEFAULT_SECONDS = 600.0
+#: What to do about an undo that fails.
+REMEDY = (
+    "delete again to retry; to give up, remove the deployment (`stoker deployment delete --force`) or abandon the stack"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """What undoes a deployment."""
+
+    content: Content
+    input_values: Mapping[str, Any]
+    #: UNDO, or None for a script of its own, which any agent can run.
+    mode: str | None
+    timeout: float
+
+
+def find_undo(tx: Tx, deployment: Deployment, timeout: float | None = None) -> Undo | None:
+    """
+    Return what undoes the deployment within its own ``timeout``, or None if nothing does or no run may have begun.
+    Raises Invalid if the server's agent cannot undo.
+    """
+    config = configs.find(tx, deployment.config_id)
+    server = servers.find(tx, deployment.server_id)
+    option = _option(config) if config is not None and deployment.signal_transport != "NO_SIGNAL" else None
+    if (
+        config is None
+        or server is None
+        or option is None
+        or not deployments.may_have_begun(tx, deployment.id, any_run=True)
+    ):
+        return None
+    if option is True and UNDO not in server.modes:
+        raise Invalid(
+            f"The agent of server {server.name} does not know how to undo: upgrade it, or use the action DELETE"
+        )
+    inputs, values = source_inputs(config.inputs)
+    content = replace(content_of(config), inputs=inputs)
+    if option is not True:
+        content = replace(content, group=SCRIPT, config=option)
+    seconds = run_end.read_seconds(config.options.get(TIMEOUT_OPTION)) or timeout or _DEFAULT_SECONDS
+    return Undo(content=content, input_values=values, mode=UNDO if option is True else None, timeout=seconds)
+
+
+def requests_undo(content: Content) -> bool:
+    """Return whether a deployment of the content is undone at its removal."""
+    return content.group != COMPONENT and read_undo(content.options) is not None
+
+
+def describe_failure(tx: Tx, deployment: Deployment) -> str:
+    """Return why a deletion has failed: the reason of the deployment, with the remedy if its run was an undo."""
+    reason = deployment.status_reason or ""
+    config = configs.find(tx, deployment.config_id)
+    return reason if config is None or _option(config) is None else f"{reason}: {REMEDY}"
+
+
+def _option(config: Config) -> str | bool | None:
+    """Return True, the text of a script, or None: a component has configs for DELETE instead."""
+    return None if config.group == COMPONENT else read_undo(config.options)
+
+
+def plan_undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str | None, undo: Undo) -> PlannedRun:
+    """Plan the run that undoes a deployment without a resource, with the inputs of the deployment's last run."""
+    again = plan_rerun(tx, env, deployment, requested_by)
+    facts = {_ACTION: Action.DELETE.value, TIMEOUT: str(undo.timeout)}
+    inputs = [entry for entry in again.config.inputs if entry["name"] not in facts]
+    config = replace(
+        again.config,
+        group=undo.content.group,
+        config=undo.content.config,
+        inputs=(*inputs, *derived_inputs((), {}, facts)),
+    )
+    action = Action.DELETE.value
+    request = replace(again.request, action=action, mode=undo.mode, timeout=undo.timeout, limits_queue=True)
+    return replace(again, request=request, config=config)

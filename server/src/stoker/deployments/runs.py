@@ -11,7 +11,7 @@ from typing import Any
 import structlog
 from msgspec.structs import replace
 
-from stoker.deployments.signals import REASON, STATUS
+from stoker.deployments.signals import REASON
 from stoker.model.deployment import OWN_CHANNEL, Deployment, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
@@ -68,11 +68,6 @@ def heartbeat(tx: Tx, *, server_id: str, config_id: str) -> None:
     deployments.heartbeat(tx, deployment.id, config_id, OWN_CHANNEL)
     if deployment.started_at is None or deployment.run.unresponsive_for(tx.now):
         tx.notify(deployment_topic(deployment.id))
-
-
-def is_progress(values: Mapping[str, Any]) -> bool:
-    """Return whether a signal reports only progress, not an end."""
-    return values.get(STATUS) == Status.IN_PROGRESS
 
 
 def read_progress(tx: Tx, deployment: Deployment, values: Mapping[str, Any]) -> Deployment:

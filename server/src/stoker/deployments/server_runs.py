@@ -15,8 +15,8 @@ import structlog
 from msgspec.structs import replace
 
 from stoker.deployments import owners, run_end, service
-from stoker.deployments.deadlines import DEADLINE, cancel_deadline, seconds_of, set_deadline
 from stoker.deployments.owners import DeploymentEnv
+from stoker.deployments.run_end import DEADLINE, cancel_deadline, seconds_of, set_deadline
 from stoker.deployments.run_plan import WAITING
 from stoker.model.deployment import INTERRUPTED
 from stoker.model.errors import StokerError, Unavailable

@@ -1,5 +1,5 @@
 """
-The life of a deployment: start and end of its runs, and its removal. The path is the same for every owner.
+The life of a deployment: the start of its runs, and its removal. The path is the same for every owner.
 
 All functions act within the caller's write transaction. Every run of every deployment starts here.
 """
@@ -12,14 +12,22 @@ from uuid import uuid4
 
 from msgspec.structs import asdict, replace
 
-from stoker.deployments import checks, deadlines, owners, run_end
-from stoker.deployments.deadlines import cancel_deadline, postpone_deadline, set_deadline
+from stoker.deployments import checks, owners, run_end
 from stoker.deployments.derive import without_secrets
 from stoker.deployments.hook_check import refuse_missing_hook
-from stoker.deployments.owners import DeploymentEnv, client_target
-from stoker.deployments.run_plan import WAITING, PlannedRun, RunRequest, list_pending, plan_rerun, plan_run, plan_undo
-from stoker.deployments.signals import RUN, read_code
-from stoker.deployments.undo import find_undo
+from stoker.deployments.owners import DeploymentEnv
+from stoker.deployments.run_end import cancel_deadline, set_deadline
+from stoker.deployments.run_plan import (
+    WAITING,
+    PlannedRun,
+    RunRequest,
+    find_undo,
+    list_pending,
+    plan_rerun,
+    plan_run,
+    plan_undo,
+)
+from stoker.deployments.signals import read_code
 from stoker.model import wake
 from stoker.model.check import CheckSettings
 from stoker.model.config import UNGROUPED, Config
@@ -93,7 +101,7 @@ def run_config(
     queued = queue_run(tx, authorize(tx, env, wanted, config, requested_by), requested_by, number=number)
     if before is None:
         return _store_first(tx, queued)
-    _close_transport(tx, env, before)
+    run_end.close_transport(tx, env, before)
     return _supersede_run(tx, env.work, before, queued)
 
 
@@ -106,24 +114,6 @@ def authorize(tx: Tx, env: DeploymentEnv, deployment: Deployment, config: Config
     return replace(deployment, admitted=admission.admitted, held_by=admission.held_by, status_reason=reason)
 
 
-def signal(tx: Tx, env: DeploymentEnv, deployment: Deployment, values: Mapping[str, Any], log_bytes: int) -> Deployment:
-    """Apply a signal to a locked deployment and tell its owner. Late and repeated signals change nothing."""
-    if RUN in values:
-        values = {name: value for name, value in values.items() if name != RUN}
-    return tell_end(tx, env, deployment, run_end.apply_signal(tx, env.work, deployment, values, log_bytes))
-
-
-def fail(tx: Tx, env: DeploymentEnv, args: Mapping[str, Any]) -> None:
-    """Job: fail the run ``config_id`` of ``deployment_id`` for the ``reason``, by default its deadline."""
-    deployment = owners.find_locked(tx, args["deployment_id"])
-    if deployment is None or deployment.config_id != args["config_id"] or deployment.has_ended:
-        return
-    reason = args.get("reason")
-    if reason is not None or not postpone_deadline(tx, env.work, deployment, args):
-        reason = reason or f"Timed out: {deployment.status_reason}"
-        tell_end(tx, env, deployment, run_end.fail(tx, env.work, deployment, reason))
-
-
 def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str, *, force: bool = False) -> Deployment:
     """Cancel the current run; with ``force`` without waiting for its agent. Raises Conflict if it has ended."""
     before = owners.lock(tx, deployment)
@@ -132,7 +122,7 @@ def cancel(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str
             f"The deployment ({before.id}) is {before.status or 'not under way'}: there is nothing to cancel."
         )
     stop = run_end.force_fail if force else run_end.cancel
-    return tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
+    return run_end.tell_end(tx, env, before, stop(tx, env.work, before, f"Cancelled by {requested_by}"))
 
 
 def lock_failed(tx: Tx, deployment: Deployment) -> Deployment:
@@ -165,7 +155,7 @@ def remove(
     removed = owners.lock(tx, deployment)
     if removed.is_of_client and not force and _undo(tx, env, removed, requested_by):
         return
-    withdraw(tx, env, removed)
+    run_end.withdraw(tx, env, removed)
     tx.wake(wake.Owner.of(removed), wake.Removed(removed))
 
 
@@ -173,37 +163,11 @@ def _undo(tx: Tx, env: DeploymentEnv, deployment: Deployment, requested_by: str 
     """Start the run that undoes the deployment. Return False if there is nothing to undo."""
     if deployment.removing and deployment.status == Status.IN_PROGRESS:
         return True
-    undo = find_undo(tx, deployment, deadlines.limit_of(tx, deployment))
+    undo = find_undo(tx, deployment, run_end.limit_of(tx, deployment))
     if undo is None:
         return False
     _start(tx, env, plan_undo(tx, env, deployment, requested_by, undo), deployment, removing=True)
     return True
-
-
-def withdraw(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-    """Delete a deployment with its runs, output, derived config, and its own object or queue for results."""
-    cancel_deadline(tx, env.work, deployment.config_id)
-    if deployment.resource_id is None:
-        _close_transport(tx, env, deployment)
-    deployments.delete(tx, deployment.id)
-    _release_config(tx, deployment)
-    tx.bump_or_drop_document(deployment.server_id)
-    tx.notify(deployment_topic(deployment.id))
-
-
-def _release_config(tx: Tx, deployment: Deployment) -> None:
-    """Delete the derived config that a deployment leaves, or record that the server may have run a client's."""
-    if deployment.is_of_client:
-        deployments.record_past_config(tx, deployment.server_id, deployment.config_id)
-    configs.delete_owned(tx, deployment.config_id)
-
-
-def _close_transport(tx: Tx, env: DeploymentEnv, deployment: Deployment) -> None:
-    """Close the object or queue for the result of the current run of a deployment without a resource."""
-    transport = env.transports.signal_transports.get(deployment.signal_transport or "")
-    if needs_provisioning(transport):
-        target = client_target(deployment.id, deployment.project_id, run=deployment.run_number)
-        transport.close(tx, env.platform, target)
 
 
 def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deployment) -> None:
@@ -213,8 +177,8 @@ def _open_transport(tx: Tx, env: DeploymentEnv, run: PlannedRun, before: Deploym
         previous = int(run.target.run) - 1
         if before.resource_id is not None and previous:
             run.transport.close(tx, env.platform, replace(run.target, run=str(previous)))
-    if before.resource_id is None:
-        _close_transport(tx, env, before)
+    if before.resource_id is None and before.signal_transport is not None:
+        run_end.close_transport(tx, env, before)
 
 
 def queue_run(tx: Tx, deployment: Deployment, requested_by: str | None, *, number: int, **changes: Any) -> Deployment:
@@ -266,7 +230,7 @@ def _supersede_run(tx: Tx, work: Work, before: Deployment, changed: Deployment) 
     stored.add(tx, previous)
     deployments.save(tx, changed)
     checks.reset(tx, changed)
-    _release_config(tx, before)
+    run_end.release_config(tx, before)
     tx.bump_document(changed.server_id)
     tx.notify(deployment_topic(changed.id))
     return changed
@@ -391,10 +355,61 @@ def _admit(
     return env.authorizer.authorize(tx, request)
 
 
-def tell_end(tx: Tx, env: DeploymentEnv, before: Deployment, after: Deployment) -> Deployment:
-    """Tell the owner if the run has ended, and remove a deployment that the run has undone. Return the deployment."""
-    if after.has_ended and not before.has_ended:
-        tx.wake(wake.Owner.of(after), wake.RunEnded(after, before.cancelling))
-        if after.removing and after.status == Status.COMPLETE:
-            withdraw(tx, env, after)
-    return after
+def change(
+    tx: Tx, env: DeploymentEnv, deployment: Deployment, changes: Mapping[str, Any], requested_by: str
+) -> Deployment:
+    """
+    Apply the changes of a REST client. Another config, or IN_PROGRESS after an end, starts a run; a status that ends
+    the deployment acts as a report. Agents run each config once, so what the server may have run is copied.
+
+    Raises Conflict if a stack decides what the deployment runs, DeploymentRefused, EntityNotFound.
+    """
+    before = owners.lock(tx, deployment)
+    wanted = replace(before, **changes, updated_at=tx.now)
+    reopens = _is_pending(wanted) and not _is_pending(before)
+    if wanted.config_id == before.config_id and not reopens:
+        changed = _change_status(tx, env, before, wanted, requested_by)
+    elif before.resource_id is not None:
+        raise Conflict(
+            f"The deployment ({before.id}) belongs to a resource of the stack ({before.stack_id}), which decides what"
+            " it runs: update the stack, or retry the deployment."
+        )
+    else:
+        changed = _start_changed(tx, env, before, wanted, requested_by)
+        if reopens:
+            tx.wake(wake.Owner.of(changed), wake.RunRestarted(changed))
+    return run_end.tell_end(tx, env, before, changed)
+
+
+def _is_pending(deployment: Deployment) -> bool:
+    return deployment.status == Status.IN_PROGRESS
+
+
+def _change_status(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
+    if before.status is None and wanted.has_ended:
+        return _start_first(tx, wanted, requested_by)
+    if not wanted.has_ended:
+        return run_end.save(tx, wanted, deployments.save)
+    deployments.save(tx, wanted)
+    code = before.status_code if wanted.output_values == before.output_values else read_code(wanted.output_values)
+    return run_end.finish_run(tx, env.work, replace(wanted, cancelling=False, status_code=code))
+
+
+def _start_changed(tx: Tx, env: DeploymentEnv, before: Deployment, wanted: Deployment, requested_by: str) -> Deployment:
+    if wanted.config_id != before.config_id:
+        config = configs.get(tx, wanted.config_id, wanted.project_id)
+        # The new config itself determines how results return.
+        return run_config(tx, env, replace(wanted, signal_transport=None), config, requested_by, before)
+    if before.status is None:
+        config = configs.get(tx, wanted.config_id, wanted.project_id)
+        return _start_first(tx, authorize(tx, env, wanted, config, requested_by), requested_by)
+    started = restart_run(tx, env, before, requested_by, wanted)
+    if wanted.status_reason != before.status_reason and started.held_by is None:
+        started = run_end.save(tx, replace(started, status_reason=wanted.status_reason))
+    return started
+
+
+def _start_first(tx: Tx, wanted: Deployment, requested_by: str) -> Deployment:
+    """Start the first run of a deployment that was stored without a status."""
+    stored.forget(tx, wanted.id)
+    return run_end.save(tx, queue_run(tx, wanted, requested_by, number=1), deployments.save)

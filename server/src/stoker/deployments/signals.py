@@ -78,6 +78,11 @@ def resolve_signal(
     )
 
 
+def is_progress(values: Mapping[str, Any]) -> bool:
+    """Return whether a signal reports only progress, not an end."""
+    return values.get(STATUS) == Status.IN_PROGRESS
+
+
 def read_changes(values: Mapping[str, Any]) -> tuple[bool | None, list[dict[str, str]]]:
     """Return whether the run changed the server, if known, and maps with ``item``, ``outcome`` and ``diff``."""
     changed, reported = values.get(_CHANGED), values.get(CHANGES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from stoker.deployments import owners, service, write_audit
+from stoker.deployments import owners, run_end, write_audit
 from stoker.deployments.runs import SUPERSEDED, log_rejection
 from stoker.deployments.signals import RUN
 from stoker.json_body import decode
@@ -59,7 +59,7 @@ def deliver(
     if resource is not None:
         _signal_resource(tx, engine, resource, payload)
         return deployments.get(tx, deployment.id).status
-    return service.signal(tx, engine.env, deployment, payload, engine.limits.log_bytes).status
+    return run_end.signal(tx, engine.env, deployment, payload, engine.limits.log_bytes).status
 
 
 def is_current(target: Resource | Deployment, number: str | None) -> bool:

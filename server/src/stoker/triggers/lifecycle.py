@@ -190,7 +190,7 @@ def delete_some(tx: Tx, env: DeploymentEnv, ended: Trigger, most: int | None = N
     for target in share:
         deployment = deployments.find(tx, target.deployment_id or "", for_update=True)
         if deployment is not None:
-            service.withdraw(tx, env, deployment)
+            run_end.withdraw(tx, env, deployment)
     if len(share) == len(remaining):
         triggers.delete(tx, ended)
     else:

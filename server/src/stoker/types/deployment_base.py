@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from stoker.deployments import checks, representation, run_end, runs, service
+from stoker.deployments import checks, representation, run_end, runs
 from stoker.deployments.derive import derived_inputs, replaces_deployment
-from stoker.deployments.signals import RUN
-from stoker.deployments.undo import describe_failure, find_undo
+from stoker.deployments.run_plan import describe_failure, find_undo
+from stoker.deployments.signals import RUN, is_progress
 from stoker.hot import UNKNOWN, Definition
 from stoker.model.check import ENFORCE, INTERVAL, LONGEST_INTERVAL, SHORTEST_INTERVAL
 from stoker.model.deployment import Deployment
@@ -140,7 +140,7 @@ def _run(context: Context, resource: Resource, properties: Properties, action: A
 def _remove(context: Context, resource: Resource, deployment: Deployment | None) -> Outcome:
     """Delete the deployment, unless a user has deleted it already, and the transport's object or queue."""
     if deployment is not None:
-        service.withdraw(context.tx, context.env, deployment)
+        run_end.withdraw(context.tx, context.env, deployment)
     deployment_runs.close(context, resource)
     return DONE
 
@@ -290,8 +290,8 @@ class DeploymentType(RunsConfig, TakesSignals, KnowsAgent, ResourceType):
             runs.log_rejection(context.tx, deployment.id, details[RUN], runs.SUPERSEDED)
             return Signalled(f"deployment {deployment.id}: late, of an earlier run")
         engine: Engine = context.engine
-        changed = service.signal(context.tx, context.env, deployment, details, engine.limits.log_bytes)
-        if runs.is_progress(details):
+        changed = run_end.signal(context.tx, context.env, deployment, details, engine.limits.log_bytes)
+        if is_progress(details):
             return Signalled(f"deployment {changed.id} goes on")
         if changed.status != Status.FAILED:
             return Signalled(f"deployment {changed.id} succeeded")

@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from stoker.deployments import checks, service
 from stoker.deployments.configs import content_of, source_inputs
-from stoker.deployments.run_plan import RunRequest
-from stoker.deployments.undo import Undo, requests_undo
+from stoker.deployments.run_plan import RunRequest, Undo, requests_undo
 from stoker.model.check import CheckSettings
 from stoker.model.config import COMPONENT, UNGROUPED
 from stoker.model.deployment import Deployment

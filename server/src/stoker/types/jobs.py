@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
-from stoker.deployments import drift, server_runs, service
+from stoker.deployments import drift, run_end, server_runs
 from stoker.deployments.checks import REMEDIATE
-from stoker.deployments.deadlines import DEADLINE as DEPLOYMENT_DEADLINE
+from stoker.deployments.run_end import DEADLINE as DEPLOYMENT_DEADLINE
 from stoker.model.stack import Phase
 from stoker.model.wake import Owner
 from stoker.policy import holds
@@ -37,7 +37,7 @@ def register(store: Store, engine: Engine) -> None:
     work = engine.env.work
     work.register(ADVANCE, doing(go_on, background=True))
     work.register(DEADLINE, doing(time_out_stack))
-    work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: service.fail(tx, engine.env, args)))
+    work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: run_end.expire(tx, engine.env, args)))
     work.register(REMEDIATE, doing(lambda tx, engine, args: drift.remediate(tx, engine.env, args)))
     work.register(server_runs.RERUN, lambda args: run_again(store, engine, args))
     work.register(holds.JOB, doing(lambda tx, _, args: server_runs.reevaluate(tx, work, args["server_id"])))

@@ -15,9 +15,9 @@ from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
 from stoker.background_thread import BackgroundThread
-from stoker.deployments import reports
+from stoker.deployments import run_end
 from stoker.deployments.documents import Documents
-from stoker.deployments.reports import Report
+from stoker.deployments.run_end import Report
 from stoker.model.errors import EntityNotFound, TooManyRequests, Unavailable
 from stoker.servers.keys import KeyRequest, Keys
 from stoker.servers.last_seen import LastSeen
@@ -121,7 +121,7 @@ class AgentBatches:
 
     def _apply(self, batch: Sequence[Report]) -> Sequence[str | EntityNotFound | None]:
         env, limit = self._engine.env, self._engine.limits.log_bytes
-        return self._store.write(lambda tx: reports.apply(tx, env, batch, limit))
+        return self._store.write(lambda tx: run_end.apply(tx, env, batch, limit))
 
     def _write_heartbeats(self, seen: Sequence[tuple[str, str]]) -> Sequence[None]:
         self._last_seen.write_all(seen)

@@ -9,7 +9,7 @@ from msgspec import Meta
 
 from stoker.deployments import drift, log_storage, runs
 from stoker.deployments.drift import CheckReport
-from stoker.deployments.reports import Report
+from stoker.deployments.run_end import Report
 from stoker.deployments.signals import RUN
 from stoker.http import audit_trail
 from stoker.http.contracts import (

@@ -9,7 +9,6 @@ from uuid import uuid4
 from msgspec import UNSET, Meta
 from msgspec.structs import asdict
 
-from stoker.deployments import changes as deployment_changes
 from stoker.deployments import representation, service
 from stoker.deployments.configs import content_of
 from stoker.deployments.run_plan import RunRequest
@@ -225,7 +224,7 @@ def update(request: RequestContext, tx: Tx, body: DeploymentChanges) -> dict[str
     if body.config_id or body.input_values is not None:  # a result alone does not need the text of its config
         _find_config(tx, request.project, body.config_id or deployment.config_id, body.input_values or {})
     user = request.user.user_name
-    return enclose(tx, deployment_changes.change(tx, request.app.engine.env, deployment, changes, user))
+    return enclose(tx, service.change(tx, request.app.engine.env, deployment, changes, user))
 
 
 @operation(204)
