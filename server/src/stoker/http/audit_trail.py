@@ -28,8 +28,18 @@ _NAMED: Mapping[str, Callable[[Tx, str], User | Project | None]] = {
     "user_id": identity.user,
     "project_id": identity.project,
 }
+#: Columns of the audit log, with the segments of paths that name the same object unless the handler names it.
+_COLUMNS = {
+    "server_id": "server_id",
+    "server_name": "server",
+    "deployment_id": "deployment_id",
+    "stack_id": "stack_id",
+    "stack_name": "stack_name",
+    "resource_name": "resource_name",
+    "config_name": "config_id",
+}
 #: Segments of a path that are part of another column, or say nothing.
-_OTHER = ("project", "stack_name", "stack_id", "resource_name", "deployment_id", "config_id", "server")
+_OTHER = ("project", *_COLUMNS.values())
 
 
 def describe_path(tx: Tx, request: RequestContext) -> None:
@@ -57,13 +67,7 @@ def record(tx: Tx, request: RequestContext, action: str = "") -> None:
         action=action or request.route.action,
         outcome=Outcome.ALLOWED,
         reason=tx.secrets.redact(subject.detail),
-        server_id=subject.server_id,
-        server_name=subject.server_name or (None if subject.server_id else path.get("server")),
-        deployment_id=subject.deployment_id or path.get("deployment_id"),
-        stack_id=subject.stack_id or path.get("stack_id"),
-        stack_name=subject.stack_name or path.get("stack_name"),
-        resource_name=subject.resource_name or path.get("resource_name"),
-        config_name=subject.config_name or path.get("config_id"),
+        **{column: getattr(subject, column) or path.get(segment) for column, segment in _COLUMNS.items()},
     )
     authorizer.record(tx, decision)
 

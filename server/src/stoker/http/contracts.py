@@ -257,16 +257,21 @@ class BodyDecoder:
         try:
             if self._own is not None:
                 return self._own(raw)
-            if not raw.isascii():
-                raw.decode()  # msgspec does not validate the members that it skips
-            if len(raw) > json_body.DEEPEST and json_body.may_be_deep(raw):  # each level has a bracket
-                json_body.decode(raw, BODY)
+            _check_text(raw)
             body = self._decoder.decode(raw)
             return body if self._member is None else getattr(body, self._member)
         except msgspec.ValidationError as error:
             raise typed_values.explain(error, self.kind, BODY) from None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Invalid(f"{BODY} is not JSON: {error if raw.strip() else 'it is empty'}") from None
+
+
+def _check_text(raw: bytes) -> None:
+    """Raise Invalid or UnicodeDecodeError for what msgspec accepts in members that it skips."""
+    if not raw.isascii():
+        raw.decode()
+    if len(raw) > json_body.DEEPEST and json_body.may_be_deep(raw):  # each level has a bracket
+        json_body.decode(raw, BODY)
 
 
 class QueryDecoder:

@@ -116,7 +116,15 @@ def _operation(route: Route, types: TypeSchemas) -> dict[str, Any]:
     if contract is None:
         raise LookupError(f"the handler of {route.verb} {route.path} has no contract")
     summary, description = _prose(route)
-    operation: dict[str, Any] = {
+    query = types.of_query(contract.query.kind) if contract.query is not None else {}
+    schemes = dict.fromkeys(credential.scheme for credential in route.access.credentials if credential.scheme)
+    optional: dict[str, Any] = {
+        "description": description,
+        "parameters": list(map(_parameter, query.items())),
+        "requestBody": _body(contract, types),
+        "security": [{name: []} for name in schemes],
+    }
+    return {
         "tags": [_tag(route.handler)],
         "summary": summary,
         "operationId": _id(route),
@@ -124,17 +132,8 @@ def _operation(route: Route, types: TypeSchemas) -> dict[str, Any]:
             **{str(status): _response(route, answer, types, status) for status, answer in contract.answers.items()},
             **_errors(route, contract.errors),
         },
+        **{name: value for name, value in optional.items() if value},
     }
-    if description:
-        operation["description"] = description
-    query = types.of_query(contract.query.kind) if contract.query is not None else {}
-    if items := list(map(_parameter, query.items())):
-        operation["parameters"] = items
-    if route.verb not in ("GET", "HEAD", "DELETE") and (body := _body(contract, types)):
-        operation["requestBody"] = body
-    if schemes := dict.fromkeys(credential.scheme for credential in route.access.credentials if credential.scheme):
-        operation["security"] = [{name: []} for name in schemes]
-    return operation
 
 
 def _body(contract: Contract, types: TypeSchemas) -> dict[str, Any] | None:
@@ -260,21 +259,26 @@ class TypeSchemas:
         if DESCRIBED in schema:
             others = {name: value for name, value in schema.items() if name != DESCRIBED}
             schema = {**self.of(DESCRIBED_TYPES[schema[DESCRIBED]]), **others}
-        simple = {
-            key: self._simplify(value)
-            for key, value in schema.items()
-            if not (key == "default" and value is None) and not (key == "title" and isinstance(value, str))
-        }
+        simple = {key: self._simplify(value) for key, value in schema.items() if not _says_nothing(key, value)}
         if isinstance(simple.get("description"), str):
             simple["description"] = " ".join(simple["description"].split()).replace("``", "`")
-        choices: list[Any] = simple.get("anyOf", [])
-        if len(choices) == 2 and choices[1] == {"type": "null"} and "type" in choices[0]:
-            del simple["anyOf"]
-            kinds = choices[0]["type"]
-            simple |= {**choices[0], "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
-            if "enum" in simple:
-                simple["enum"] = [*simple["enum"], None]
-        return simple
+        return _join_null(simple)
+
+
+def _says_nothing(key: str, value: Any) -> bool:
+    """Return whether a member of a schema is a null default, or the title of a type and not a member with this name."""
+    return (key == "default" and value is None) or (key == "title" and isinstance(value, str))
+
+
+def _join_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a type or null with a list of types, if the type has no other choices."""
+    choices: list[Any] = schema.get("anyOf", [])
+    if len(choices) != 2 or choices[1] != {"type": "null"} or "type" not in choices[0]:
+        return schema
+    kinds = choices[0]["type"]
+    bare = {key: value for key, value in schema.items() if key != "anyOf"}
+    joined = {**bare, **choices[0], "type": [*([kinds] if isinstance(kinds, str) else kinds), "null"]}
+    return {**joined, "enum": [*joined["enum"], None]} if "enum" in joined else joined
 
 
 def _without_null(schema: Schema) -> Schema:

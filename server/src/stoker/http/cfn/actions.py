@@ -15,7 +15,6 @@ from stoker.deployments.documents import Document
 from stoker.http.cfn.access import READERS, READERS_AND_AGENTS, authenticate, check_roles, params_of, request_of
 from stoker.http.cfn.serialize import Refused, answer
 from stoker.http.contracts import operation
-from stoker.http.heat.serializers import time
 from stoker.http.request import RequestContext, Response, client_address, without_credentials
 from stoker.http.threads import HANDLERS
 from stoker.model.arn import Arn
@@ -24,8 +23,10 @@ from stoker.model.stack import Resource, Stack
 from stoker.model.status import is_suspended
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.session import StackSession
+from stoker.stacks.operations import no_resource
 from stoker.stacks.signals import find_target
 from stoker.store import deployments, documents, resources, stacks
+from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
 
 Params = Mapping[str, str]
@@ -66,7 +67,7 @@ def describe_stack_resource(request: RequestContext, params: Params) -> Any:
         resource = find_target(tx, stack, name, request.caller.resource)
         if resource is None:
             request.require_resource(None)
-            raise EntityNotFound(f"The Resource ({name}) could not be found in Stack {stack.name}.")
+            raise no_resource(name, stack)
         detail = describe_resource(tx, request.app.engine, stack, resource)
         if request.caller.resource is None:  # the caller is a person, not an agent
             detail["Metadata"] = redact_metadata(tx, detail["Metadata"])
@@ -79,7 +80,7 @@ def describe_resource(tx: Tx, engine: Engine, stack: Stack, resource: Resource) 
     live = transition.type_of(resource).live_metadata(transition.context, resource)
     return {
         **_resource(stack, resource),
-        "LastUpdatedTimestamp": time(resource.updated_at or resource.created_at),
+        "LastUpdatedTimestamp": heat_time(resource.updated_at or resource.created_at),
         "Metadata": {**resource.metadata, **live},
     }
 
@@ -101,7 +102,7 @@ def describe_stack_resources(request: RequestContext, params: Params) -> Any:
         present = resources.of_stack(tx, stack.id)
     return {
         "StackResources": [
-            {**_resource(stack, resource), "Timestamp": time(resource.updated_at or resource.created_at)}
+            {**_resource(stack, resource), "Timestamp": heat_time(resource.updated_at or resource.created_at)}
             for resource in present
             if resource.current and params.get("LogicalResourceId") in (None, resource.name)
         ]

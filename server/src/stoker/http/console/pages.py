@@ -112,15 +112,10 @@ def sign_in(request: RequestContext) -> Response:
     The sign-in page is answered with the page that it leads to; a window whose session has ended, with the CSRF token
     of the new one. Raises Unauthorized, TooManyRequests.
     """
-    form, sessions = _read_form(request), request.app.sessions
-    csrf = request.raw.headers.get(CSRF_HEADER, "")
-    if csrf:
-        previous = sessions.find(request.raw)
-        if previous is None or not is_equal(csrf, previous.csrf):
-            raise Unauthorized("The session of this window is not known: reload the page")
-        session = _log_in(request, form)
-        return Response(200, {"csrf": session.csrf}, _cookie_of(request, session))
-    if not sessions.may_log_in(request.raw, form.get("csrf", "")):
+    form = _read_form(request)
+    if csrf := request.raw.headers.get(CSRF_HEADER, ""):
+        return _sign_in_again(request, form, csrf)
+    if not request.app.sessions.may_log_in(request.raw, form.get("csrf", "")):
         return _sign_in_page(request, 400, "The form has expired. Try again.", form)
     try:
         session = _log_in(request, form)
@@ -131,6 +126,14 @@ def sign_in(request: RequestContext) -> Response:
     target = form.get("next", "")
     is_own = target.startswith("p/") and target.isprintable() and target.isascii() and "\\" not in target
     return _redirect(target if is_own else "./", _cookie_of(request, session))
+
+
+def _sign_in_again(request: RequestContext, form: Mapping[str, str], csrf: str) -> Response:
+    previous = request.app.sessions.find(request.raw)
+    if previous is None or not is_equal(csrf, previous.csrf):
+        raise Unauthorized("The session of this window is not known: reload the page")
+    session = _log_in(request, form)
+    return Response(200, {"csrf": session.csrf}, _cookie_of(request, session))
 
 
 def ask_to_enter(request: RequestContext) -> Response:

@@ -19,7 +19,7 @@ from stoker.http.heat.stack_requests import (
 )
 from stoker.http.heat.stacks import UPDATE_EXAMPLE
 from stoker.http.request import RequestContext, Response
-from stoker.model.stack import Stack
+from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.stacks import operations
 from stoker.stacks.outputs import names as output_names
@@ -27,6 +27,7 @@ from stoker.stacks.prechecks import Prechecks
 from stoker.stacks.templates.outline import Change, Kind, Outline
 from stoker.stacks.templates.prepare import Identity, ResolvedStack, prepare
 from stoker.store import resources, stacks
+from stoker.store.rows import heat_time
 from stoker.store.tx import Tx
 from stoker.triggers.update_previews import start_previews
 from stoker.types.planned_runs import Planner
@@ -196,7 +197,7 @@ def _plan_new(tx: Tx, request: RequestContext, body: PreviewBody, resolved: Reso
 
 def _serialize_outline(planner: Planner, outline: Outline, stack_name: str, parent: str | None = None) -> list[Any]:
     """Serialize planned resources as Heat does: a nested stack becomes the list of its resources."""
-    project_id, redact = planner.project_id, planner.tx.secrets.redact
+    redact = planner.tx.secrets.redact
     required_by: dict[str, list[str]] = {}
     for name, resource in outline.resources.items():
         for required in resource.definition.requires:
@@ -205,17 +206,9 @@ def _serialize_outline(planner: Planner, outline: Outline, stack_name: str, pare
         _serialize_outline(planner, resource.inside, f"{stack_name}-{name}", name)
         if resource.inside is not None
         else NewResource(
-            resource_name=name,
+            **_describe(None, name, Identity(_NO_ID, stack_name, planner.project_id)),
             resource_type=resource.definition.mapped_from or resource.definition.type,
-            resource_action=Action.INIT,
-            resource_status=Status.COMPLETE,
-            resource_status_reason="",
-            resource_identity=ResourceIdentity(project_id, stack_name, _NO_ID, f"/resources/{name}"),
-            stack_identity=ResourceIdentity(project_id, stack_name, _NO_ID, ""),
-            stack_name=stack_name,
             physical_resource_id="",
-            creation_time=None,
-            updated_time=None,
             description=resource.definition.description,
             metadata=redact(planner.show(resource.metadata) or {}),
             attributes=dict.fromkeys(resource.type.attributes or ()),
@@ -276,25 +269,37 @@ def _start_previews(
 def _serialize_change(planner: Planner, change: Change, stack: Stack) -> ResourceChange:
     """Serialize a changed resource as Heat's engine does, and add the changed properties."""
     resource, redact = change.resource, planner.tx.secrets.redact
+    previous = {} if resource is None else {name: resource.properties.get(name) for name in change.differing}
     return ResourceChange(
-        resource_name=change.name,
+        **_describe(resource, change.name, Identity.of(stack)),
         resource_type=change.definition.get("mapped_from") or change.type,
-        resource_action=resource.action if resource else Action.INIT,
-        resource_status=resource.status if resource else Status.COMPLETE,
-        resource_status_reason=resource.reason if resource else "",
-        resource_identity=ResourceIdentity(stack.project_id, stack.name, stack.id, f"/resources/{change.name}"),
-        stack_identity=ResourceIdentity(stack.project_id, stack.name, stack.id, ""),
-        stack_name=stack.name,
         physical_resource_id=resource.physical_id if resource else None,
-        creation_time=serializers.time(resource.created_at) if resource else None,
-        updated_time=serializers.time(resource.updated_at or resource.created_at) if resource else None,
         description=change.definition.get("description") or "",
         metadata=redact(dict(change.definition.get("metadata") or {})),
         attributes={},
         required_by=[],
         properties=redact(planner.show(change.properties)),
         changed_properties=list(change.differing),
-        previous_properties=redact({name: resource.properties.get(name) for name in change.differing})
-        if resource
-        else {},
+        previous_properties=redact(previous),
     )
+
+
+def _describe(resource: Resource | None, name: str, stack: Identity) -> dict[str, Any]:
+    """Return the place and the state of a planned resource; None: the resource does not exist yet."""
+    place = {
+        "resource_name": name,
+        "resource_identity": ResourceIdentity(stack.project_id, stack.stack_name, stack.stack_id, f"/resources/{name}"),
+        "stack_identity": ResourceIdentity(stack.project_id, stack.stack_name, stack.stack_id, ""),
+        "stack_name": stack.stack_name,
+    }
+    if resource is None:
+        state = {"resource_action": Action.INIT, "resource_status": Status.COMPLETE, "resource_status_reason": ""}
+        return {**place, **state, "creation_time": None, "updated_time": None}
+    return {
+        **place,
+        "resource_action": resource.action,
+        "resource_status": resource.status,
+        "resource_status_reason": resource.reason,
+        "creation_time": heat_time(resource.created_at),
+        "updated_time": heat_time(resource.updated_at or resource.created_at),
+    }

@@ -201,11 +201,12 @@ def mark(request: RequestContext, tx: Tx, body: ResourceMark) -> None:
 
 
 def visible_resources(everything: Iterable[Resource]) -> list[Resource]:
-    """Return one resource per name: the current one, or the one being deleted if there is no current one."""
-    by_name: dict[str, Resource] = {}
+    """Return one resource per stack and name: the current one, or the one being deleted if there is no current one."""
+    by_name: dict[tuple[str, str], Resource] = {}
     for resource in everything:
-        if resource.current or resource.name not in by_name:
-            by_name[resource.name] = resource
+        name = resource.stack_id, resource.name
+        if resource.current or name not in by_name:
+            by_name[name] = resource
     return list(by_name.values())
 
 

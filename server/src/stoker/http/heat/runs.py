@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
@@ -76,7 +75,7 @@ class SignalQuery(Query):
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the runs of a deployment, newest first."""
     history = runs.list_all(tx, _deployment(tx, request))
-    return {"runs": [serialize(tx, run, tx.now) for run in history]}
+    return {"runs": [serialize(tx, run) for run in history]}
 
 
 @operation(202, {"software_deployment": SoftwareDeployment}, errors=(409,), body_optional=True)
@@ -112,13 +111,12 @@ def signal(request: RequestContext, tx: Tx, body: dict[str, Any], query: SignalQ
     return {"status": status}
 
 
-def serialize(tx: Tx, run: Run, now: datetime) -> DeploymentRun:
-    """Serialize a run. ``now`` determines whether the run is unresponsive, and for how long."""
-    silence = run.unresponsive_for(now)
+def serialize(tx: Tx, run: Run) -> DeploymentRun:
+    silence = run.unresponsive_for(tx.now)
     return fill(
         DeploymentRun,
         run,
-        state=run.state_at(now),
+        state=run.state_at(tx.now),
         unresponsive_seconds=None if silence is None else int(silence.total_seconds()),
         input_values=tx.secrets.redact(dict(run.input_values)),
         output_values=tx.secrets.redact(dict(run.output_values)),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import quote
 
@@ -107,12 +106,6 @@ def stack_url(root: str, stack: Stack) -> str:
 
 def _resource_url(root: str, stack: Stack, name: str) -> str:
     return f"{stack_url(root, stack)}/resources/{quote(name, safe='')}"
-
-
-def time(moment: datetime | None) -> str | None:
-    """Format a time as Heat does; None stays None."""
-
-    return None if moment is None else heat_time(moment)
 
 
 def detail(stack: Stack, root: str) -> dict[str, Any]:

@@ -65,32 +65,28 @@ def show(request: RequestContext, tx: Tx, query: GraphQuery) -> dict[str, Any]:
     tree = stacks.tree(tx, top.id)
     ids = [top.id, *(stack.id for stack in tree if 0 < stack.depth - top.depth <= query.nested_depth)]
     nested = {stack.parent_resource_id: stack.id for stack in tree}
-    by_stack: dict[str, list[Resource]] = {id: [] for id in ids}
-    for resource in resources.prime(tx, ids):
-        by_stack[resource.stack_id].append(resource)
-    shown = [resource for everything in by_stack.values() for resource in visible_resources(everything)]
+    shown = visible_resources(resources.prime(tx, ids))
     live = live_deployments(tx, request, shown)
     server_ids, names = _find_servers(tx, request, shown)
     times, waiting = events.times(tx, ids), _list_waiting(tx, ids, shown)
-    nodes = []
-    for resource in shown:
+
+    def serialize(resource: Resource) -> GraphNode:
         started_at, ended_at = times.get((resource.stack_id, resource.name), (None, None))
         deployment, server_id = live.get(resource.physical_id or ""), server_ids.get(resource.id)
-        nodes.append(
-            fill(
-                GraphNode,
-                resource,
-                resource_status=f"{resource.action}_{resource.status}",
-                reason=(deployment and deployment.status_reason) or resource.reason,
-                nested_stack_id=nested.get(resource.id),
-                server_id=server_id,
-                server_name=names.get(server_id or ""),
-                started_at=started_at,
-                ended_at=None if resource.status is Status.IN_PROGRESS else ended_at,
-                waits_for=waiting.get(resource.id, []),
-            )
+        return fill(
+            GraphNode,
+            resource,
+            resource_status=f"{resource.action}_{resource.status}",
+            reason=(deployment and deployment.status_reason) or resource.reason,
+            nested_stack_id=nested.get(resource.id),
+            server_id=server_id,
+            server_name=names.get(server_id or ""),
+            started_at=started_at,
+            ended_at=None if resource.status is Status.IN_PROGRESS else ended_at,
+            waits_for=waiting.get(resource.id, []),
         )
-    return {"graph": StackGraph(nodes, _list_edges(shown))}
+
+    return {"graph": StackGraph(list(map(serialize, shown)), _list_edges(shown))}
 
 
 def _list_edges(shown: Sequence[Resource]) -> list[GraphEdge]:
@@ -106,20 +102,22 @@ def _find_servers(tx: Tx, request: RequestContext, shown: Sequence[Resource]) ->
 
     A deployment that does not exist yet is on the server that it requires, if it requires one.
     """
-    physical_ids = [resource.physical_id for resource in shown if resource.physical_id]
-    deployed = deployments.server_ids(tx, physical_ids)
-    machines = servers.find_several(tx, {*physical_ids, *deployed.values()})
-    server_ids = {
-        resource.id: deployed.get(resource.physical_id, resource.physical_id)
-        for resource in shown
-        if resource.physical_id in deployed or resource.physical_id in machines
+    physical_ids = {
+        (resource.stack_id, resource.name): resource.physical_id for resource in shown if resource.physical_id
     }
-    names = {(resource.stack_id, resource.name): resource.physical_id for resource in shown}
-    for resource in shown:
-        required = [id for name in resource.requires if (id := names.get((resource.stack_id, name))) in machines]
+    deployed = deployments.server_ids(tx, list(physical_ids.values()))
+    machines = servers.find_several(tx, {*physical_ids.values(), *deployed.values()})
+
+    def find_server(resource: Resource) -> str | None:
+        id = resource.physical_id
+        if id:
+            return deployed.get(id, id if id in machines else None)
+        required = [other for name in resource.requires if (other := physical_ids.get((resource.stack_id, name)))]
+        on_servers = [other for other in required if other in machines]
         is_deployment = isinstance(request.app.engine.types.get(resource.type), TakesSignals)
-        if is_deployment and not resource.physical_id and len(required) == 1:
-            server_ids[resource.id] = required[0]
+        return on_servers[0] if is_deployment and len(on_servers) == 1 else None
+
+    server_ids = {resource.id: id for resource in shown if (id := find_server(resource)) is not None}
     # a policy may admit deployments on servers of other projects
     return server_ids, {id: machine.name for id, machine in machines.items() if machine.project_id == request.project}
 

@@ -48,6 +48,22 @@ def root_stack(tx: Tx, request: RequestContext) -> Stack:
     return root
 
 
+def _find_named(tx: Tx, request: RequestContext) -> Stack:
+    """
+    Return the stack that the path names by name or id; for the user of a resource, only the stack of that resource.
+
+    Raises EntityNotFound.
+    """
+    named, own_id = request.path["stack_name"], request.caller.resource
+    stack = stacks.find(tx, named) if _UUID.fullmatch(named) else None
+    if stack is None or stack.project_id != request.project:
+        stack = stacks.find_by_name(tx, named, request.project)
+    own = resources.find(tx, own_id) if own_id is not None else None
+    if stack is None or (own_id is not None and (own is None or own.stack_id != stack.id)):
+        raise EntityNotFound.of("Stack", named)
+    return stack
+
+
 @operation(302, {"stack": {"links": list[Link]}}, headers=("Location",))
 def redirect(request: RequestContext) -> Response:
     """
@@ -55,15 +71,8 @@ def redirect(request: RequestContext) -> Response:
 
     Clients repeat the request there with the same method.
     """
-    # The user of a resource is redirected only to the stack of that resource.
-    named = request.path["stack_name"]
     with request.read() as tx:
-        target = stacks.find(tx, named) if _UUID.fullmatch(named) else None
-        if target is None or target.project_id != request.project:
-            target = stacks.find_by_name(tx, named, request.project)
-        own = resources.find(tx, request.caller.resource) if request.caller.resource is not None else None
-    if target is None or (request.caller.resource is not None and (own is None or own.stack_id != target.id)):
-        raise EntityNotFound.of("Stack", named)
+        target = _find_named(tx, request)
     rest = "".join(f"/{segment}" for segment in request.raw.url.path.split("/")[5:])
     query = f"?{request.raw.url.query}" if request.raw.url.query else ""
     location = f"{stack_url(request.app.settings.public_url, target)}{rest}{query}"

@@ -7,7 +7,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
 
 from stoker.deployments import server_runs
@@ -29,7 +29,7 @@ from stoker.http.contracts import (
 from stoker.http.request import RequestContext, Response
 from stoker.model import labels, selectors
 from stoker.model.errors import EntityNotFound
-from stoker.model.facts import FactsSummary, ServerFacts, with_labels
+from stoker.model.facts import FactsSummary, with_labels
 from stoker.model.server import Kind, Server
 from stoker.policy import holds, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
@@ -94,7 +94,7 @@ class ShownServer(Answer):
     os: Annotated[str | None, Meta(description="Name and version; null: the agent has sent no facts")]
     address: Annotated[str | None, Meta(description="The address with which the server reaches other networks")]
     problem: Annotated[str | None, Meta(description="Why the agent can start no run, such as a full disk")]
-    facts_at: Annotated[Time | None, Meta(description="When the facts last changed")]
+    reported_at: Annotated[Time | None, Meta(description="When the facts last changed")] = field(name="facts_at")
     stack_id: str | None
     resource_name: str | None
     labels: dict[str, str]
@@ -295,13 +295,14 @@ def _audit(tx: Tx, request: RequestContext, server: Server, what: str, before: A
 
 
 def _show(request: RequestContext, tx: Tx, server: Server) -> ShownServer:
-    return serialize(request, server, servers.find_facts(tx, server.id))
+    facts = servers.find_facts(tx, server.id)
+    return serialize(request, server, facts, None if facts is None else with_labels(facts.facts, server.labels))
 
 
 def _serialize_in_list(
     request: RequestContext, tx: Tx, server: Server, facts: FactsSummary | None, group: str | None
 ) -> ShownServer:
-    shown = serialize(request, server, facts, in_list=True)
+    shown = serialize(request, server, facts, UNSET)
     if group is not None:
         run = AuthorizationRequest(
             project_id=request.project,
@@ -319,9 +320,8 @@ def _serialize_in_list(
 def serialize(
     request: RequestContext,
     server: Server,
-    facts: FactsSummary | None = None,
-    *,
-    in_list: bool = False,
+    summary: FactsSummary | None = None,
+    facts: dict[str, Any] | UnsetType | None = None,
 ) -> ShownServer:
     now, own = request.app.store.clock.now(), server.policy is not None
     policy = holds.load_policy(rows.dump(server.policy) if own else None)
@@ -332,11 +332,8 @@ def serialize(
         server,
         self_named=server.is_self_named,
         denial=UNSET,
-        os=facts.os if facts else None,
-        address=facts.address if facts else None,
-        problem=facts.problem if facts else None,
-        facts=UNSET if in_list else with_labels(facts.facts, server.labels) if isinstance(facts, ServerFacts) else None,
-        facts_at=facts.reported_at if facts else None,
+        facts=facts,
+        **{name: getattr(summary, name, None) for name in ("os", "address", "problem", "reported_at")},
         status=server.status(now, request.app.settings.offline_after),
         agent_outdated=server.agent_version not in (None, request.app.servers.agent_bundle.version),
         policy=policy.to_json(request.app.settings.deployment_policy),

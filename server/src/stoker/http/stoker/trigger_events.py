@@ -106,7 +106,7 @@ class TriggerReader(Reader):
         positions = {target.position for target in changed}
         unchanged = [target for position, target in self._running.items() if position not in positions]
         events = self._compare(tx, [*changed, *(target for target in unchanged if _is_notified(target, notified))])
-        output, more = self._read_output(tx, notified, ended=ended) if "log" in self._kinds else ([], False)
+        output, more = self._read_output(tx, notified, ended=ended)
         events = [*start, *events, *output, *self.changes("trigger", trigger)]
         over = ended and not more
         return Batch([*events, Event("end", trigger)] if over else events, over, more)
@@ -128,6 +128,8 @@ class TriggerReader(Reader):
 
     def _read_output(self, tx: Tx, notified: Collection[str] | None, *, ended: bool) -> tuple[list[Event], bool]:
         """Return ``log`` events, and whether there may be more."""
+        if "log" not in self._kinds:
+            return [], False
         self._unread |= {id for id, target in self._with_output.items() if _is_notified(target, notified)}
         chunks, more = logs.page_of_each(tx, self._sent.after(self._unread))
         # Ending a deployment and appending to its log both lock the deployment. A reader that sees the end sees all
@@ -163,16 +165,15 @@ class TriggerReader(Reader):
         """Return ``target`` and ``state`` events of the targets that have changed, or whose runs have."""
         if self._kinds.isdisjoint(("target", "state")):
             return []
-        is_compact = "target" not in self._kinds
+        name, serialize_one = ("target", serialize_target) if "target" in self._kinds else ("state", serialize_compact)
         # the runs of ended targets have outputs, which a compact target does not need
-        current = find_runs(tx, [each for each in some if not is_compact or each.status == TargetStatus.IN_PROGRESS])
+        current = find_runs(tx, [each for each in some if name == "target" or each.status == TargetStatus.IN_PROGRESS])
         events = []
         for target in sorted(some, key=attrgetter("position")):
-            run = current.get(target.deployment_id or "")
-            shown = serialize_compact(target, run, tx.now) if is_compact else serialize_target(tx, target, run, tx.now)
+            shown = serialize_one(tx, target, current.get(target.deployment_id or ""))
             lasting = _without_durations(shown)
             if lasting != self._shown.get(target.position):
-                events.append(Event("state" if is_compact else "target", shown))
+                events.append(Event(name, shown))
                 if target.position in self._running:
                     self._shown[target.position] = lasting
         return events

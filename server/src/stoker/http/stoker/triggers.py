@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, field
@@ -237,7 +236,7 @@ def index_compact_targets(request: RequestContext, tx: Tx, query: CompactQuery) 
     trigger = triggers.get(tx, request.path["trigger_id"])
     position = f"{encode_cursor(trigger.revision + 1, -1)}.0"
     current = find_runs(tx, [target for target in page if target.status == TargetStatus.IN_PROGRESS])
-    shown = [serialize_compact(target, current.get(target.deployment_id or ""), tx.now) for target in page]
+    shown = [serialize_compact(tx, target, current.get(target.deployment_id or "")) for target in page]
     return {"targets": shown, "cursor": format_cursor({f"trigger:{trigger.id}": position})}
 
 
@@ -316,8 +315,8 @@ def serialize(tx: Tx, trigger: Trigger) -> SoftwareTrigger:
     )
 
 
-def serialize_target(tx: Tx, target: Target, run: Run | None, now: datetime) -> TriggerTarget:
-    return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run, now))
+def serialize_target(tx: Tx, target: Target, run: Run | None) -> TriggerTarget:
+    return fill(TriggerTarget, target, run=None if run is None else deployment_runs.serialize(tx, run))
 
 
 def _read_page(request: RequestContext, tx: Tx, query: TargetQuery, most: int) -> list[Target]:
@@ -327,9 +326,9 @@ def _read_page(request: RequestContext, tx: Tx, query: TargetQuery, most: int) -
     return targets.page(tx, trigger.id, after=after, limit=min(query.limit or most, most), status=query.status)
 
 
-def serialize_compact(target: Target, run: Run | None, now: datetime) -> CompactTarget:
+def serialize_compact(tx: Tx, target: Target, run: Run | None) -> CompactTarget:
     """Serialize the state of a target; ``run`` is that of a target in progress."""
-    return fill(CompactTarget, target, state=None if run is None else run.state_at(now))
+    return fill(CompactTarget, target, state=None if run is None else run.state_at(tx.now))
 
 
 def encode_cursor(revision: int, position: int) -> int:
@@ -344,7 +343,7 @@ def decode_cursor(cursor: int) -> tuple[int, int]:
 
 def _serialize_targets(tx: Tx, states: Sequence[Target]) -> list[TriggerTarget]:
     current = find_runs(tx, states)
-    return [serialize_target(tx, target, current.get(target.deployment_id or ""), tx.now) for target in states]
+    return [serialize_target(tx, target, current.get(target.deployment_id or "")) for target in states]
 
 
 def find_runs(tx: Tx, some: Sequence[Target]) -> dict[str, Run]:
