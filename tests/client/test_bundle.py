@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stoker_client.errors import BadInput
-from stoker_client.templates import documents, locations, references
-from stoker_client.templates.bundle import collect, merge
+from stoker_client.templates import documents, locations
+from stoker_client.templates.bundle import collect, in_template, merge
 
 MAIN = """\
 heat_template_version: 2021-04-16
@@ -289,7 +289,7 @@ trees = st.recursive(
 
 @given(trees)
 def test_a_template_without_files_stays_equal(tree):
-    assert references.in_template(tree, "", lambda name, _: name) == tree
+    assert in_template(tree, "", lambda name, _: name) == tree
 
 
 @given(trees)
@@ -297,8 +297,8 @@ def test_replaced_file_names_are_found_again(tree):
     first: list[str] = []
     second: list[str] = []
 
-    changed = references.in_template(tree, "", lambda name, _: first.append(name) or f"<{name}>.yaml")
-    references.in_template(changed, "", lambda name, _: second.append(name) or name)
+    changed = in_template(tree, "", lambda name, _: first.append(name) or f"<{name}>.yaml")
+    in_template(changed, "", lambda name, _: second.append(name) or name)
 
     assert second == [f"<{name}>.yaml" for name in first]
 

@@ -14,9 +14,9 @@ from uuid import uuid4
 import pytest
 
 from stoker_client.errors import BadInput, NotFound, Refused, TimedOut
-from stoker_migrate.heat_import import abandonment, agent_configs
+from stoker_migrate.heat_import import handover
 from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import
-from stoker_migrate.heat_import.agent_configs import ServerConfig
+from stoker_migrate.heat_import.handover import ServerConfig
 from stoker_migrate.heat_import.source_stack import SourceStack, read_stack
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -134,7 +134,7 @@ def test_agents_are_pointed_at_stoker_through_their_metadata(other):
     }
     paths = ("server", "group/0", "group/1")
     configs = [ServerConfig(path, f"s{number}", config) for number, path in enumerate(paths)]
-    agent_configs.repoint(other, source, configs)
+    handover.repoint(other, source, configs)
     first, second = other.sent
     assert (first[:2], second[:2]) == (("PATCH", source.path), ("PATCH", nested))
     assert first[2]["template"]["resources"]["server"]["metadata"] == {"os-collect-config": config}
@@ -145,7 +145,7 @@ def test_agents_are_pointed_at_stoker_through_their_metadata(other):
         "stack": {**complete["stack"], "stack_status": "UPDATE_FAILED", "stack_status_reason": "no"}
     }
     with pytest.raises(BadInput, match="the update of the stack n at the other Heat failed: no"):
-        agent_configs.repoint(other, source, configs)
+        handover.repoint(other, source, configs)
 
 
 def test_a_source_is_abandoned_only_if_it_has_not_changed(other):
@@ -153,12 +153,12 @@ def test_a_source_is_abandoned_only_if_it_has_not_changed(other):
     gone = {"stack": {**source.stack, "stack_status": "DELETE_COMPLETE"}}
     other.answers[source.path] = gone
     other.answers[f"/stacks/{source.stack['id']}"] = {"stack": dict(source.stack)}
-    abandonment.abandon(other, source)
+    handover.abandon(other, source)
     assert other.sent == [("DELETE", f"{source.path}/abandon", None)]
     listed = other.answers[f"{source.path}/resources"]["resources"]
     listed[0]["physical_resource_id"] = str(uuid4())
     with pytest.raises(BadInput, match="has changed at the other Heat since its import: it was not abandoned"):
-        abandonment.abandon(other, source)
+        handover.abandon(other, source)
     assert len(other.sent) == 1
     other.answers[f"/stacks/{source.stack['id']}"] = gone
     with pytest.raises(NotFound, match="is deleted there"):
@@ -184,7 +184,7 @@ def test_a_heat_that_abandons_no_stacks_is_recognized(other, monkeypatch, answer
         raise answer
 
     monkeypatch.setattr(other, "send", send)
-    assert abandonment.find_refusals(other) == refusals
+    assert handover.find_refusals(other) == refusals
 
 
 def test_agents_have_to_change_before_the_source_is_abandoned(other):
@@ -194,10 +194,10 @@ def test_agents_have_to_change_before_the_source_is_abandoned(other):
     with pytest.raises(
         TimedOut, match=f"have not changed to Stoker within 0.01 seconds: {other.deployment()['server_id']}"
     ):
-        abandonment.await_agents(client, source, 0.01)
-    abandonment.await_agents(client, source, 0)
+        handover.await_agents(client, source, 0.01)
+    handover.await_agents(client, source, 0)
     seen["last_seen"] = "2026-01-01T00:00:00Z"
-    abandonment.await_agents(client, source, 0.01)
+    handover.await_agents(client, source, 0.01)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from stoker_client.cli._session import Session
 from stoker_client.errors import ClientError, NotFound
 
 if TYPE_CHECKING:
-    from stoker_migrate.heat_import.agent_configs import ServerConfig
+    from stoker_migrate.heat_import.handover import ServerConfig
 
 
 @click.group("import", no_args_is_help=True)
@@ -61,7 +61,7 @@ def command(
     # imported here because keystoneauth and rich are slow, and usage errors do not need them
     from stoker_client.cli._stack_changes import emit_result
     from stoker_client.login import open_wire
-    from stoker_migrate.heat_import import abandonment, agent_configs
+    from stoker_migrate.heat_import import handover
     from stoker_migrate.heat_import.adoption_data import adoption_data, find_finished, find_import, refuse
     from stoker_migrate.heat_import.source_stack import read_stack
 
@@ -75,7 +75,7 @@ def command(
         emit_result(output, finished, outputs=True)  # an earlier command has abandoned the source
         return
     ref = find_import(session.client, name or source.stack["stack_name"], source)
-    refusals = abandonment.find_refusals(other) if is_abandoned else []
+    refusals = handover.find_refusals(other) if is_abandoned else []
     if ref is None:
         values = merge(parameters, (), "--parameter")
         data = adoption_data(source, values, _collect(template, environments), refusals)
@@ -83,11 +83,11 @@ def command(
     else:
         refuse([*source.problems, *refusals])
     _await_adoption(session, ref)
-    change_agents = partial(agent_configs.repoint, other, source) if repoint else _explain
-    change_agents(agent_configs.read_configs(session.client, ref))
+    change_agents = partial(handover.repoint, other, source) if repoint else _explain
+    change_agents(handover.read_configs(session.client, ref))
     if is_abandoned:
-        abandonment.await_agents(session.client, source, agent_timeout)
-        abandonment.abandon(other, source)
+        handover.await_agents(session.client, source, agent_timeout)
+        handover.abandon(other, source)
     emit_result(output, session.client.stacks.show(ref), outputs=True)
 
 

@@ -8,7 +8,7 @@ from openstack_support.fake_openstack import IMAGE
 from stoker.model.status import Status
 from stoker_openstack.cloud.refresh import REFRESH
 from stoker_openstack.model import CloudAction, CloudKind
-from stoker_openstack.types import nova_server_attributes
+from stoker_openstack.types import nova_server_schema
 from support import query
 from support.waiting import until
 
@@ -28,7 +28,7 @@ def test_a_server_shows_a_floating_ip_that_follows_it(site, cloud):
     cloud.items["floatingips"][floating.external_id]["floating_ip_address"] = "203.0.113.9"
 
     def addresses():
-        shown = nova_server_attributes.read(site.get(server.id).observed, "addresses")
+        shown = nova_server_schema.read_attribute(site.get(server.id).observed, "addresses")
         return [entry["addr"] for entry in shown.get("private", ())]
 
     fixed = port.observed["fixed_ips"][0]["ip_address"]

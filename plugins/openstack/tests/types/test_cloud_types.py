@@ -27,7 +27,7 @@ from stoker.store.tx import Tx
 from stoker_openstack.interface import Cloud
 from stoker_openstack.model import CloudAction, CloudKind, CloudObject, CloudRequest
 from stoker_openstack.store import cloud_objects
-from stoker_openstack.types import nova_server_attributes
+from stoker_openstack.types import nova_server_schema
 from stoker_openstack.types.implicit_dependencies import RULES
 from support.stacks import World, world
 from support.templates import config, deployment, template
@@ -801,8 +801,8 @@ def test_addresses_of_detached_ports_are_left_out():
     ]
     server = {"addresses": {"net": entries}, "stoker:ports": {"p": port}}
     addresses = ["10.0.0.1", "203.0.113.1"]
-    assert nova_server_attributes.read(server, "networks") == {"net": addresses, "n": addresses}
-    assert nova_server_attributes.read({"addresses": {"net": entries[2:]}}, "first_address") == "10.0.0.2"
+    assert nova_server_schema.read_attribute(server, "networks") == {"net": addresses, "n": addresses}
+    assert nova_server_schema.read_attribute({"addresses": {"net": entries[2:]}}, "first_address") == "10.0.0.2"
 
 
 def _objects(heat: World) -> list[CloudObject]:

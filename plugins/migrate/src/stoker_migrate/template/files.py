@@ -11,8 +11,8 @@ from typing import Any
 
 from stoker_client.errors import BadInput
 from stoker_client.templates import locations
+from stoker_client.templates.bundle import NESTED, NOT_FILES
 from stoker_client.templates.documents import parse
-from stoker_client.templates.references import NESTED, NOT_FILES
 from stoker_migrate.template.parts import TemplateContext
 from stoker_migrate.template.references import calls
 from stoker_migrate.template.report import Change, Interface, Report

@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Any
 
 from stoker_client.templates import locations
-from stoker_client.templates.references import NESTED, NOT_FILES
+from stoker_client.templates.bundle import NESTED, NOT_FILES
 
 SERVER = "OS::Heat::DeployedServer"
 _SERVERS = ("OS::Nova::Server", "AWS::EC2::Instance")

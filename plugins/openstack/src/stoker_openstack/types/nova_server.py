@@ -32,13 +32,13 @@ from stoker.types import server_base, server_policy, server_types
 from stoker.types.server_base import ServerType
 from stoker_openstack.interface import find_cloud
 from stoker_openstack.model import CloudAction, CloudKind
-from stoker_openstack.types import nova_server_attributes, nova_server_request
+from stoker_openstack.types import nova_server_request
 from stoker_openstack.types.cloud_base import (
     CloudType,
     adoption_outcome,
     observe,
 )
-from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE
+from stoker_openstack.types.nova_server_schema import ATTRIBUTES, PROPERTIES, REBUILD, REPLACE, read_attribute
 
 #: Keys of the resource's data: rebuilds for changed user data; whether the row of the server exists.
 _REBUILDS, _REGISTERED = "rebuilds", "registered"
@@ -185,7 +185,7 @@ class NovaServer(CloudType, ServerType):
             return resource.data.get("name") or observe(context, resource).get("name")
         if name == "tags":  # no part of the representation in the microversion of all requests
             return observe(context, resource).get(name) or resource.properties.get(name) or []
-        return nova_server_attributes.read(observe(context, resource), name)
+        return read_attribute(observe(context, resource), name)
 
     def validate(self, properties: Properties) -> None:
         """Raise StackValidationFailed for properties that contradict each other."""
