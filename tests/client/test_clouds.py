@@ -29,42 +29,29 @@ def write_clouds(nowhere: Path, monkeypatch):
     return write
 
 
-def test_the_environment_chooses(site, stoker):
+def test_the_environment_chooses_also_beside_the_cloud_stoker(site, stoker, nowhere):
     assert stoker("stack", "list").code == 0
-
-
-def test_the_cloud_stoker_is_the_default(site, stoker, write_clouds):
-    write_clouds(stoker=entry(site), other=entry())
-
-    assert stoker("stack", "list").code == 0
-
-
-def test_os_cloud_chooses_an_entry(site, stoker, write_clouds, monkeypatch):
-    write_clouds(stoker=entry(), other=entry(site))
-    monkeypatch.setenv("OS_CLOUD", "other")
-
-    assert stoker("stack", "list").code == 0
-
-
-def test_the_option_wins_over_os_cloud(site, stoker, write_clouds, monkeypatch):
-    write_clouds(stoker=entry(), other=entry(site))
-    monkeypatch.setenv("OS_CLOUD", "stoker")
-
-    for words in (("--os-cloud", "other", "stack", "list"), ("stack", "--os-cloud=other", "list")):
-        assert stoker(*words).code == 0
-    assert stoker("stack", "list", "-o", "name", "--os-cloud", "other").code == 0
-
-
-def test_the_only_entry_is_used(site, stoker, write_clouds):
-    write_clouds(other=entry(site))
-
-    assert stoker("stack", "list").code == 0
-
-
-def test_the_environment_wins_over_the_cloud_stoker(site, stoker, nowhere):
     (nowhere / "clouds.yaml").write_text(yaml.safe_dump({"clouds": {"stoker": entry()}}))
-
     assert stoker("stack", "list").code == 0
+
+
+@pytest.mark.parametrize(
+    ("usable", "others", "variable", "words"),
+    [
+        ("stoker", ("other",), None, ("stack", "list")),  # the default
+        ("other", (), None, ("stack", "list")),  # the only one
+        ("other", ("stoker",), "other", ("stack", "list")),
+        ("other", ("stoker",), "stoker", ("--os-cloud", "other", "stack", "list")),
+        ("other", ("stoker",), "stoker", ("stack", "--os-cloud=other", "list")),
+        ("other", ("stoker",), "stoker", ("stack", "list", "-o", "name", "--os-cloud", "other")),
+    ],
+)
+def test_an_entry_of_the_file_is_chosen(site, stoker, write_clouds, monkeypatch, usable, others, variable, words):
+    write_clouds(**{usable: entry(site)}, **{name: entry() for name in others})
+    if variable is not None:
+        monkeypatch.setenv("OS_CLOUD", variable)
+
+    assert stoker(*words).code == 0
 
 
 def test_several_entries_without_a_choice_are_an_error(stoker, write_clouds):

@@ -1,7 +1,6 @@
 """What users are told when something goes wrong: one line, a way out, an exit code, never a traceback."""
 
 import signal
-import socket
 
 import pytest
 
@@ -9,12 +8,7 @@ from client.site import EMPTY
 from stoker_client import faults
 from stoker_client.cli.main import main
 from support.http_stub import Said
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+from support.ports import free_port
 
 
 def test_a_refused_connection_is_a_one_line_error(site, stoker, monkeypatch):
@@ -30,33 +24,27 @@ def test_a_refused_connection_is_a_one_line_error(site, stoker, monkeypatch):
     )
 
 
-def test_a_wrong_password_is_a_one_line_error(site, stoker, monkeypatch):
-    monkeypatch.setenv("OS_PASSWORD", "wrong")
+@pytest.mark.parametrize(
+    ("variable", "value", "code", "messages"),
+    [
+        ("PASSWORD", "wrong", 5, ("stoker: {url} does not accept this login: ", "`stoker env`")),
+        (
+            "AUTH_URL",
+            "{url}/elsewhere",
+            1,
+            ("stoker: {url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n",),
+        ),
+        ("REGION_NAME", "Elsewhere", 1, ("has no orchestration service",)),
+    ],
+)
+def test_a_wrong_setting_is_a_one_line_error(site, stoker, monkeypatch, variable, value, code, messages):
+    monkeypatch.setenv(f"OS_{variable}", value.format(url=site.url))
 
     result = stoker("stack", "list")
 
-    assert result.code == 5
-    assert result.err.startswith(f"stoker: {site.url} does not accept this login: ")
-    assert "`stoker env`" in result.err
-    assert result.err.count("\n") == 1
-
-
-def test_a_url_without_identity_service_is_an_error(site, stoker, monkeypatch):
-    monkeypatch.setenv("OS_AUTH_URL", f"{site.url}/elsewhere")
-
-    result = stoker("stack", "list")
-
-    assert result.err == (
-        f"stoker: {site.url} does not answer like an identity service: check OS_AUTH_URL or the entry's auth_url\n"
-    )
-
-
-def test_a_catalog_without_orchestration_is_an_error(site, stoker, monkeypatch):
-    monkeypatch.setenv("OS_REGION_NAME", "Elsewhere")
-
-    result = stoker("stack", "list")
-
-    assert "has no orchestration service" in result.err
+    assert (result.code, result.err.count("\n")) == (code, 1)
+    for message in messages:
+        assert message.format(url=site.url) in result.err
 
 
 @pytest.mark.parametrize(

@@ -19,11 +19,6 @@ def template(nowhere):
     return "web.yaml"
 
 
-def sent(site, method: str):
-    [body] = [body for verb, _, body in site.bodies if verb == method]
-    return body
-
-
 def test_create_prints_the_stack(site, stoker, template):
     result = stoker("stack", "create", "web", "-t", template, "-o", "json")
 

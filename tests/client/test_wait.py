@@ -284,40 +284,31 @@ def test_nothing_is_drawn_before_the_first_snapshot(console):
     assert drawn(LiveStack(console), console) in ([], [""])
 
 
-def test_the_duration_grows_only_while_in_progress():
+@pytest.mark.parametrize(
+    ("statuses", "times"),
+    [
+        # grows only while in progress
+        ([(0, "CREATE_IN_PROGRESS"), (2, "CREATE_IN_PROGRESS"), (5, "CREATE_COMPLETE"), (9, None)], [0, 2, 5, 5]),
+        # excludes waiting for other resources
+        ([(0, "INIT_COMPLETE"), (10, "CREATE_COMPLETE")], [0, 0]),
+        # restarts with the next action
+        (
+            [(0, "CREATE_COMPLETE"), (10, "UPDATE_IN_PROGRESS"), (12, "UPDATE_COMPLETE"), (20, None)],
+            [0, 0, 2, 2],
+        ),
+    ],
+)
+def test_the_duration_of_an_action(statuses, times):
     now = [0.0]
     clock = Clock(lambda: now[0])
-    times = []
-    for moment, status in [(0, "CREATE_IN_PROGRESS"), (2, "CREATE_IN_PROGRESS"), (5, "CREATE_COMPLETE"), (9, None)]:
+    elapsed = []
+    for moment, status in statuses:
         now[0] = moment
         if status:
             clock.see("a", status)
-        times.append(clock.elapsed("a"))
+        elapsed.append(clock.elapsed("a"))
 
-    assert times == [0, 2, 5, 5]
-
-
-def test_the_duration_excludes_waiting_for_other_resources():
-    now = [0.0]
-    clock = Clock(lambda: now[0])
-    clock.see("a", "INIT_COMPLETE")
-    now[0] = 10
-    clock.see("a", "CREATE_COMPLETE")
-
-    assert clock.elapsed("a") == 0
-
-
-def test_the_duration_restarts_with_the_next_action():
-    now = [0.0]
-    clock = Clock(lambda: now[0])
-    clock.see("a", "CREATE_COMPLETE")
-    now[0] = 10
-    clock.see("a", "UPDATE_IN_PROGRESS")
-    now[0] = 12
-    clock.see("a", "UPDATE_COMPLETE")
-    now[0] = 20
-
-    assert clock.elapsed("a") == 2
+    assert elapsed == times
 
 
 @pytest.mark.parametrize(

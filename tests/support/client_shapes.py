@@ -69,13 +69,17 @@ def render() -> str:
 
 def _class(name: str, type_name: str, schemas: dict[str, Any]) -> str:
     schema = schemas[type_name]
-    text = schema.get("description") or f"The API's type ``{type_name}``."
-    lines = textwrap.wrap(text.replace("\\", "\\\\").rstrip(".") + ".", 116)
+    members = [f"    {member}: {_type(part, schemas)}\n" for member, part in schema["properties"].items()]
+    return "".join([f"class {name}(TypedDict, total=False):\n", _docstring(schema.get("description", "")), *members])
+
+
+def _docstring(text: str) -> str:
+    """Return a docstring with an empty line, or "" for a type without a description."""
+    lines = textwrap.wrap(text.replace("\\", "\\\\").rstrip(".") + ".", 116) if text else []
+    if not lines:
+        return ""
     docstring = f'"""{lines[0]}"""' if len(lines) == 1 and len(lines[0]) < 110 else "\n".join(['"""', *lines, '"""'])
-    members = [f"{member}: {_type(part, schemas)}" for member, part in schema["properties"].items()]
-    return f"class {name}(TypedDict, total=False):\n{textwrap.indent(docstring, '    ')}\n\n" + "".join(
-        f"    {member}\n" for member in members
-    )
+    return f"{textwrap.indent(docstring, '    ')}\n\n"
 
 
 def _type(schema: dict[str, Any], schemas: dict[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from stoker_client.collection import ReadOnlyCollection, part
@@ -72,7 +72,7 @@ def awaits_answer(check: Check) -> bool:
     return check["pending"] and check["server_status"] == ONLINE
 
 
-def state_of(check: Check) -> str:
+def state_of(check: Mapping[str, Any]) -> str:
     """Return the state, which is unknown while a request has no answer, or no agent reports whether it has changed."""
     is_stale = check["state"] == IN_SYNC and check["server_status"] not in (ONLINE, None)
-    return UNKNOWN if check["pending"] or is_stale else check["state"]
+    return UNKNOWN if check["pending"] or is_stale else str(check["state"])

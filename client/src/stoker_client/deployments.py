@@ -174,16 +174,16 @@ class Deployments(Collection[Deployment]):
                 return
 
 
-def name_of(deployment: Deployment) -> str:
+def name_of(deployment: Mapping[str, Any]) -> str:
     """Return ``STACK/RESOURCE`` or the name of the config; without names, as Heat's API, the id."""
     if deployment.get("resource_name"):
         return f"{deployment.get('stack_name')}/{deployment['resource_name']}"
-    return deployment.get("config_name") or deployment["id"]
+    return str(deployment.get("config_name") or deployment["id"])
 
 
-def server_name_of(deployment: Deployment) -> str:
+def server_name_of(deployment: Mapping[str, Any]) -> str:
     """Return the name of the deployment's server, or its id if the service does not know the name."""
-    return deployment.get("server_name") or deployment["server_id"]
+    return str(deployment.get("server_name") or deployment["server_id"])
 
 
 def requester_of(run: Mapping[str, Any]) -> str | None:

@@ -10,8 +10,6 @@ from typing import Any, TypedDict
 
 
 class Change(TypedDict, total=False):
-    """The API's type ``ResourceChange``."""
-
     resource_name: str
     resource_type: str
     resource_action: str
@@ -72,8 +70,6 @@ class CompactTarget(TypedDict, total=False):
 
 
 class Config(TypedDict, total=False):
-    """The API's type ``SoftwareConfig``."""
-
     id: str
     name: str | None
     group: str | None
@@ -85,8 +81,6 @@ class Config(TypedDict, total=False):
 
 
 class Decision(TypedDict, total=False):
-    """The API's type ``AuditEntry``."""
-
     id: int
     time: str
     actor: str | None
@@ -154,8 +148,6 @@ class EnrollmentToken(TypedDict, total=False):
 
 
 class Event(TypedDict, total=False):
-    """The API's type ``EventDetail``."""
-
     id: str
     event_time: str
     resource_name: str
@@ -169,8 +161,6 @@ class Event(TypedDict, total=False):
 
 
 class Graph(TypedDict, total=False):
-    """The API's type ``StackGraph``."""
-
     nodes: list[GraphNode]
     edges: list[GraphEdge]
 
@@ -224,8 +214,6 @@ class LogChunk(TypedDict, total=False):
 
 
 class LogPage(TypedDict, total=False):
-    """The API's type ``DeploymentLogs``."""
-
     logs: list[LogChunk]
     next: int
     cursor: str
@@ -236,8 +224,6 @@ class LogPage(TypedDict, total=False):
 
 
 class Output(TypedDict, total=False):
-    """The API's type ``StackOutput``."""
-
     output_key: str
     description: Any
     output_value: Any
@@ -334,8 +320,6 @@ class RunChange(TypedDict, total=False):
 
 
 class Schedule(TypedDict, total=False):
-    """The API's type ``SoftwareSchedule``."""
-
     id: str
     name: str
     trigger: dict[str, Any]
@@ -370,8 +354,6 @@ class ScheduledTime(TypedDict, total=False):
 
 
 class Server(TypedDict, total=False):
-    """The API's type ``ShownServer``."""
-
     id: str
     name: str
     self_named: bool
@@ -407,8 +389,6 @@ class ServerPreview(TypedDict, total=False):
 
 
 class Stack(TypedDict, total=False):
-    """The API's type ``StackDetail``."""
-
     id: str
     links: list[dict[str, Any]]
     stack_name: str
@@ -432,8 +412,6 @@ class Stack(TypedDict, total=False):
 
 
 class Target(TypedDict, total=False):
-    """The API's type ``TriggerTarget``."""
-
     position: int
     server_id: str
     server_name: str
@@ -447,8 +425,6 @@ class Target(TypedDict, total=False):
 
 
 class Trigger(TypedDict, total=False):
-    """The API's type ``SoftwareTrigger``."""
-
     id: str
     name: str
     action: str
@@ -479,8 +455,6 @@ class Trigger(TypedDict, total=False):
 
 
 class UpdatePreview(TypedDict, total=False):
-    """The API's type ``ChangesAnswer``."""
-
     resource_changes: dict[str, Any]
     planned_runs: list[PlannedRun]
     plan: str

@@ -97,25 +97,22 @@ class Wire:
     @property
     def root_url(self) -> str:
         """The service's URL without the API version and the project."""
-        try:
-            endpoint = str(self._adapter.get_endpoint() or self._address())
-        except ksa.ClientException as problem:
-            raise faults.error_of_exception(problem, self._address()) from problem
+        endpoint = self._read_login(lambda: self._adapter.get_endpoint() or self._address())
         return endpoint.partition("/v1")[0].rstrip("/")
 
     @property
     def user_id(self) -> str:
         """The id of the logged-in user."""
-        try:
-            return str(self._adapter.get_user_id())
-        except ksa.ClientException as problem:
-            raise faults.error_of_exception(problem, self._address()) from problem
+        return self._read_login(self._adapter.get_user_id)
 
     @property
     def project_id(self) -> str:
         """The id of the project of the login."""
+        return self._read_login(self._adapter.get_project_id)
+
+    def _read_login(self, read: Callable[[], Any]) -> str:
         try:
-            return str(self._adapter.get_project_id())
+            return str(read())
         except ksa.ClientException as problem:
             raise faults.error_of_exception(problem, self._address()) from problem
 

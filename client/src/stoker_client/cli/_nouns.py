@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from stoker_client.cli._options import together
 from stoker_client.cli._output import Output, Row, echo, emit_list, emit_one, list_options, output_option
 from stoker_client.cli._session import Batch, Session
 from stoker_client.errors import BadInput, ClientError
@@ -36,20 +37,26 @@ class Noun:
         wide: Sequence[str] = (),
         order: str | None = None,
         cells: Callable[[Row], Row] | None = None,
+        options: Sequence[Callable[[Any], Any]] = (),
     ) -> click.Command:
-        """Return the command that lists all objects. The arguments are those of ``emit_list``."""
+        """
+        Return the command that lists all objects. The arguments are those of ``emit_list``.
+
+        ``options`` are filters, with the names that the collection's ``all`` has for them.
+        """
 
         @click.command("list", help=help)
+        @together(options)
         @list_options()
         @click.pass_obj
-        def command(session: Session, output: Output) -> None:
-            objects = self.collection(session.client).all()
+        def command(session: Session, /, output: Output, **filters: Any) -> None:
+            objects = self.collection(session.client).all(**filters)
             emit_list(output, objects, columns, wide=wide, order=order, cells=cells)
 
         return command
 
-    def show(self, help: str, fields: Sequence[str]) -> click.Command:
-        """Return the command that shows one object."""
+    def show(self, help: str, fields: Sequence[str] | None = None) -> click.Command:
+        """Return the command that shows one object, or ``fields`` of it."""
 
         @click.command("show", help=help)
         @click.argument("ref", metavar=self._metavar)

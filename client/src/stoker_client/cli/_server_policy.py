@@ -13,11 +13,7 @@ from stoker_client.cli._session import Batch, Session
 from stoker_client.errors import BadInput
 
 _WORDS = ("STACK", "PROJECT")
-
-
 _HOOK_WORDS = ("NONE", "STORED", "ANY")
-
-
 _FIELDS = ("policy", "policy_source", "window")
 
 

@@ -10,7 +10,7 @@ import click
 from stoker_client.cli._groups import Group
 from stoker_client.cli._nouns import Noun
 from stoker_client.cli._options import read_text
-from stoker_client.cli._output import Output, emit_list, emit_one, emit_value, list_options, output_option
+from stoker_client.cli._output import Output, emit_one, emit_value, output_option
 from stoker_client.cli._session import Session
 from stoker_client.errors import BadInput
 
@@ -18,7 +18,18 @@ _FIELDS = ("id", "name", "group", "creation_time", "inputs", "outputs", "options
 _TYPES = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
 _SECTIONS = {"inputs": list, "outputs": list, "options": dict}
 _NOUN = Noun("config", lambda client: client.configs)
-config = Group(commands=[_NOUN.delete("Delete software configs that no deployment uses.")])
+config = Group(
+    commands=[
+        _NOUN.list(
+            "List the software configs of the project.",
+            ("id", "name", "group", "creation_time"),
+            options=[
+                click.option("--all", "derived", is_flag=True, help="Include the copies that deployments run."),
+            ],
+        ),
+        _NOUN.delete("Delete software configs that no deployment uses."),
+    ]
+)
 
 
 @config.command("create")
@@ -77,15 +88,6 @@ def _input(text: str) -> dict[str, str]:
     if kind is None:
         raise click.UsageError(f"input {name!r}: {type_name!r} is not one of the types {', '.join(_TYPES)}")
     return {"name": name, "type": kind}
-
-
-@config.command("list")
-@click.option("--all", "derived", is_flag=True, help="Include the copies that deployments run.")
-@list_options()
-@click.pass_obj
-def list_(session: Session, output: Output, derived: bool) -> None:
-    """List the software configs of the project."""
-    emit_list(output, session.client.configs.all(derived=derived), ("id", "name", "group", "creation_time"))
 
 
 @config.command("show")

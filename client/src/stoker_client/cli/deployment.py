@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import click
 
@@ -28,7 +28,6 @@ from stoker_client.cli._session import Batch, Session
 from stoker_client.cli._wait import report_waiting, wait_for_deployment, wait_for_end
 from stoker_client.deployments import name_of, requester_of, server_name_of
 from stoker_client.errors import ClientError, NotFound, Refused
-from stoker_client.shapes import Deployment
 
 
 def _wait_for_cancellation(session: Session, id_: str) -> None:
@@ -146,18 +145,14 @@ def history(session: Session, deployment: str, number: int | None, output: Outpu
 
 
 _COLUMNS = ("id", "name", "server", "action", "status", "changed", "creation_time")
-
-
-WIDE = ("config_name", "requested_by", "server_id", "config_id", "changed_items", "status_reason")
-
-
-STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
+_WIDE = ("config_name", "requested_by", "server_id", "config_id", "changed_items", "status_reason")
+_STATUSES = ("IN_PROGRESS", "COMPLETE", "FAILED")
 
 
 @deployment.command("list")
 @click.option("--server", metavar="SERVER", help="Only this server: name or id.")
 @click.option("--config", metavar="CONFIG", help="Only those that run this config: name or id.")
-@click.option("--status", type=click.Choice(STATUSES, case_sensitive=False), help="Only those in this state.")
+@click.option("--status", type=click.Choice(_STATUSES, case_sensitive=False), help="Only those in this state.")
 @contains_option
 @list_options()
 @click.pass_obj
@@ -176,13 +171,13 @@ def list_(
     id_ = server_id(client, server) if server is not None else None
     listed = client.deployments.all(server_id=id_, config=config, contains=contains)
     deployments = [deployment for deployment in listed if status in (None, deployment["status"])]
-    emit_list(output, deployments, _COLUMNS, wide=WIDE, cells=_cells)
+    emit_list(output, deployments, _COLUMNS, wide=_WIDE, cells=_cells)
 
 
 def _cells(deployment: Row) -> Row:
     return {
-        "name": name_of(cast(Deployment, deployment)),
-        "server": server_name_of(cast(Deployment, deployment)),
+        "name": name_of(deployment),
+        "server": server_name_of(deployment),
         "requested_by": requester_of(deployment),
     }
 

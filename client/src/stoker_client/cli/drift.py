@@ -25,7 +25,7 @@ _WIDE = ("deployment_id", "server_id", "checked_at", "check_interval", "enforce"
 
 def _cells(check: Mapping[str, Any]) -> dict[str, Any]:
     """Return the cells of a check in a list."""
-    state = state_of(check)  # type: ignore[arg-type]  # rows of lists are plain mappings
+    state = state_of(check)
     is_drifted = state == check["state"] == DRIFTED
     words = [check["summary"]] if is_drifted and check["summary"] else []
     return {

@@ -115,15 +115,26 @@ def create_user(
     emit_one(output, user, _USER_COLUMNS)
 
 
-@user.command("grant")
-@click.argument("user")
-@_place_options
-@click.pass_obj
-def grant(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
-    """Give a user a role in a project, or with --system make them an administrator of the site."""
-    place, granted = _project_of(project, role, system=system)
-    session.client.identity.grant(user, place, granted)
-    echo(f"user {user} is {granted} {f'in project {place}' if place else 'of the site'}")
+def _add_role_command(name: str, help: str, words: str) -> None:
+    """Add ``grant`` or ``revoke``; ``words`` say what a user then is."""
+
+    @user.command(name, help=help)
+    @click.argument("user")
+    @_place_options
+    @click.pass_obj
+    def change(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
+        place, role = _project_of(project, role, system=system)
+        identity = session.client.identity
+        (identity.grant if name == "grant" else identity.revoke)(user, place, role)
+        echo(f"user {user} {words} {role} {f'in project {place}' if place else 'of the site'}")
+
+
+_add_role_command(
+    "grant", "Give a user a role in a project, or with --system make them an administrator of the site.", "is"
+)
+_add_role_command(
+    "revoke", "Revoke a user's role in a project, or with --system the administration of the site.", "is no longer"
+)
 
 
 @user.command("password")
@@ -137,17 +148,6 @@ def password(session: Session, user: str, password: str | None, password_file: s
     """
     session.client.identity.users.change(user, {"password": _read_password(password, password_file)})
     echo(f"the password of user {user} is changed")
-
-
-@user.command("revoke")
-@click.argument("user")
-@_place_options
-@click.pass_obj
-def revoke(session: Session, /, *, user: str, project: str | None, system: bool, role: str | None) -> None:
-    """Revoke a user's role in a project, or with --system the administration of the site."""
-    place, granted = _project_of(project, role, system=system)
-    session.client.identity.revoke(user, place, granted)
-    echo(f"user {user} is no longer {granted} {f'in project {place}' if place else 'of the site'}")
 
 
 @user.command("roles")

@@ -6,6 +6,7 @@ import io
 import sys
 import time
 import traceback
+import webbrowser
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -30,7 +31,6 @@ COMMANDS = {
     "catalog": ("catalog", "Manage the catalog: typed, versioned configs, such as nginx/1"),
     "check": ("drift", "Check whether servers still are as deployments left them, and show the differences"),
     "config": ("config", "Manage software configs: immutable scripts with their inputs and outputs"),
-    "console": ("console", "Open the console in the browser, signed in as this user"),
     "credential": ("identity", "Manage application credentials: logins for programs, limited to chosen roles"),
     "deployment": ("deployment", "Manage software deployments: a config joined with a server"),
     "drift": ("drift", "Show and repair differences between servers and what deployments left there"),
@@ -117,6 +117,25 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     click.echo(kind(stoker, {}, "stoker", "_STOKER_COMPLETE").source())
+
+
+@stoker.command
+@click.option("--print", "prints", is_flag=True, help="Print the link instead of opening a browser.")
+@click.pass_obj
+def console(session: Session, prints: bool) -> None:
+    """Open the console in the browser, signed in as this user.
+
+    The link contains a code, which signs in once and within a minute. The session ends with the token of this login.
+
+    \b
+      stoker console
+      stoker console --print
+    """
+    link = f"{session.client.root_url}/console/enter#code={session.client.console_code()}"
+    if prints or not webbrowser.open(link):
+        echo(link)
+    else:
+        echo("The console opens in the browser; `stoker console --print` prints a link.", err=True)
 
 
 @stoker.command

@@ -9,14 +9,13 @@ import click
 
 from stoker_client import triggers
 from stoker_client.cli._groups import Group
-from stoker_client.cli._nouns import delete_each, yes_option
+from stoker_client.cli._nouns import Noun, delete_each, yes_option
 from stoker_client.cli._options import canary_option, chosen_servers, label_option, selector_option
 from stoker_client.cli._output import (
     Output,
     echo,
     emit_data,
     emit_list,
-    emit_one,
     join_labels,
     list_options,
     output_option,
@@ -27,7 +26,9 @@ from stoker_client.cli.enrollment import enroll, user_data
 from stoker_client.servers import join_selectors
 
 _STATUSES = ("ENROLLING", "PENDING_APPROVAL", "ONLINE", "OFFLINE", "LEFT")
-server = Group(commands=[enroll, policy, user_data])
+server = Group(
+    commands=[enroll, policy, user_data, Noun("server", lambda client: client.servers).show("Show a server.")]
+)
 
 
 def _version(server: Mapping[str, Any]) -> str:
@@ -201,15 +202,6 @@ def reject(session: Session, servers: Sequence[str], every: bool, yes: bool) -> 
     chosen = _choose_pending(session, servers, every=every)
     if chosen:
         delete_each(chosen, "server", session.client.servers.reject, yes=yes)
-
-
-@server.command("show")
-@click.argument("server")
-@output_option
-@click.pass_obj
-def show(session: Session, server: str, output: Output) -> None:
-    """Show a server."""
-    emit_one(output, session.client.servers.show(server))
 
 
 #: The config of the upgrades. It has no content, so one serves them all.

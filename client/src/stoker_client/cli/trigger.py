@@ -134,10 +134,8 @@ def create(
     return emit_or_follow(session.client, trigger, output, follow=follow)
 
 
-LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
-
-
-WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
+_LIST_COLUMNS = ("id", "name", "status", "total", "complete", "failed", "changed", "creation_time")
+_WIDE = ("action", "queued", "running", "cancelled", "unchanged", "requested_by", "end_time")
 
 
 @trigger.command("list")
@@ -156,7 +154,7 @@ def list_(
     rows = session.client.triggers.all(
         status=status, stack=stack, contains=contains, requested_by=by, limit=output.first
     )
-    emit_list(output, rows, LIST_COLUMNS, wide=WIDE)
+    emit_list(output, rows, _LIST_COLUMNS, wide=_WIDE)
 
 
 @trigger.command("logs")
@@ -224,17 +222,16 @@ def retry(session: Session, trigger: str, all_: bool, follow: bool, output: Outp
     return emit_or_follow(session.client, details, output, follow=follow)
 
 
-SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
-
-
-TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
+_SHOW_COLUMNS = ("server", "state", "percent", "code", "changed", "seconds", "deployment_id", "reason")
+_TARGET_STATUSES = ("QUEUED", "IN_PROGRESS", "COMPLETE", "FAILED", "CANCELLED")
+_target_status_option = click.option(
+    "--status", type=click.Choice(_TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
+)
 
 
 @trigger.command("show")
 @click.argument("trigger")
-@click.option(
-    "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
-)
+@_target_status_option
 @click.option("--fold", is_flag=True, help="Only the output of ended runs, once for all servers with equal output.")
 @click.option("--diff", is_flag=True, help="As --fold; of other groups only the differences from the largest one.")
 @_follow_option
@@ -289,14 +286,12 @@ def _show_groups(
     return code
 
 
-TARGET_COLUMNS = ("position", "server_name", "status", "state", "exit_code", "changed", "updated_time", "digest")
+_TARGET_COLUMNS = ("position", "server_name", "status", "state", "exit_code", "changed", "updated_time", "digest")
 
 
 @trigger.command("targets")
 @click.argument("trigger")
-@click.option(
-    "--status", type=click.Choice(TARGET_STATUSES, case_sensitive=False), help="Only the servers in this state."
-)
+@_target_status_option
 @click.option("-f", "--follow", is_flag=True, help="Print a line for each change of a state until the trigger ends.")
 @list_options()
 @click.pass_obj
@@ -310,14 +305,14 @@ def targets(session: Session, trigger: str, status: str | None, follow: bool, ou
                 echo("\t".join(words))
         return
     rows = session.client.triggers.targets(trigger, status=status)
-    emit_list(output, rows, TARGET_COLUMNS, wide=("server_id", "resource_name", "deployment_id"))
+    emit_list(output, rows, _TARGET_COLUMNS, wide=("server_id", "resource_name", "deployment_id"))
 
 
 def _emit_targets(targets: Sequence[Target], labels: TargetLabels, output: Output) -> None:
     """Print tables of the targets and of their outputs."""
     echo()
     rows = [_row(target, labels) for target in targets]
-    emit_list(output, rows, SHOW_COLUMNS, wide=("server_id", "name"), order="server")
+    emit_list(output, rows, _SHOW_COLUMNS, wide=("server_id", "name"), order="server")
     if outputs := list_outputs(targets):
         echo()
         emit_list(output, outputs, OUTPUT_COLUMNS, order="server")

@@ -27,7 +27,6 @@ from stoker_openstack.store import cloud_objects
 #: An action fails after this many internal errors in succession that lasted this long: Nova answers so while it cannot
 #: reach Neutron or Keystone.
 _MOST_ERRORS, _LONGEST_ERRORS, _LONGEST_PAUSE = 5, timedelta(minutes=3), 10.0
-#: From this status on, an error says nothing about the request.
 #: Seconds until the second attempt after an outage.
 _AFTER_OUTAGE = 2.0
 _log = structlog.get_logger("stoker.backends")

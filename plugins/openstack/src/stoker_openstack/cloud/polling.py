@@ -28,7 +28,6 @@ from stoker_openstack.store import cloud_objects
 _SHORTEST, _LONGEST, _GROWTH = 1.0, 10.0, 0.1
 #: Seconds until the next attempt while a service does not answer.
 _AWAY = 3.0
-#: Limit of the servers whose ports one call lists: the ids are in the URL.
 _log = structlog.get_logger("stoker.backends")
 
 
