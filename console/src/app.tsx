@@ -1,10 +1,9 @@
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { hasEnded, renew, root, session } from "./api/session";
-import { ACTIONS, ROUTES, SECTIONS } from "./pages/routes";
+import { isUpgraded } from "./api/stream";
+import { ACTIONS, ROUTES, SECTIONS, type Section } from "./pages/routes";
 import { Form, TextField } from "./ui/form";
 import { KEYS, useKeys } from "./ui/keys";
-import { Upgraded } from "./ui/live";
-import { More } from "./ui/more";
 import { Palette, type Place } from "./ui/palette";
 import { Dialog, Empty, Head } from "./ui/parts";
 import { Link, segments } from "./ui/router";
@@ -23,7 +22,7 @@ export function App() {
   return (
     <>
       <a class="skip" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <Navigation onHelp={() => setHelping(true)} onPalette={() => setSearching(true)} />
       <Upgraded />
@@ -40,12 +39,13 @@ export function App() {
 function Page() {
   const [segment = "", ...names] = segments.value;
   const route = ROUTES.find((one) => one.segment === segment && one.count === names.length);
-  if (!route) {
+  const refusal = route?.refusal?.();
+  if (!route || refusal) {
     return (
       <>
-        <Head title="No such page" />
+        <Head title={refusal?.title ?? "Page not found"} />
         <Empty>
-          The address names no page. <Link to={[]}>Open the overview</Link>
+          {refusal?.reason ?? "No page has this address."} <Link to={refusal?.instead ?? []}>{refusal?.link ?? "Open the overview"}</Link>
         </Empty>
       </>
     );
@@ -96,6 +96,53 @@ function Navigation({ onHelp, onPalette }: { onHelp: () => void; onPalette: () =
   );
 }
 
+/** The pages that few people open each day: a menu, which a wide window shows as links beside the others. */
+function More({ sections, current }: { sections: readonly Section[]; current: string }) {
+  const [isOpen, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const path = segments.value.join("/");
+  useEffect(() => setOpen(false), [path]);
+  useEffect(() => {
+    if (!isOpen) return;
+    const onPointer = (event: Event) => !box.current?.contains(event.target as Node) && setOpen(false);
+    document.addEventListener("pointerdown", onPointer);
+    return () => document.removeEventListener("pointerdown", onPointer);
+  }, [isOpen]);
+  const chosen = sections.find(({ segment }) => segment === current);
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !isOpen) return;
+    setOpen(false);
+    box.current?.querySelector("button")?.focus();
+  };
+  const onLeave = (event: FocusEvent) => {
+    if (event.relatedTarget && !box.current?.contains(event.relatedTarget as Node)) setOpen(false);
+  };
+  return (
+    <div class={`more${isOpen ? " open" : ""}`} ref={box} onKeyDown={onKey} onFocusOut={onLeave}>
+      <button class={chosen ? "chosen" : ""} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+        More{chosen && <span class="wide">: {chosen.title}</span>} <span aria-hidden="true">▾</span>
+      </button>
+      <div class="more-pages">
+        {sections.map(({ segment, title }) => (
+          <Link key={segment} to={[segment]} aria-current={segment === current ? "page" : undefined}>
+            {title}
+          </Link>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** Says that the server was upgraded while the page was open. */
+function Upgraded() {
+  if (!isUpgraded.value) return null;
+  return (
+    <p class="banner upgraded" role="status">
+      Stoker was upgraded. <button onClick={() => location.reload()}>Reload</button>
+    </p>
+  );
+}
+
 /** Asks for the password again when the session has ended; the page behind keeps its state. */
 function SignIn() {
   const submit = async (values: FormData) => {
@@ -104,7 +151,7 @@ function SignIn() {
   };
   return (
     <Dialog title="Your session has ended">
-      <Form label="Sign in" submit={submit} buttons={<a href={`${root}sign-in`}>As somebody else</a>}>
+      <Form label="Sign in" submit={submit} buttons={<a href={`${root}sign-in`}>Sign in as another user</a>}>
         <p>Sign in again as {session.user}. The page stays as it is.</p>
         {session.domain && <TextField name="domain" label="Domain" value={session.domain} isRequired />}
         <TextField name="password" label="Password" type="password" autocomplete="current-password" isRequired isFirst />

@@ -8,10 +8,11 @@ type Content<R> = R extends { responses: { 200: { content: { "application/json":
 /** What GET returns for a path of the API's description. */
 export type Answer<P extends GetPath> = paths[P] extends { get: infer R } ? Content<R> : never;
 type QueryOf<R> = R extends { parameters: { query?: infer Q } } ? NonNullable<Q> : never;
-type GetQuery<P extends GetPath> = paths[P] extends { get: infer R }
+/** The parameters of a path; empty ones are not sent. */
+export type GetQuery<P extends GetPath> = paths[P] extends { get: infer R }
   ? [QueryOf<R>] extends [never]
     ? Record<string, never>
-    : Partial<QueryOf<R>>
+    : { [K in keyof QueryOf<R>]?: QueryOf<R>[K] | "" | undefined }
   : never;
 /** The named segments of a path; the project is that of the page. */
 export type Names = Record<string, string>;

@@ -28,6 +28,17 @@ export interface Drawing {
   requires: Requirements;
 }
 
+/** Returns the ids of the resources to unfold so that a graph shows a node, and what is inside it. */
+export function pathTo({ nodes }: Schemas["StackGraph"], node: GraphNode): string[] {
+  const path: string[] = [];
+  for (let next: GraphNode | undefined = node; next; ) {
+    if (next.nested_stack_id !== null) path.unshift(next.id);
+    const { stack_id }: GraphNode = next;
+    next = nodes.find((one) => one.nested_stack_id === stack_id);
+  }
+  return path;
+}
+
 /** Equal lanes from which on they are folded. */
 const LEAST = 4;
 

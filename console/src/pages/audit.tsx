@@ -1,11 +1,11 @@
 import { get, type Schemas } from "../api/client";
 import { session } from "../api/session";
+import { download } from "../ui/copy";
 import { useData } from "../ui/data";
-import { download } from "../ui/download";
 import { Pages, Pills, TextFilter } from "../ui/filters";
 import { useTask } from "../ui/form";
 import { Data, Head, Problem, State, Time } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { Link, query, readQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 
 type Entry = Schemas["AuditEntry"];
@@ -24,12 +24,11 @@ const OUTCOMES = [
 const SITE = { value: "1", text: "users, projects and log-ins of the site" };
 
 async function load(marker: string, limit: number, signal?: AbortSignal): Promise<Entry[]> {
-  const given = FILTERS.map((name) => [name, query.value.get(name) ?? ""] as const).filter(([, value]) => value !== "");
-  const times = given.map(([name, value]) => [name, name === "since" || name === "until" ? momentOf(value) : value]);
-  const parameters = { ...Object.fromEntries(times), limit, ...(marker ? { marker: Number(marker) } : {}) };
+  const { since, until, outcome, ...filters } = readQuery(...FILTERS);
+  const times = { since: momentOf(since), until: momentOf(until) };
+  const parameters = { ...filters, ...times, outcome: outcome as Entry["outcome"] | "", limit, marker: marker && Number(marker) };
   const isSite = query.value.get("site") === "1" && session.is_admin;
-  const path = isSite ? "/v1/{project}/audit/site" : "/v1/{project}/audit";
-  return (await get(path, {}, parameters, signal)).audit;
+  return (await get(isSite ? "/v1/{project}/audit/site" : "/v1/{project}/audit", {}, parameters, signal)).audit;
 }
 
 /** Returns a time of the API from what somebody has typed in the browser's zone; the text itself if it is no time. */
@@ -61,8 +60,8 @@ function Objects({ of: entry }: { of: Entry }) {
 /** What users did, what ran on servers, and what was refused. */
 export function AuditPage() {
   const marker = query.value.get("marker") ?? "";
-  const key = [...FILTERS, "site"].map((name) => query.value.get(name) ?? "").join("\0");
-  const loaded = useData(`audit ${key} ${marker}`, (signal) => load(marker, PAGE, signal), marker ? 0 : 10);
+  const key = JSON.stringify(readQuery(...FILTERS, "site", "marker"));
+  const loaded = useData(key, (signal) => load(marker, PAGE, signal), marker ? 0 : 10);
   const { error, run } = useTask();
   const save = async () => {
     const entries: Entry[] = [];

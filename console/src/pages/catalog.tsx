@@ -1,7 +1,7 @@
-import { change, get, type Schemas } from "../api/client";
+import { change, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { Actions } from "../ui/actions";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Facts, Head, Value } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
@@ -19,7 +19,7 @@ const COLUMNS: Column<Entry>[] = [
 /** The entries of the catalog: typed configs, which templates name as catalog://nginx/1. */
 export function CatalogPage() {
   const text = (query.value.get("name") ?? "").toLowerCase();
-  const loaded = useData("catalog", async (signal) => (await get("/v1/{project}/catalog", {}, {}, signal)).entries, 0);
+  const loaded = useGet("/v1/{project}/catalog", {}, {}, 0);
   return (
     <>
       <Head title="Catalog" />
@@ -28,7 +28,7 @@ export function CatalogPage() {
         <TextFilter name="name" label="Name or description" hint="nginx" />
       </div>
       <Data of={loaded}>
-        {(entries) => (
+        {({ entries }) => (
           <Table
             label="Catalog"
             rows={entries.filter((entry) => `${entry.name} ${entry.description}`.toLowerCase().includes(text))}
@@ -45,9 +45,7 @@ export function CatalogPage() {
 /** One entry of the catalog: its inputs and outputs, an example, and its text. */
 export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: string[] }) {
   const names = { entry_name: name, number: version };
-  const loaded = useData(`entry ${name}/${version}`, async (signal) => {
-    return (await get("/v1/{project}/catalog/{entry_name}/{number}", names, {}, signal)).entry;
-  }, 0);
+  const loaded = useGet("/v1/{project}/catalog/{entry_name}/{number}", names, {}, 0);
   const remove = async () => {
     await change("DELETE", "/v1/{project}/catalog/{entry_name}/{number}", names);
     navigate(hrefOf(["catalog"]));
@@ -61,10 +59,10 @@ export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: 
             Run
           </Link>
         )}
-        {loaded.data?.origin === "project" && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
+        {loaded.data?.entry.origin === "project" && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
       </Head>
       <Data of={loaded}>
-        {(entry) => (
+        {({ entry }) => (
           <>
             <p class="lead">{entry.description}</p>
             <Facts of={[["Group", entry.group], ["From", entry.origin], ["Actions", entry.actions.join(", ") || "all"]]} />

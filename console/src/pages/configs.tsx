@@ -82,7 +82,7 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
     await change("DELETE", "/v1/{project}/software_configs/{config_id}", names);
     navigate(hrefOf(["configs"]));
   };
-  const question = "The config is deleted. One that a deployment or a schedule uses stays.";
+  const question = "The config is deleted, unless a deployment or a schedule uses it.";
   return (
     <>
       <Head title={loaded.data?.config.name || id} kind="Config">

@@ -1,12 +1,13 @@
 import { useState } from "preact/hooks";
-import { change, get, type Schemas } from "../api/client";
+import { change, type Schemas } from "../api/client";
 import { parseDifference } from "../model/diff";
 import { countBy, groupBy } from "../model/groups";
+import { parseTime } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { Link, readQuery } from "../ui/router";
 import { Differences } from "../views/differences";
 
 type Check = Schemas["ShownCheck"];
@@ -16,17 +17,9 @@ const MOST = 200;
 
 /** What has drifted from its deployment on which server, since when, and how it differs. */
 export function DriftPage() {
-  const filters = {
-    selector: query.value.get("selector") ?? "",
-    stack: query.value.get("stack") ?? "",
-    server: query.value.get("server") ?? "",
-  };
-  const loaded = useData(`drift ${JSON.stringify(filters)}`, async (signal) => {
-    const given = Object.fromEntries(Object.entries(filters).filter(([, value]) => value !== ""));
-    return (await get("/v1/{project}/checks", {}, given, signal)).checks;
-  });
-  const state = query.value.get("state") ?? "";
-  const all = loaded.data ?? [];
+  const { state, ...filters } = readQuery("state", "selector", "stack", "server");
+  const loaded = useGet("/v1/{project}/checks", {}, filters);
+  const all = loaded.data?.checks ?? [];
   const rows = state ? all.filter((check) => check.state === state) : all;
   return (
     <>
@@ -131,14 +124,12 @@ function Row({ check, reload }: { check: Check; reload: () => void }) {
 
 function Details({ check, reload }: { check: Check; reload: () => void }) {
   const names = { deployment_id: check.deployment_id };
-  const loaded = useData(`check ${check.deployment_id} ${check.checked_at}`, async (signal) => {
-    return (await get("/v1/{project}/checks/{deployment_id}", names, {}, signal)).check;
-  }, 0);
+  const loaded = useGet("/v1/{project}/checks/{deployment_id}", names, {}, 0, parseTime(check.checked_at ?? check.since));
   const actions = check.state === "DRIFTED" ? [repair(check), checkAgain([check])] : [checkAgain([check])];
   return (
     <div class="fold-body">
       <Data of={loaded}>
-        {(detail) => (
+        {({ check: detail }) => (
           <>
             <p class="quiet">
               {detail.reason && `${detail.reason}. `}

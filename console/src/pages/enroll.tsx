@@ -3,11 +3,10 @@ import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { parseLabels } from "../model/targets";
 import { durationOf, parseTime } from "../model/time";
-import { now } from "../ui/clock";
 import { Copied } from "../ui/copy";
 import { useData } from "../ui/data";
 import { CheckField, ChoiceField, Form, textOf, TextField } from "../ui/form";
-import { Card, Empty, Head, State } from "../ui/parts";
+import { Card, Empty, Head, now, State } from "../ui/parts";
 import { Link } from "../ui/router";
 import type { Server } from "../ui/servers";
 

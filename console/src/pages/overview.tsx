@@ -15,16 +15,16 @@ type Count = keyof Schemas["Overview"];
 /** The numbers in their order, each with its look, its words, and the page that lists exactly what it counts. */
 const TILES: readonly { name: Count; tone: Tone; label: string; page: string; filter?: Record<string, string> }[] = [
   { name: "online_servers", tone: "good", label: "servers online", page: "servers" },
-  { name: "offline_servers", tone: "bad", label: "servers silent", page: "servers" },
-  { name: "unapproved_servers", tone: "warn", label: "servers wait for approval", page: "servers" },
+  { name: "offline_servers", tone: "bad", label: "servers offline", page: "servers" },
+  { name: "unapproved_servers", tone: "warn", label: "servers waiting for approval", page: "servers" },
   { name: "outdated_agents", tone: "warn", label: "outdated agents", page: "servers", filter: { outdated: "1" } },
   { name: "running_stacks", tone: "busy", label: "stacks in progress", page: "stacks" },
   { name: "failed_stacks", tone: "bad", label: "failed stacks", page: "stacks" },
   { name: "running_triggers", tone: "busy", label: "triggers in progress", page: "triggers" },
   { name: "failed_triggers", tone: "bad", label: "triggers failed since yesterday", page: "triggers" },
   { name: "failed_deployments", tone: "bad", label: "deployments failed since yesterday", page: "runs" },
-  { name: "drifted_deployments", tone: "bad", label: "deployments drifted", page: "drift" },
-  { name: "schedules_of_next_day", tone: "wait", label: "schedules due in a day", page: "schedules" },
+  { name: "drifted_deployments", tone: "bad", label: "drifted deployments", page: "drift" },
+  { name: "schedules_of_next_day", tone: "wait", label: "schedules due within a day", page: "schedules" },
 ];
 
 /** The state of the project: what runs, what failed, and what waits for somebody. Each number leads to its list. */
@@ -50,7 +50,7 @@ export function OverviewPage() {
               <Highlights
                 title="Running and failed"
                 of={highlights.filter(({ kind }) => kind !== "check" && kind !== "schedule")}
-                empty="Nothing runs, and nothing has failed."
+                empty="Nothing is running, and nothing has failed."
               />
               <Highlights
                 title="Drift"

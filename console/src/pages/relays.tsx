@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { change, get, type Schemas } from "../api/client";
+import { change, type Schemas } from "../api/client";
 import { session } from "../api/session";
-import { Actions } from "../ui/actions";
-import { useData } from "../ui/data";
-import { FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
+import { Actions, DialogButton, FormDialog, SecretDialog } from "../ui/actions";
+import { useGet } from "../ui/data";
+import { textOf, TextField } from "../ui/form";
 import { Data, Head, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
 
@@ -12,9 +12,8 @@ type Created = Schemas["CreatedRelay"];
 
 /** The relays of the project: programs of remote sites that serve the agents there over a few connections. */
 export function RelaysPage() {
-  const [isCreating, setCreating] = useState(false);
   const [created, setCreated] = useState<Created | null>(null);
-  const loaded = useData("relays", async (signal) => (await get("/v1/{project}/relays", {}, {}, signal)).relays);
+  const loaded = useGet("/v1/{project}/relays");
   const create = async (values: FormData) => {
     const body = { name: textOf(values, "name"), url: textOf(values, "url"), ca: textOf(values, "ca") };
     setCreated(((await change("POST", "/v1/{project}/relays", {}, body)) as { relay: Created }).relay);
@@ -23,14 +22,18 @@ export function RelaysPage() {
   return (
     <>
       <Head title="Relays">
-        {session.can_write && (
-          <button class="primary" onClick={() => setCreating(true)}>
-            New relay
-          </button>
-        )}
+        <DialogButton label="New relay" class="primary">
+          {(close) => (
+            <FormDialog title="New relay" label="Create" submit={create} onClose={close}>
+              <TextField name="name" label="Name" placeholder="site1" isRequired />
+              <TextField name="url" label="URL" placeholder="https://relay.site1.example:8005" hint="Where the agents of the site reach the relay" isRequired />
+              <TextField name="ca" label="Certificate of its CA" rows={3} class="mono" placeholder="PEM; empty if the machines trust it" />
+            </FormDialog>
+          )}
+        </DialogButton>
       </Head>
       <Data of={loaded}>
-        {(relays) => (
+        {({ relays }) => (
           <Table
             label="Relays"
             rows={relays}
@@ -40,13 +43,6 @@ export function RelaysPage() {
           />
         )}
       </Data>
-      {isCreating && (
-        <FormDialog title="New relay" label="Create" submit={create} onClose={() => setCreating(false)}>
-          <TextField name="name" label="Name" placeholder="site1" isRequired />
-          <TextField name="url" label="URL" placeholder="https://relay.site1.example:8005" hint="Where the agents of the site reach the relay" isRequired />
-          <TextField name="ca" label="Certificate of its CA" rows={3} class="mono" placeholder="PEM; empty if the machines trust it" />
-        </FormDialog>
-      )}
       {created && (
         <SecretDialog title={`The key of ${created.name}`} text={created.key} onClose={() => setCreated(null)}>
           Copy the key now: it cannot be shown again. On the machine of the relay, <code>stoker relay install</code> and{" "}
@@ -60,7 +56,7 @@ export function RelaysPage() {
 function columnsOf(reload: () => void): Column<Relay>[] {
   const remove = (relay: Relay) => ({
     label: "Delete",
-    question: `The key of ${relay.name} becomes invalid. Its agents keep their keys, but need another URL of Stoker.`,
+    question: `The key of ${relay.name} becomes invalid. Its agents keep their keys, but have to reach Stoker at another URL.`,
     isDangerous: true,
     run: () => change("DELETE", "/v1/{project}/relays/{relay}", { relay: relay.id }),
   });

@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact";
+import { session } from "../api/session";
 import { lazy } from "../ui/lazy";
 import { OverviewPage } from "./overview";
 import { RunPage } from "./run";
@@ -15,7 +16,20 @@ export interface Route {
   /** The number of the other segments. */
   count: number;
   page: ComponentType<{ names: string[] }>;
+  /** Says why the user cannot open the page, and which one to open instead; undefined: the user can. */
+  refusal?: () => Refusal | undefined;
 }
+
+interface Refusal {
+  title: string;
+  reason: string;
+  link?: string;
+  instead?: readonly string[];
+}
+
+const forWriters = (refusal: Refusal) => () => (session.can_write ? undefined : refusal);
+const forAdministrators = (title: string) => () =>
+  session.is_admin ? undefined : { title, reason: `Only administrators of the site see its ${title.toLowerCase()}.` };
 
 export const ROUTES: readonly Route[] = [
   { segment: "", count: 0, page: OverviewPage },
@@ -25,8 +39,18 @@ export const ROUTES: readonly Route[] = [
   { segment: "update-stack", count: 2, page: lazy(() => import("./stack_edit"), "UpdateStackPage") },
   { segment: "servers", count: 0, page: ServersPage },
   { segment: "servers", count: 1, page: ServerPage },
-  { segment: "enroll", count: 0, page: lazy(() => import("./enroll"), "EnrollPage") },
-  { segment: "run", count: 0, page: lazy(() => import("./run_command"), "RunCommandPage") },
+  {
+    segment: "enroll",
+    count: 0,
+    page: lazy(() => import("./enroll"), "EnrollPage"),
+    refusal: forWriters({ title: "Enroll servers", reason: "Readers cannot enroll servers.", link: "See the servers", instead: ["servers"] }),
+  },
+  {
+    segment: "run",
+    count: 0,
+    page: lazy(() => import("./run_command"), "RunCommandPage"),
+    refusal: forWriters({ title: "Run", reason: "Readers cannot start runs.", link: "See what has run", instead: ["triggers"] }),
+  },
   { segment: "triggers", count: 0, page: TriggersPage },
   { segment: "triggers", count: 1, page: TriggerPage },
   { segment: "runs", count: 1, page: RunPage },
@@ -40,8 +64,8 @@ export const ROUTES: readonly Route[] = [
   { segment: "audit", count: 0, page: lazy(() => import("./audit"), "AuditPage") },
   { segment: "users", count: 0, page: lazy(() => import("./users"), "UsersPage") },
   { segment: "relays", count: 0, page: lazy(() => import("./relays"), "RelaysPage") },
-  { segment: "settings", count: 0, page: lazy(() => import("./settings"), "SettingsPage") },
-  { segment: "metrics", count: 0, page: lazy(() => import("./metrics"), "MetricsPage") },
+  { segment: "settings", count: 0, page: lazy(() => import("./settings"), "SettingsPage"), refusal: forAdministrators("Settings") },
+  { segment: "metrics", count: 0, page: lazy(() => import("./metrics"), "MetricsPage"), refusal: forAdministrators("Metrics") },
 ];
 
 export interface Section {

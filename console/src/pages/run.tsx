@@ -5,9 +5,8 @@ import { type LineStore, textOf } from "../model/lines";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
-import { LiveState } from "../ui/live";
 import { type Output, useOutput } from "../ui/output";
-import { Card, Data, Duration, Empty, Facts, Head, Row, State, Time, Values } from "../ui/parts";
+import { Card, Data, Duration, Empty, Facts, Head, LiveState, Row, State, Time, Values } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
 import { Differences } from "../views/differences";
 import { Log } from "../views/log";
@@ -37,7 +36,7 @@ export function RunPage({ names: [id = ""] }: { names: string[] }) {
         {({ deployment, runs }) => {
           const number = Number(query.value.get("run") ?? runs[0]?.number);
           const run = runs.find((one) => one.number === number) ?? runs[0];
-          if (!run) return <Empty>The deployment has not run: it waits for its server, or its action has nothing to do.</Empty>;
+          if (!run) return <Empty>The deployment has not run yet: it waits for its server, or its action has nothing to do.</Empty>;
           return <Shown deployment={deployment} run={run} runs={runs} onStatus={loaded.reload} />;
         }}
       </Data>
@@ -50,7 +49,7 @@ function Shown({ deployment, run, runs, onStatus }: { deployment: Deployment; ru
   const output = useOutput(deployment.id, run.config_id, isLive, onStatus);
   const other = runs.find((one) => `${one.number}` === query.value.get("with") && one !== run);
   return (
-    <LiveState connection={output.connection} since={output.since}>
+    <LiveState {...output.live}>
       <Facts of={factsOf(deployment, run)} />
       <LastError output={output} run={run} />
       <Times run={run} />
@@ -194,7 +193,7 @@ function actionsOf(deployment: Deployment): Action[] {
     return [
       {
         label: "Cancel",
-        question: "The agent stops the run; a run that has not begun does not begin.",
+        question: "The agent stops the run. A run that has not started does not start.",
         isDangerous: true,
         run: () => change("POST", "/v1/{project}/software_deployments/{deployment_id}/cancel", names, {}),
       },

@@ -1,7 +1,7 @@
-import { get, type Schemas } from "../api/client";
-import { useData } from "../ui/data";
+import type { Schemas } from "../api/client";
+import { useGet } from "../ui/data";
 import { Data, Head } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { Link, readQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { DEPLOYMENTS as OF_SERVER } from "./server";
 
@@ -22,25 +22,19 @@ export const DEPLOYMENTS: Column<Deployment>[] = [
 
 /** Deployments with one status, which the URL filters as the list of the API; the newest first. */
 export function RunsPage() {
-  const filter = {
-    status: (query.value.get("status") ?? "FAILED") as Status,
-    of_client: query.value.get("of_client") === "true",
-    ...(query.value.get("ended_since") ? { ended_since: query.value.get("ended_since")! } : {}),
-  };
-  const deployments = useData(`runs ${JSON.stringify(filter)}`, async (signal) => {
-    const path = "/v1/{project}/software_deployments";
-    return (await get(path, {}, { ...filter, names: true }, signal)).software_deployments.reverse();
-  }, ["overview"]);
+  const { status, of_client, ended_since } = readQuery("status", "of_client", "ended_since");
+  const filter = { status: (status || "FAILED") as Status, of_client: of_client === "true", ended_since, names: true };
+  const deployments = useGet("/v1/{project}/software_deployments", {}, { ...filter, newest_first: true }, ["overview"]);
   return (
     <>
       <Head title={TITLES[filter.status]} />
       <p class="lead">
-        {filter.of_client ? "Without those of stacks and triggers, which are counted there." : "Deployments of clients, stacks and triggers."}
+        {filter.of_client ? "Without the deployments of stacks and triggers, which count there." : "Deployments of clients, stacks and triggers."}
         {filter.ended_since && ` Ended since ${new Date(filter.ended_since).toLocaleString()}.`}
       </p>
       <Data of={deployments}>
-        {(list) => (
-          <Table label="Deployments" rows={list} columns={DEPLOYMENTS} keyOf={(one) => one.id} empty="There is no such deployment." />
+        {({ software_deployments: list }) => (
+          <Table label="Deployments" rows={list} columns={DEPLOYMENTS} keyOf={(one) => one.id} empty="There are no such deployments." />
         )}
       </Data>
     </>

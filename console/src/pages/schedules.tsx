@@ -1,15 +1,12 @@
-import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
-import { session } from "../api/session";
 import { cronInWords } from "../model/cron";
 import { toneOf, wordsOf } from "../model/state";
 import { parseTime } from "../model/time";
 import { dateOf, dayBorders, startOfDay } from "../model/week";
-import { Actions } from "../ui/actions";
-import { now } from "../ui/clock";
+import { Actions, DialogButton } from "../ui/actions";
 import { useData } from "../ui/data";
 import { RowChoice } from "../ui/filters";
-import { Card, Data, Empty, Facts, Head, State, Time, Value } from "../ui/parts";
+import { Card, Data, Empty, Facts, Head, now, State, Time, Value, ZONE } from "../ui/parts";
 import { Link, navigate, hrefOf, query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { type Mark, momentOf, type Row, summarize, Week } from "../views/week";
@@ -31,7 +28,6 @@ interface Plan {
 const DAYS = 7;
 /** Milliseconds after which a trigger no longer counts as one of its time, as on the server. */
 const LATE = 60_000;
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 async function load(begin: number, end: number, signal: AbortSignal): Promise<Plan> {
   const range = { from: iso(Math.max(begin, now.value)), until: iso(Math.max(end, now.value)) };
@@ -51,40 +47,37 @@ async function load(begin: number, end: number, signal: AbortSignal): Promise<Pl
 
 /** The schedules in a week, and as a table; the chosen one with what it runs. */
 export function SchedulesPage() {
-  const [isCreating, setCreating] = useState(false);
   const given = Date.parse(`${query.value.get("from") ?? ""}T12:00:00Z`);
-  const begin = startOfDay(Number.isNaN(given) ? now.value : given, zone);
-  const borders = dayBorders(begin, DAYS, zone);
+  const begin = startOfDay(Number.isNaN(given) ? now.value : given, ZONE);
+  const borders = dayBorders(begin, DAYS, ZONE);
   const loaded = useData(`schedules ${begin}`, (signal) => load(begin, borders[DAYS]!, signal), 10);
   const move = (days: number) => {
-    const day = dateOf(startOfDay(begin + (days + 0.5) * 86_400_000, zone), zone);
-    setQuery({ from: day === dateOf(now.value, zone) ? "" : day });
+    const day = dateOf(startOfDay(begin + (days + 0.5) * 86_400_000, ZONE), ZONE);
+    setQuery({ from: day === dateOf(now.value, ZONE) ? "" : day });
   };
   return (
     <>
       <Head title="Schedules">
-        <button class="view" onClick={() => move(-DAYS)}>Week before</button>
+        <button class="view" onClick={() => move(-DAYS)}>Previous week</button>
         <button class="view" onClick={() => setQuery({ from: "" })}>From today</button>
         <button class="view" onClick={() => move(DAYS)}>Next week</button>
-        {session.can_write && (
-          <button class="primary change" onClick={() => setCreating(true)}>
-            New schedule
-          </button>
-        )}
+        <DialogButton label="New schedule" class="primary change">
+          {(close) => <ScheduleForm onDone={loaded.reload} onClose={close} />}
+        </DialogButton>
       </Head>
       <Data of={loaded}>
         {(plan) =>
           plan.schedules.length === 0 ? (
             <Empty>
-              Nothing runs at set times yet. “New schedule” and <code>stoker schedule create</code> create a schedule.
+              There are no schedules yet. “New schedule” and <code>stoker schedule create</code> create one.
             </Empty>
           ) : (
             <>
               <Card title={titleOf(borders)}>
-                <Week rows={plan.schedules.map((schedule) => rowOf(schedule, plan, borders))} borders={borders} zone={zone} />
+                <Week rows={plan.schedules.map((schedule) => rowOf(schedule, plan, borders))} borders={borders} zone={ZONE} />
                 {plan.hasMore && (
                   <p class="quiet">
-                    The forecast ends {momentOf(parseTime(plan.times[plan.times.length - 1]!.time), zone)}: there are more
+                    The forecast ends {momentOf(parseTime(plan.times[plan.times.length - 1]!.time))}: there are more
                     than {plan.times.length} times until the end of the week.
                   </p>
                 )}
@@ -98,20 +91,19 @@ export function SchedulesPage() {
           )
         }
       </Data>
-      {isCreating && <ScheduleForm onDone={loaded.reload} onClose={() => setCreating(false)} />}
     </>
   );
 }
 
 function titleOf(borders: readonly number[]): string {
-  const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: zone });
+  const format = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: ZONE });
   return format.formatRange(borders[0]!, borders[DAYS]! - 1);
 }
 
 const COLUMNS: Column<Schedule>[] = [
   { title: "Name", cell: (schedule) => <Choice of={schedule} />, sort: (schedule) => schedule.name },
   { title: "When", cell: timesInWords, sort: timesInWords },
-  { title: "Runs", cell: (schedule) => workOf(schedule.trigger), isWide: true },
+  { title: "Runs", cell: (schedule) => workOf(schedule), isWide: true },
   { title: "Next", cell: (schedule) => <Time at={schedule.next_time} none={schedule.enabled ? "never" : "paused"} />, sort: (schedule) => schedule.next_time ?? "~" },
   { title: "Last", cell: (schedule) => <Time at={schedule.last_time} />, sort: (schedule) => schedule.last_time ?? "", isWide: true },
   { title: "Missed", cell: (schedule) => (schedule.missed_count > 0 ? <State of={`${schedule.missed_count}`} tone="warn" /> : <span class="quiet">0</span>), sort: (schedule) => schedule.missed_count, isWide: true, isNumber: true },
@@ -119,10 +111,10 @@ const COLUMNS: Column<Schedule>[] = [
 ];
 
 const TIMES: Column<ScheduledTime>[] = [
-  { title: "Time", cell: (time) => momentOf(parseTime(time.time), zone) },
+  { title: "Time", cell: (time) => momentOf(parseTime(time.time)) },
   { title: "Schedule", cell: (time) => time.schedule_name },
   { title: "Servers", cell: (time) => time.servers, isNumber: true },
-  { title: "Waits", cell: (time) => (time.waits_until ? `${time.waiting} until ${momentOf(parseTime(time.waits_until), zone)}` : "") },
+  { title: "Waits", cell: (time) => (time.waits_until ? `${time.waiting} until ${momentOf(parseTime(time.waits_until))}` : "") },
   { title: "Problem", cell: (time) => time.problem && <span class="bad">{time.problem}</span>, isWide: true },
 ];
 
@@ -132,17 +124,24 @@ function Choice({ of: schedule }: { of: Schedule }) {
 
 /** Returns when a schedule is due: its cron expression in words, or its only time. */
 function timesInWords(schedule: Schedule): string {
-  if (schedule.cron === null) return schedule.at ? `once, ${momentOf(parseTime(schedule.at), zone)}` : "never";
+  if (schedule.cron === null) return schedule.at ? `once, ${momentOf(parseTime(schedule.at))}` : "never";
   const words = cronInWords(schedule.cron) ?? schedule.cron;
-  return schedule.timezone === zone ? words : `${words} (${schedule.timezone})`;
+  return schedule.timezone === ZONE ? words : `${words} (${schedule.timezone})`;
 }
 
 /** Returns what a trigger runs, and where, in a few words. */
-function workOf(trigger: Schedule["trigger"]): string {
+function workOf({ trigger, config_name }: Schedule): string {
   const { stack, resource, action, config_id, deployment_id, servers, selector, labels } = trigger as Record<string, unknown>;
-  const what = resource ? `${String(stack)}/${String(resource)}` : config_id ? `config ${String(config_id).slice(0, 8)}` : `deployment ${String(deployment_id).slice(0, 8)}`;
+  const short = (id: unknown) => String(id).slice(0, 8);
+  const what = resource ? `${String(stack)}/${String(resource)}` : config_id ? (config_name ?? `config ${short(config_id)}`) : `deployment ${short(deployment_id)}`;
   const where = selector ?? (labels ? Object.entries(labels).map(([name, value]) => `${name}=${String(value)}`).join(",") : Array.isArray(servers) ? countOf(servers.length) : "");
   return [what, action, where && `on ${String(where)}`].filter(Boolean).join(" ");
+}
+
+/** What a schedule runs, with a link to its config. */
+function Work({ of: schedule }: { of: Schedule }) {
+  const { config_id } = schedule.trigger as { config_id?: string };
+  return config_id ? <Link to={["configs", config_id]}>{workOf(schedule)}</Link> : <>{workOf(schedule)}</>;
 }
 
 function countOf(servers: number): string {
@@ -160,7 +159,7 @@ function rowOf(schedule: Schedule, plan: Plan, borders: readonly number[]): Row 
       .map(({ begin, end, servers }) => ({
         begin: parseTime(begin),
         end: parseTime(end),
-        text: `Window of ${countOf(servers)}: ${momentOf(parseTime(begin), zone)} to ${momentOf(parseTime(end), zone)}`,
+        text: `Window of ${countOf(servers)}: ${momentOf(parseTime(begin))} to ${momentOf(parseTime(end))}`,
       })),
     marks,
   };
@@ -171,25 +170,24 @@ function marksOf(schedule: Schedule, plan: Plan): Mark[] {
   const started = plan.triggers.filter((trigger) => trigger.schedule_id === schedule.id);
   const past = started.map((trigger): Mark => {
     const at = parseTime(trigger.creation_time);
-    return { at, tone: toneOf(trigger.status), text: `${momentOf(at, zone)}: ${wordsOf(trigger.status)}, ${trigger.failed} of ${trigger.total} failed` };
+    return { at, tone: toneOf(trigger.status), text: `${momentOf(at)}: ${wordsOf(trigger.status)}, ${trigger.failed} of ${trigger.total} failed` };
   });
   const last = schedule.last_time ? parseTime(schedule.last_time) : null;
   const isMissed = last !== null && !started.some((trigger) => Math.abs(parseTime(trigger.creation_time) - last) <= LATE);
-  if (isMissed && schedule.missed_count > 0) past.push({ at: last, tone: "warn", text: `${momentOf(last, zone)}: missed` });
+  if (isMissed && schedule.missed_count > 0) past.push({ at: last, tone: "warn", text: `${momentOf(last)}: missed` });
   const ahead = plan.times.filter((time) => time.schedule_id === schedule.id).map((time): Mark => {
     const at = parseTime(time.time);
-    if (time.problem) return { at, tone: "bad", text: `${momentOf(at, zone)}: ${time.problem}` };
-    const text = `${momentOf(at, zone)}: ${countOf(time.servers)}`;
+    if (time.problem) return { at, tone: "bad", text: `${momentOf(at)}: ${time.problem}` };
+    const text = `${momentOf(at)}: ${countOf(time.servers)}`;
     if (!time.waits_until) return { at, tone: "wait", text };
     const until = parseTime(time.waits_until);
-    return { at, tone: "wait", until, text: `${text}, ${time.waiting} wait until ${momentOf(until, zone)}` };
+    return { at, tone: "wait", until, text: `${text}, ${time.waiting} wait until ${momentOf(until)}` };
   });
   return [...past, ...ahead].sort((one, other) => one.at - other.at);
 }
 
 /** The schedule that the URL names: what it runs, and what one can do with it. */
 function Chosen({ plan, reload }: { plan: Plan; reload: () => void }) {
-  const [isEditing, setEditing] = useState(false);
   const schedule = plan.schedules.find((one) => one.id === query.value.get("schedule"));
   if (!schedule) return null;
   const names = { schedule_id: schedule.id };
@@ -198,19 +196,19 @@ function Chosen({ plan, reload }: { plan: Plan; reload: () => void }) {
     const { software_trigger: trigger } = (await change("POST", `${path}/run`, names)) as { software_trigger: Trigger };
     navigate(hrefOf(["triggers", trigger.id]));
   };
-  const pause = { label: "Pause", question: `${schedule.name} starts nothing until somebody resumes it. Runs in progress go on.`, run: () => change("PATCH", path, names, { enabled: false }) };
+  const pause = { label: "Pause", question: `${schedule.name} starts nothing until you resume it. Runs in progress continue.`, run: () => change("PATCH", path, names, { enabled: false }) };
   const resume = { label: "Resume", question: `${schedule.name} starts again at its next time.`, run: () => change("PATCH", path, names, { enabled: true }) };
   return (
     <Card
       title={schedule.name}
       aside={
         <div class="actions">
-          {session.can_write && <button onClick={() => setEditing(true)}>Edit</button>}
+          <DialogButton label="Edit">{(close) => <ScheduleForm of={schedule} onDone={reload} onClose={close} />}</DialogButton>
           <Actions
             of={[
-              { label: "Run now", question: `${workOf(schedule.trigger)} starts now, in addition to the times of ${schedule.name}.`, run: runNow },
+              { label: "Run now", question: `${workOf(schedule)} starts now, in addition to the times of ${schedule.name}.`, run: runNow },
               schedule.enabled ? pause : resume,
-              { label: "Delete", question: `${schedule.name} is deleted. What it has started stays.`, isDangerous: true, run: () => change("DELETE", path, names) },
+              { label: "Delete", question: `${schedule.name} is deleted. The triggers that it has started stay.`, isDangerous: true, run: () => change("DELETE", path, names) },
             ]}
             onDone={reload}
           />
@@ -220,19 +218,19 @@ function Chosen({ plan, reload }: { plan: Plan; reload: () => void }) {
       <Facts
         of={[
           ["When", timesInWords(schedule)],
+          ["Runs", <Work of={schedule} />],
           ["Cron", schedule.cron ? <span class="mono">{`${schedule.cron} (${schedule.timezone})`}</span> : undefined],
           ["Next", <Time at={schedule.next_time} none={schedule.enabled ? "never" : "paused"} />],
           ["Last", schedule.last_trigger_id ? <Link to={["triggers", schedule.last_trigger_id]}><Time at={schedule.last_time} /></Link> : <Time at={schedule.last_time} />],
           ["Started, missed", `${schedule.run_count}, ${schedule.missed_count}`],
-          ["Missed times", schedule.misfire_policy === "RUN" ? "run once afterwards" : "are skipped"],
-          ["Waiting runs of earlier times", schedule.overlap_policy === "REPLACE" ? "are replaced" : "are kept"],
-          ["Windows", schedule.require_window ? "each server needs one, and waits for it" : "as the servers' policies say"],
+          ["Times that pass while Stoker is down", schedule.misfire_policy === "RUN" ? "run once afterwards" : "are skipped"],
+          ["Runs of earlier times that still wait", schedule.overlap_policy === "REPLACE" ? "are replaced" : "are kept"],
+          ["Windows", schedule.require_window ? "each server waits for its maintenance window" : "as the servers' policies say"],
           ["By", schedule.requested_by],
           ["Problem", schedule.last_error ? <span class="bad">{schedule.last_error}</span> : undefined],
         ]}
       />
       <Value of={schedule.trigger} />
-      {isEditing && <ScheduleForm of={schedule} onDone={reload} onClose={() => setEditing(false)} />}
     </Card>
   );
 }

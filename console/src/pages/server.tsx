@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { joinNames, parseLabels } from "../model/targets";
-import { type Action, Actions } from "../ui/actions";
+import { type Action, Actions, DialogButton, FormDialog } from "../ui/actions";
 import { useData } from "../ui/data";
-import { FormDialog, textOf, TextField } from "../ui/form";
+import { textOf, TextField } from "../ui/form";
 import { Card, Data, Facts, Head, Row, State, Time, Values } from "../ui/parts";
 import { hrefOf, Link, navigate } from "../ui/router";
 import type { Server } from "../ui/servers";
@@ -88,7 +88,7 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
                   </>
                 }
               />
-              {deployments.length === count && <button onClick={() => setCount(count + 200)}>Show earlier ones</button>}
+              {deployments.length === count && <button onClick={() => setCount(count + 200)}>Show earlier deployments</button>}
             </Card>
             <Card title="Facts" aside={<Time at={server.facts_at} none="no facts yet" />}>
               <Values of={Object.fromEntries(flatten(server.facts ?? {}))} none="The agent has sent no facts." />
@@ -101,7 +101,6 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
 }
 
 function ServerButtons({ server, onDone }: { server: Server; onDone: () => void }) {
-  const [isLabeling, setLabeling] = useState(false);
   const open = (what: string) => navigate(hrefOf(["run"], { servers: joinNames([server.name]), what }));
   return (
     <>
@@ -113,8 +112,7 @@ function ServerButtons({ server, onDone }: { server: Server; onDone: () => void 
           {server.agent_outdated && <button onClick={() => open("upgrade")}>Upgrade the agent …</button>}
         </>
       )}
-      <button onClick={() => setLabeling(true)}>Edit labels …</button>
-      {isLabeling && <LabelDialog server={server} onDone={onDone} onClose={() => setLabeling(false)} />}
+      <DialogButton label="Edit labels …">{(close) => <LabelDialog server={server} onDone={onDone} onClose={close} />}</DialogButton>
     </>
   );
 }
@@ -182,12 +180,12 @@ function Rules({ server }: { server: Server }) {
     </p>
   ));
   return (
-    <Card title="Policy" aside={server.policy_source === "site" ? "that of the site" : "of this server"}>
+    <Card title="Policy" aside={server.policy_source === "site" ? "of the site" : "of this server"}>
       <Facts
         of={[
-          ["Deployments of", policyOf(policy.allow)],
-          ["Groups of configs", policy.groups === null ? "all" : policy.groups.join(", ") || "none"],
-          ["At a time", `${policy.max_concurrent_runs}`],
+          ["Accepts deployments of", policyOf(policy.allow)],
+          ["Config groups", policy.groups === null ? "all" : policy.groups.join(", ") || "none"],
+          ["Concurrent runs", `${policy.max_concurrent_runs}`],
           ["Maintenance", windows.length > 0 ? windows : "any time"],
           ["Now", windows.length > 0 ? (window.open ? "open" : "closed") : undefined],
           ["Until", windows.length > 0 && window.changes_at ? <Time at={window.changes_at} /> : undefined],

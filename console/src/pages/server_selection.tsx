@@ -1,16 +1,15 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { change } from "../api/client";
 import { session } from "../api/session";
+import { changeAll, describeFailures } from "../model/bulk";
 import { selectorOf } from "../model/selector";
 import { joinNames, parseLabels } from "../model/targets";
+import { DialogButton, FormDialog } from "../ui/actions";
 import { Copied } from "../ui/copy";
-import { FormDialog, textOf, TextField } from "../ui/form";
+import { textOf, TextField } from "../ui/form";
 import { Dialog } from "../ui/parts";
 import { hrefOf, navigate, query, setQuery } from "../ui/router";
 import { loadServers, readChosen, type Server, type ServerFilter } from "../ui/servers";
-
-/** Changes of servers at the same time. */
-const AT_A_TIME = 4;
 
 /** A change of each chosen server. */
 interface Bulk {
@@ -34,7 +33,7 @@ const LABELS: Bulk = {
 };
 const APPROVE: Bulk = {
   label: "Approve",
-  question: "They become servers of this project, and may fetch what is deployed on them.",
+  question: "They become servers of this project, and can fetch what is deployed on them.",
   concerns: isPending,
   act: (server) => change("POST", "/v1/{project}/servers/{server}/approve", { server: server.id }, {}),
 };
@@ -56,80 +55,79 @@ interface Props {
 /** What can be done with the chosen servers of a list. */
 export function SelectionBar({ servers, filter, total, onDone }: Props) {
   const [bulk, setBulk] = useState<Bulk | null>(null);
-  const [isExporting, setExporting] = useState(false);
   const chosen = readChosen();
   const count = chosen === "all" ? total : chosen.size;
-  if (!session.can_write || total === 0) return null;
+  if (!session.can_write) return null;
   const load = () => loadServers(undefined, chosen === "all" ? filter : { name: [...chosen] });
-  const pending = servers.filter((server) => isPending(server) && (chosen === "all" || chosen.has(server.id)));
+  const isApproving = query.value.get("status") === "PENDING_APPROVAL" || servers.some((server) => isPending(server) && (chosen === "all" || chosen.has(server.id)));
   return (
-    <div class="selection" role="group" aria-label="Chosen servers">
-      <span>
-        <b>{count.toLocaleString("en")}</b> chosen
-      </span>
-      {chosen !== "all" && chosen.size < servers.length && (
-        <button onClick={() => setQuery({ chosen: servers.map((server) => server.id).join(",") })}>Choose this page</button>
-      )}
-      {chosen !== "all" && <button onClick={() => setQuery({ chosen: "all" })}>Choose all {total.toLocaleString("en")} that match</button>}
-      {count > 0 && (
-        <>
-          <button onClick={() => setQuery({ chosen: "" })}>Choose none</button>
-          <span class="divider" aria-hidden="true" />
-          <button onClick={() => void openRun(load, filter, "")}>Run a command …</button>
-          <button onClick={() => setBulk(LABELS)}>{LABELS.label}</button>
-          <button onClick={() => void openRun(load, filter, "upgrade")}>Upgrade agents …</button>
-          {(pending.length > 0 || query.value.get("status") === "PENDING_APPROVAL") && (
+    <>
+      {total > 0 && (
+        <div class="selection" role="group" aria-label="Selected servers">
+          <span>
+            <b>{count.toLocaleString("en")}</b> selected
+          </span>
+          {chosen !== "all" && chosen.size < servers.length && (
+            <button onClick={() => setQuery({ chosen: servers.map((server) => server.id).join(",") })}>Select this page</button>
+          )}
+          {chosen !== "all" && <button onClick={() => setQuery({ chosen: "all" })}>Select all {total.toLocaleString("en")} that match</button>}
+          {count > 0 && (
             <>
-              <button onClick={() => setBulk(APPROVE)}>{APPROVE.label}</button>
-              <button class="danger" onClick={() => setBulk(REJECT)}>
-                {REJECT.label}
-              </button>
+              <button onClick={() => setQuery({ chosen: "" })}>Select none</button>
+              <span class="divider" aria-hidden="true" />
+              <button onClick={() => void openRun(load, filter, "")}>Run a command …</button>
+              <button onClick={() => void openRun(load, filter, "upgrade")}>Upgrade agents …</button>
+              {[LABELS, ...(isApproving ? [APPROVE, REJECT] : [])].map((one) => (
+                <button key={one.label} class={one.isDangerous ? "danger" : ""} onClick={() => setBulk(one)}>
+                  {one.label}
+                </button>
+              ))}
+              <DialogButton label="Export …">
+                {(close) => <ExportDialog load={load} filter={chosen === "all" ? filter : null} onClose={close} />}
+              </DialogButton>
             </>
           )}
-          <button onClick={() => setExporting(true)}>Export …</button>
-        </>
+        </div>
       )}
+      {/* not within the bar, which a change can make disappear */}
       {bulk && <BulkDialog bulk={bulk} load={load} onDone={onDone} onClose={() => setBulk(null)} />}
-      {isExporting && <ExportDialog load={load} filter={chosen === "all" ? filter : null} onClose={() => setExporting(false)} />}
-    </div>
+    </>
   );
 }
 
-/** Opens the page that runs something on the chosen servers; those that a selector alone chooses stay a selector. */
+/** Returns whether a filter is a selector alone, which chooses the same servers elsewhere. */
+function isSelector(filter: ServerFilter): boolean {
+  return Boolean(filter.selector) && !filter.name && !filter.status && filter.agent_outdated === undefined;
+}
+
+/** Opens the page that runs something on the selected servers; those that a selector alone chooses stay a selector. */
 async function openRun(load: () => Promise<Server[]>, filter: ServerFilter, what: string): Promise<void> {
-  const hasOnlySelector = filter.selector && !filter.name && !filter.status && filter.agent_outdated === undefined;
-  if (readChosen() === "all" && hasOnlySelector) {
-    navigate(hrefOf(["run"], { selector: filter.selector!, what }));
-    return;
-  }
-  const names = (await load()).map((server) => server.name);
-  navigate(hrefOf(["run"], { servers: joinNames(names), what }));
+  if (readChosen() === "all" && isSelector(filter)) navigate(hrefOf(["run"], { selector: filter.selector!, what }));
+  else navigate(hrefOf(["run"], { servers: joinNames((await load()).map((server) => server.name)), what }));
 }
 
 interface DialogProps {
   load: () => Promise<Server[]>;
 }
 
-/** Changes the servers one after the other. What has failed is named, and sent again on request. */
+/** Changes the servers. Those that have failed are named, and changed again on request. */
 function BulkDialog({ bulk, load, onDone, onClose }: DialogProps & { bulk: Bulk; onDone: () => void; onClose: () => void }) {
   const [progress, setProgress] = useState("");
+  const failed = useRef<Server[] | null>(null);
+  const [controller] = useState(() => new AbortController());
+  useEffect(() => () => controller.abort(), []);
   const title = bulk.label.replace(" …", "");
   const start = async (values: FormData) => {
     const text = textOf(values, "text") ?? "";
     bulk.text?.check(text);
-    const servers = (await load()).filter(bulk.concerns ?? (() => true));
-    const queue = [...servers];
-    const failures: string[] = [];
-    const work = async () => {
-      for (let server = queue.shift(); server; server = queue.shift()) {
-        await bulk.act(server, text).catch((problem: unknown) => failures.push(`${server!.name}: ${(problem as Error).message}`));
-        setProgress(`${servers.length - queue.length} of ${servers.length} servers`);
-      }
-    };
-    await Promise.all(Array.from({ length: AT_A_TIME }, work));
+    setProgress("Loading the servers …");
+    const servers = failed.current ?? (await load()).filter(bulk.concerns ?? (() => true));
+    const report = (count: number) => setProgress(`${count.toLocaleString("en")} of ${servers.length.toLocaleString("en")} servers`);
+    const failures = await changeAll(servers, (server) => bulk.act(server, text), report, controller.signal);
     onDone();
-    if (failures.length > 0) throw new Error(`${failures.length} failed. ${failures.slice(0, 5).join(" ")}`);
-    setQuery({ chosen: "" });
+    failed.current = failures.map(({ item }) => item);
+    if (failures.length > 0) throw new Error(describeFailures(failures, servers.length));
+    if (!controller.signal.aborted) setQuery({ chosen: "" });
   };
   return (
     <FormDialog class="stack" title={title} label={title} isDangerous={bulk.isDangerous} submit={start} onClose={onClose}>
@@ -145,11 +143,10 @@ function ExportDialog({ load, filter, onClose }: DialogProps & { filter: ServerF
   useEffect(() => void load().then(setServers), []);
   if (servers === null) return null;
   const hosts = servers.flatMap((server) => (server.hostname ? [server.hostname] : []));
-  const isWhole = filter?.selector && !filter.name && !filter.status && filter.agent_outdated === undefined;
-  const selector = isWhole ? filter.selector : hosts.length === servers.length ? selectorOf(hosts) : null;
+  const selector = filter && isSelector(filter) ? filter.selector : hosts.length === servers.length ? selectorOf(hosts) : null;
   return (
     <Dialog title="Export" onClose={onClose}>
-      <p>{servers.length} servers, to paste into a selector, or after a command of stoker.</p>
+      <p>{servers.length === 1 ? "1 server" : `${servers.length.toLocaleString("en")} servers`}, to paste into a selector, or into a stoker command.</p>
       {selector && <Copied label="Selector" text={selector} />}
       <Copied label="Names" text={joinNames(servers.map((server) => server.name))} />
       <div class="buttons">

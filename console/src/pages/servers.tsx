@@ -90,7 +90,7 @@ function useFirstPage(key: string): void {
   }, [key]);
 }
 
-const CHOICE: Column<Server> = { title: "Choose", cell: (server) => <Choice server={server} /> };
+const CHOICE: Column<Server> = { title: "Select", cell: (server) => <Choice server={server} /> };
 
 function Choice({ server }: { server: Server }) {
   const chosen = readChosen();
@@ -100,7 +100,7 @@ function Choice({ server }: { server: Server }) {
     setQuery({ chosen: [...next].join(",") });
   };
   const isChosen = chosen === "all" || chosen.has(server.id);
-  return <input type="checkbox" aria-label={`Choose ${server.name}`} checked={isChosen} onChange={change} />;
+  return <input type="checkbox" aria-label={`Select ${server.name}`} checked={isChosen} onChange={change} />;
 }
 
 type Order = NonNullable<Parameters<typeof get<"/v1/{project}/servers">>[2]>["sort"];

@@ -1,7 +1,6 @@
-import { get, type Schemas } from "../api/client";
-import { session } from "../api/session";
+import type { Schemas } from "../api/client";
 import { groupBy } from "../model/groups";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Empty, Head } from "../ui/parts";
 import { query } from "../ui/router";
@@ -10,28 +9,20 @@ type Setting = Schemas["Setting"];
 
 /** The settings of the service with their sources; nobody changes them here. */
 export function SettingsPage() {
+  const text = (query.value.get("name") ?? "").toLowerCase();
+  const loaded = useGet("/v1/{project}/settings", {}, {}, 0);
   return (
     <>
       <Head title="Settings" />
-      {session.is_admin ? <Settings /> : <Empty>Only administrators of the site see its settings.</Empty>}
-    </>
-  );
-}
-
-function Settings() {
-  const text = (query.value.get("name") ?? "").toLowerCase();
-  const loaded = useData("settings", async (signal) => (await get("/v1/{project}/settings", {}, {}, signal)).settings, 0);
-  return (
-    <>
       <p class="lead">
-        As the process that answered has read them. Change them with flags, the environment or the settings file, and
-        restart Stoker.
+        The settings that the process has read at its start. To change them, use flags, the environment or the settings file,
+        and restart Stoker.
       </p>
       <div class="filters">
         <TextFilter name="name" label="Name or help" hint="heartbeat" />
       </div>
       <Data of={loaded}>
-        {(all) => {
+        {({ settings: all }) => {
           const shown = all.filter((setting) => `${setting.name} ${setting.help}`.toLowerCase().includes(text));
           if (shown.length === 0) return <Empty>No setting matches.</Empty>;
           return (

@@ -3,7 +3,7 @@ import { session } from "../api/session";
 import { stripLine } from "../model/ansi";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
-import { useData } from "../ui/data";
+import { useData, useGet } from "../ui/data";
 import { lazy } from "../ui/lazy";
 import { Card, Data, Facts, Head, State, Time, Values } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
@@ -116,15 +116,11 @@ function Part({ stack, resources, path, at }: { stack: Stack; resources: Resourc
 
 /** The newest events, read again when the stack was: at the time `at`. */
 function Events({ path, at }: { path: Record<string, string>; at: number }) {
-  const events = useData(`events ${path["stack_id"]} ${at}`, async (signal) => {
-    const query = { limit: 500, sort_dir: "desc" as const, nested_depth: 5 };
-    return (await get("/v1/{project}/stacks/{stack_name}/{stack_id}/events", path, query, signal)).events;
-  }, 0);
+  const query = { limit: 500, sort_dir: "desc" as const, nested_depth: 5 };
+  const events = useGet("/v1/{project}/stacks/{stack_name}/{stack_id}/events", path, query, 0, at);
   return (
     <Data of={events}>
-      {(list) => (
-        <Table label="Events" rows={list} columns={EVENTS} keyOf={(event) => event.id} empty="There are no events." />
-      )}
+      {({ events: list }) => <Table label="Events" rows={list} columns={EVENTS} keyOf={(event) => event.id} empty="There are no events." />}
     </Data>
   );
 }

@@ -1,11 +1,10 @@
 import type { ComponentChildren } from "preact";
-import { get } from "../api/client";
 import { countBy } from "../model/groups";
-import { drawGraph, type Vertex } from "../model/graph";
+import { drawGraph, pathTo, type Vertex } from "../model/graph";
 import { SYMBOLS, toneOf, wordsOf } from "../model/state";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { Data, Empty } from "../ui/parts";
-import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
+import { hrefOf, Link, navigate, query, segments, setQuery } from "../ui/router";
 import { downloadGraph, Graph } from "../views/graph";
 import { pageOf } from "./stack_resources";
 import { statusOf } from "./stacks";
@@ -19,9 +18,7 @@ const DEPTH = 10;
 export function GraphPart({ path, table }: { path: { stack_name: string; stack_id: string }; table: ComponentChildren }) {
   const open = new Set((query.value.get("open") ?? "").split(",").filter(Boolean));
   const nested_depth = open.size > 0 ? DEPTH : 0;
-  const loaded = useData(`graph ${path.stack_id} ${nested_depth}`, async (signal) => {
-    return (await get("/v1/{project}/stacks/{stack_name}/{stack_id}/graph", path, { nested_depth }, signal)).graph;
-  }, 3);
+  const loaded = useGet("/v1/{project}/stacks/{stack_name}/{stack_id}/graph", path, { nested_depth }, 3);
   const toggle = (id: string) => {
     const next = new Set(open);
     if (!next.delete(id)) next.add(id);
@@ -34,7 +31,7 @@ export function GraphPart({ path, table }: { path: { stack_name: string; stack_i
   };
   return (
     <Data of={loaded}>
-      {(graph) => {
+      {({ graph }) => {
         const drawing = drawGraph(graph, path.stack_id, open);
         const failed = graph.nodes.filter((node) => node.resource_status.endsWith("FAILED"));
         const names = new Map(graph.nodes.map((node) => [node.id, node.resource_name]));
@@ -53,10 +50,19 @@ export function GraphPart({ path, table }: { path: { stack_name: string; stack_i
                 ))}
                 {failed.map((node) => {
                   const page = pageOf(node.resource_type, node.physical_resource_id, null);
+                  const unfolded = new Set([...open, ...pathTo(graph, node)]);
                   return (
                     <span key={node.id}>
                       {" · "}
-                      {page ? <Link to={page}>{node.resource_name}</Link> : node.resource_name}
+                      {page ? (
+                        <Link to={page}>{node.resource_name}</Link>
+                      ) : unfolded.size > open.size ? (
+                        <Link to={segments.value} with={{ ...Object.fromEntries(query.value), open: [...unfolded].join(",") }}>
+                          {node.resource_name}
+                        </Link>
+                      ) : (
+                        node.resource_name
+                      )}
                     </span>
                   );
                 })}

@@ -1,7 +1,7 @@
-import { change, get, type Schemas } from "../api/client";
+import { change, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { Actions } from "../ui/actions";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { Form, textOf, TextField } from "../ui/form";
 import { Data, State, Time } from "../ui/parts";
 import { type Column, Table } from "../ui/table";
@@ -13,7 +13,7 @@ const SNAPSHOT = `${SNAPSHOTS}/{snapshot_id}` as const;
 
 /** The snapshots of a stack: take one, return to one, delete one. */
 export function Snapshots({ path, canChange }: { path: { stack_name: string; stack_id: string }; canChange: boolean }) {
-  const loaded = useData(`snapshots ${path.stack_id}`, async (signal) => (await get(SNAPSHOTS, path, {}, signal)).snapshots);
+  const loaded = useGet(SNAPSHOTS, path);
   const take = async (values: FormData, form: HTMLFormElement) => {
     await change("POST", SNAPSHOTS, path, { name: textOf(values, "name") ?? null });
     form.reset();
@@ -34,9 +34,7 @@ export function Snapshots({ path, canChange }: { path: { stack_name: string; sta
         </Form>
       )}
       <Data of={loaded}>
-        {(list) => (
-          <Table label="Snapshots" rows={list} columns={columns} keyOf={(snapshot) => snapshot.id} empty="There are no snapshots." />
-        )}
+        {({ snapshots }) => <Table label="Snapshots" rows={snapshots} columns={columns} keyOf={(snapshot) => snapshot.id} empty="There are no snapshots." />}
       </Data>
     </>
   );

@@ -1,8 +1,8 @@
-import { get, type Schemas } from "../api/client";
+import type { Schemas } from "../api/client";
 import { session } from "../api/session";
 import { stripLine } from "../model/ansi";
 import { countBy } from "../model/groups";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Head, State, Time } from "../ui/parts";
 import { Link, query } from "../ui/router";
@@ -33,7 +33,7 @@ export function statusOf(state: string): string {
 
 /** The stacks of the project. */
 export function StacksPage() {
-  const stacks = useData("stacks", async (signal) => (await get("/v1/{project}/stacks", {}, {}, signal)).stacks, ["stacks"]);
+  const stacks = useGet("/v1/{project}/stacks", {}, {}, ["stacks"]);
   const status = query.value.get("status") ?? "";
   const name = (query.value.get("name") ?? "").toLowerCase();
   return (
@@ -49,7 +49,7 @@ export function StacksPage() {
         <TextFilter name="name" label="Name" hint="part of a name" />
       </div>
       <Data of={stacks}>
-        {(all) => {
+        {({ stacks: all }) => {
           const list = all.filter((stack) => stack.stack_name.toLowerCase().includes(name));
           return (
             <>

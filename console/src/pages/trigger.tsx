@@ -9,8 +9,7 @@ import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Facts, Head, State, Time } from "../ui/parts";
 import { hrefOf, Link, navigate, query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import type { Loaded } from "../ui/data";
-import { LiveState } from "../ui/live";
+import { type Loaded, useConnection } from "../ui/data";
 import { Matrix } from "../views/matrix";
 import { endedOf, Progress } from "../views/progress";
 import { OutputGroups } from "./trigger_output";
@@ -53,10 +52,10 @@ interface Live {
 }
 
 /** Reads a trigger and its targets, and follows their states while it runs. */
-function useTrigger(id: string): Loaded<Live> & { connection: Connection; since: number } {
+function useTrigger(id: string): Loaded<Live> {
   const [live, setLive] = useState<Live | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
-  const [connection, setConnection] = useState<[Connection, number]>(["connecting", Date.now()]);
+  const [connection, setConnection] = useConnection();
   const [round, setRound] = useState(0);
   useEffect(() => {
     const controller = new AbortController();
@@ -76,8 +75,8 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
       while (all.length > 0 && all.length % PAGE === 0 && all.length < trigger.total) all.push(...(await page(all[all.length - 1]!.position)).targets);
       const live = { trigger, targets: all };
       setLive(live);
-      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, live, setLive, (state) => setConnection([state, Date.now()]));
-      else setConnection(["ended", Date.now()]);
+      if (trigger.status === "IN_PROGRESS") stop.current = watch(id, first.cursor, live, setLive, setConnection);
+      else setConnection("ended");
     };
     open().catch((problem: unknown) => {
       if (!controller.signal.aborted) setError(problem as ApiError);
@@ -88,7 +87,7 @@ function useTrigger(id: string): Loaded<Live> & { connection: Connection; since:
     };
   }, [id, round]);
   const reload = () => setRound((last) => last + 1);
-  return { data: live, error, isStale: false, at: connection[1], reload, connection: connection[0], since: connection[1] };
+  return { data: live, error, isStale: false, at: connection.since, reload, live: connection };
 }
 
 /** Follows the events of a trigger. Many events make one change of the page. */
@@ -132,17 +131,15 @@ export function TriggerPage({ names: [id = ""] }: { names: string[] }) {
       <Head title={trigger?.name ?? id} kind="Trigger">
         {trigger && <Actions of={actionsOf(trigger)} onDone={loaded.reload} />}
       </Head>
-      <LiveState connection={loaded.connection} since={loaded.since}>
-        <Data of={loaded}>
-          {(live) => (
-            <>
-              <Rollout trigger={live.trigger} />
-              <Facts of={factsOf(live.trigger)} />
-              <Targets trigger={live.trigger} targets={live.targets} />
-            </>
-          )}
-        </Data>
-      </LiveState>
+      <Data of={loaded}>
+        {(live) => (
+          <>
+            <Rollout trigger={live.trigger} />
+            <Facts of={factsOf(live.trigger)} />
+            <Targets trigger={live.trigger} targets={live.targets} />
+          </>
+        )}
+      </Data>
     </>
   );
 }
@@ -224,7 +221,7 @@ function actionsOf(trigger: Trigger): Action[] {
     return [
       {
         label: "Cancel",
-        question: "No further server begins. Runs that have begun are stopped.",
+        question: "No more servers start. Runs that have started are stopped.",
         isDangerous: true,
         run: () => change("POST", "/v1/{project}/software_triggers/{trigger_id}/cancel", names, {}),
       },
@@ -235,7 +232,7 @@ function actionsOf(trigger: Trigger): Action[] {
   return [
     {
       label: "Retry failed",
-      question: `A new trigger repeats the run on the ${failures} servers where it has failed or was cancelled.`,
+      question: `A new trigger repeats the run on ${failures === 1 ? "the server" : `the ${failures.toLocaleString("en")} servers`} where it failed or was cancelled.`,
       run: async () => {
         const answer = await change("POST", "/v1/{project}/software_triggers/{trigger_id}/retry", names, { only_failed: true });
         navigate(hrefOf(["triggers", (answer as { software_trigger: Trigger }).software_trigger.id]));

@@ -1,14 +1,23 @@
 import { useEffect, useState } from "preact/hooks";
-import { get, type Schemas } from "../api/client";
-import { useData } from "../ui/data";
-import { Card, Data, Empty } from "../ui/parts";
-import { Groups } from "../views/groups";
+import type { Schemas } from "../api/client";
+import { compareLines, type DiffLine, skipEqual } from "../model/diff";
+import { linesOf } from "../model/lines";
+import { foldNames } from "../model/ranges";
+import { selectorOf } from "../model/selector";
+import { Copy } from "../ui/copy";
+import { useGet } from "../ui/data";
+import { Card, Data, Empty, State } from "../ui/parts";
+import { Link } from "../ui/router";
+import { Differences } from "../views/differences";
 import { endedOf } from "../views/progress";
 
 type Trigger = Schemas["SoftwareTrigger"];
+type Group = Schemas["OutputGroup"];
 
 /** The states whose runs have output. */
 const ENDED = ["COMPLETE", "FAILED", "CANCELLED"];
+/** Lines of a group that are shown at first. */
+const FIRST = 12;
 
 /**
  * The output of a trigger's runs, once for all servers with equal output, of the servers that the filters select.
@@ -27,13 +36,13 @@ export function OutputGroups({ trigger, status, name }: { trigger: Trigger; stat
       aside={
         isRunning && (
           <button class="link" onClick={() => setWanted(ended)}>
-            {wanted > 0 ? "Read again" : `Read that of ${ended.toLocaleString("en")} ended runs`}
+            {wanted > 0 ? "Refresh" : `Show the output of ${ended.toLocaleString("en")} ended runs`}
           </button>
         )
       }
     >
       {isRunning && wanted === 0 ? (
-        <Empty>Servers with equal output stand here once, when all runs have ended.</Empty>
+        <Empty>When all runs have ended, servers with equal output are shown here together.</Empty>
       ) : (
         <Shown id={trigger.id} status={status} name={name} round={isRunning ? wanted : -1} />
       )}
@@ -42,11 +51,8 @@ export function OutputGroups({ trigger, status, name }: { trigger: Trigger; stat
 }
 
 function Shown({ id, status, name, round }: { id: string; status: string; name: string; round: number }) {
-  const loaded = useData(
-    `groups ${id} ${status} ${round}`,
-    (signal) => get("/v1/{project}/software_triggers/{trigger_id}/output_groups", { trigger_id: id }, status ? { status: status as "FAILED" } : {}, signal),
-    0,
-  );
+  const filter = { status: status as "FAILED" | "" };
+  const loaded = useGet("/v1/{project}/software_triggers/{trigger_id}/output_groups", { trigger_id: id }, filter, 0, round);
   return (
     <Data of={loaded}>
       {({ output_groups: all, total }) => {
@@ -56,11 +62,64 @@ function Shown({ id, status, name, round }: { id: string; status: string; name: 
         if (selected.length === 0) return <Empty>No ended run matches these filters.</Empty>;
         return (
           <>
-            <Groups groups={selected} reference={all[0]} />
+            <ol class="groups">
+              {selected.map((group) => (
+                <GroupItem key={`${group.exit_code} ${group.digest} ${group.status_reason}`} group={group} reference={all[0]} />
+              ))}
+            </ol>
             {total > all.length && <p class="quiet">{(total - all.length).toLocaleString("en")} smaller groups are not shown.</p>}
           </>
         );
       }}
     </Data>
   );
+}
+
+/** Equal output of several servers. The lines are marked that differ from those of the reference, the largest group. */
+function GroupItem({ group, reference }: { group: Group; reference: Group | undefined }) {
+  const [isWhole, setWhole] = useState(false);
+  const lines = outputOf(group);
+  const isCompared = reference !== undefined && reference.digest !== group.digest && reference.digest !== null && group.digest !== null;
+  const compared: DiffLine[] = isCompared
+    ? compareLines(outputOf(reference), lines)
+    : lines.map((text) => ({ kind: "equal", text }));
+  const shortened = isCompared ? skipEqual(compared) : compared.slice(0, FIRST);
+  const isShort = shortened.length < compared.length;
+  const count = group.servers.length;
+  return (
+    <li class="group">
+      <div class="group-head">
+        <h3>
+          {count.toLocaleString("en")} {count === 1 ? "server" : "servers"}
+        </h3>
+        <Outcome group={group} />
+        <span class="mono group-names">{foldNames(group.servers)}</span>
+        <span class="group-tools">
+          <Copy label="Copy names" text={() => foldNames(group.servers).replaceAll(", ", ",")} />
+          <Copy label="Copy as selector" text={() => selectorOf(group.servers)} />
+          {group.deployment_id && <Link to={["runs", group.deployment_id]}>Open one run</Link>}
+        </span>
+      </div>
+      {lines.length === 0 ? (
+        <p class="empty">{group.digest === null ? group.status_reason || "The runs have no result." : "The runs wrote no output."}</p>
+      ) : (
+        <Differences lines={isWhole ? compared : shortened} label={`Output of ${count} servers`} isMarked={isCompared} />
+      )}
+      {isShort && (
+        <button class="link" aria-expanded={isWhole} onClick={() => setWhole(!isWhole)}>
+          {isWhole ? "Show less" : `Show all ${compared.length} lines`}
+        </button>
+      )}
+      {group.is_cut && <p class="quiet">Open a run to see the rest of its output.</p>}
+    </li>
+  );
+}
+
+function Outcome({ group }: { group: Group }) {
+  if (group.exit_code === null) return <State of="no result" tone="off" />;
+  return <State of={`exit code ${group.exit_code}`} tone={group.exit_code === "0" ? "good" : "bad"} />;
+}
+
+function outputOf(group: Group): string[] {
+  return [group.stdout, group.stderr].flatMap(linesOf);
 }

@@ -1,10 +1,10 @@
-import { get, type Schemas } from "../api/client";
+import type { Schemas } from "../api/client";
 import { session } from "../api/session";
 import { parseTime } from "../model/time";
-import { useData } from "../ui/data";
+import { useGet } from "../ui/data";
 import { Pages, StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Head, State, Time } from "../ui/parts";
-import { Link, query, setQuery } from "../ui/router";
+import { Link, readQuery, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
 import { Progress } from "../views/progress";
 
@@ -30,18 +30,11 @@ const COLUMNS: Column<Trigger>[] = [
 
 /** The triggers of the project, the newest first, page by page. All filters are the server's. */
 export function TriggersPage() {
-  const chosen = {
-    status: query.value.get("status") ?? "",
-    contains: query.value.get("contains") ?? "",
-    requested_by: query.value.get("requested_by") ?? "",
-    ended_since: query.value.get("ended_since") ?? "",
-    marker: query.value.get("marker") ?? "",
-  };
-  const triggers = useData(`triggers ${JSON.stringify(chosen)}`, async (signal) => {
-    const filters = Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== ""));
-    return (await get("/v1/{project}/software_triggers", {}, { limit: PAGE + 1, ...filters }, signal)).software_triggers;
-  }, chosen.marker ? [] : ["triggers"]);
-  const isFiltered = [chosen.status, chosen.contains, chosen.requested_by, chosen.ended_since].some(Boolean);
+  const { status, ...filters } = readQuery("status", "contains", "requested_by", "ended_since", "marker");
+  const { ended_since, marker } = filters;
+  const page = { ...filters, status: status as Status | "", limit: PAGE + 1 };
+  const triggers = useGet("/v1/{project}/software_triggers", {}, page, marker ? [] : ["triggers"]);
+  const isFiltered = status !== "" || Object.values(filters).some(Boolean);
   return (
     <>
       <Head title="Triggers">
@@ -58,14 +51,14 @@ export function TriggersPage() {
       </div>
       <div class="filters">
         <StateFilter counts={new Map(STATES.map((state) => [state, null]))} />
-        {chosen.ended_since && (
+        {ended_since && (
           <button class="pill" aria-pressed="true" onClick={() => setQuery({ ended_since: "", marker: "" })}>
-            ended since {new Date(parseTime(chosen.ended_since)).toLocaleString()} ✕
+            ended since {new Date(parseTime(ended_since)).toLocaleString()} ✕
           </button>
         )}
       </div>
       <Data of={triggers}>
-        {(all) => (
+        {({ software_triggers: all }) => (
           <>
             <Table
               label="Triggers"
@@ -73,11 +66,11 @@ export function TriggersPage() {
               columns={COLUMNS}
               keyOf={(trigger) => trigger.id}
               empty={
-                isFiltered || chosen.marker ? (
+                isFiltered ? (
                   "No trigger matches these filters."
                 ) : (
                   <>
-                    Nothing was triggered yet. “Run a command” and <code>stoker run 'web*' -- uptime</code> run one on servers.
+                    There are no triggers yet. “Run a command” and <code>stoker run 'web*' -- uptime</code> run a command on servers.
                   </>
                 )
               }

@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { type Assignment, changeIdentity, type Credential, getIdentity, type Project, type User } from "../api/identity";
 import { session } from "../api/session";
-import { type Action, Actions } from "../ui/actions";
+import { type Action, Actions, DialogButton, FormDialog, SecretDialog } from "../ui/actions";
 import { useData } from "../ui/data";
 import { RowChoice } from "../ui/filters";
-import { ChoiceField, FormDialog, SecretDialog, textOf, TextField } from "../ui/form";
+import { ChoiceField, textOf, TextField } from "../ui/form";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { query, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
@@ -37,7 +37,6 @@ export function UsersPage() {
 }
 
 function Users() {
-  const [isCreating, setCreating] = useState(false);
   const loaded = useData("users", async (signal): Promise<Directory> => {
     const [{ users }, { projects }, { role_assignments: assignments }] = await Promise.all([
       getIdentity<{ users: User[] }>("/users", signal),
@@ -57,9 +56,21 @@ function Users() {
   return (
     <>
       <Head title="Users">
-        <button class="primary" onClick={() => setCreating(true)}>
-          New user
-        </button>
+        <DialogButton label="New user" class="primary">
+          {(close) => (
+            <FormDialog title="New user" label="Create" submit={create} onClose={close}>
+              <TextField name="name" label="Name" isRequired />
+              <TextField name="password" label="Password" type="password" isRequired />
+              <TextField name="email" label="Email" />
+              <ChoiceField
+                name="role"
+                label={`Role in ${session.project.name}`}
+                value="member"
+                choices={[["", "none"], ...ROLES.map((role) => [role, role] as const)]}
+              />
+            </FormDialog>
+          )}
+        </DialogButton>
       </Head>
       <Data of={loaded}>
         {(directory) => (
@@ -69,19 +80,6 @@ function Users() {
           </>
         )}
       </Data>
-      {isCreating && (
-        <FormDialog title="New user" label="Create" submit={create} onClose={() => setCreating(false)}>
-          <TextField name="name" label="Name" isRequired />
-          <TextField name="password" label="Password" type="password" isRequired />
-          <TextField name="email" label="Email" />
-          <ChoiceField
-            name="role"
-            label={`Role in ${session.project.name}`}
-            value="member"
-            choices={[["", "none"], ...ROLES.map((role) => [role, role] as const)]}
-          />
-        </FormDialog>
-      )}
     </>
   );
 }
@@ -105,12 +103,11 @@ function textOfAssignment({ role, scope }: Assignment): string {
 
 /** The user that the URL names: roles by project, and what an administrator can do. */
 function Chosen({ in: directory, reload }: { in: Directory; reload: () => void }) {
-  const [isGranting, setGranting] = useState(false);
   const user = directory.users.find((one) => one.id === query.value.get("user"));
   if (!user) return null;
   const setEnabled = (enabled: boolean) => () => changeIdentity("PATCH", `/users/${user.id}`, { user: { enabled } });
   const actions: Action[] = user.enabled
-    ? [{ label: "Disable", question: `${user.name} cannot log in any more, and all tokens of ${user.name} end.`, isDangerous: true, run: setEnabled(false) }]
+    ? [{ label: "Disable", question: `${user.name} can no longer log in, and all tokens of ${user.name} become invalid.`, isDangerous: true, run: setEnabled(false) }]
     : [{ label: "Enable", question: `${user.name} can log in again.`, run: setEnabled(true) }];
   const grant = async (values: FormData) => {
     const project = textOf(values, "project");
@@ -123,12 +120,24 @@ function Chosen({ in: directory, reload }: { in: Directory; reload: () => void }
       title={user.name}
       aside={
         <div class="actions">
-          <button onClick={() => setGranting(true)}>Grant a role</button>
+          <DialogButton label="Grant a role">
+            {(close) => (
+              <FormDialog title={`Grant ${user.name} a role`} label="Grant" submit={grant} onClose={close}>
+                <ChoiceField
+                  name="project"
+                  label="Where"
+                  value={session.project.id}
+                  choices={[...directory.projects.map((project) => [project.id, project.name] as const), ["", "on the whole site (admin only)"]]}
+                />
+                <ChoiceField name="role" label="Role" value="member" choices={ROLES.map((role) => [role, role] as const)} />
+              </FormDialog>
+            )}
+          </DialogButton>
           {user.id !== session.user_id && <Actions of={actions} onDone={reload} />}
         </div>
       }
     >
-      {assignmentsOf(directory, user).length === 0 && <Empty>{user.name} has a role in no project, and sees nothing.</Empty>}
+      {assignmentsOf(directory, user).length === 0 && <Empty>{user.name} has no role in any project, and sees nothing.</Empty>}
       <ul class="rows">
         {assignmentsOf(directory, user).map((assignment) => (
           <li key={textOfAssignment(assignment)}>
@@ -137,17 +146,6 @@ function Chosen({ in: directory, reload }: { in: Directory; reload: () => void }
           </li>
         ))}
       </ul>
-      {isGranting && (
-        <FormDialog title={`Grant ${user.name} a role`} label="Grant" submit={grant} onClose={() => setGranting(false)}>
-          <ChoiceField
-            name="project"
-            label="Where"
-            value={session.project.id}
-            choices={[...directory.projects.map((project) => [project.id, project.name] as const), ["", "on the whole site (admin only)"]]}
-          />
-          <ChoiceField name="role" label="Role" value="member" choices={ROLES.map((role) => [role, role] as const)} />
-        </FormDialog>
-      )}
     </Card>
   );
 }
@@ -164,7 +162,6 @@ function revoke(user: User, { role, scope }: Assignment): Action {
 
 /** One's own application credentials: logins for programs. */
 function Credentials() {
-  const [isCreating, setCreating] = useState(false);
   const [created, setCreated] = useState<Credential | null>(null);
   const path = `/users/${session.user_id}/application_credentials`;
   const loaded = useData("credentials", async (signal) => {
@@ -179,39 +176,42 @@ function Credentials() {
   };
   const remove = (credential: Credential): Action => ({
     label: "Delete",
-    question: `Programs that log in with ${credential.name} lose their access at once.`,
+    question: `Programs that log in with ${credential.name} lose their access immediately.`,
     isDangerous: true,
     run: () => changeIdentity("DELETE", `${path}/${credential.id}`),
   });
   const columns: Column<Credential>[] = [
     { title: "Credential", cell: (credential) => credential.name },
     { title: "Id", cell: (credential) => <span class="mono">{credential.id}</span>, isWide: true },
-    { title: "Rights", cell: (credential) => credential.roles.map((role) => role.name).join(", ") },
+    { title: "Roles", cell: (credential) => credential.roles.map((role) => role.name).join(", ") },
     { title: "Expires", cell: (credential) => <Time at={credential.expires_at} /> },
     ...(session.can_write ? [{ title: "Change", cell: (credential: Credential) => <Actions of={[remove(credential)]} onDone={loaded.reload} /> }] : []),
   ];
   return (
     <Card
       title="Your application credentials"
-      aside={session.can_write && <button onClick={() => setCreating(true)}>New credential</button>}
+      aside={
+        <DialogButton label="New credential">
+          {(close) => (
+            <FormDialog title="New application credential" label="Create" submit={create} onClose={close}>
+              <TextField name="name" label="Name" placeholder="backup program" isRequired />
+              <ChoiceField name="role" label={`Roles in ${session.project.name}`} choices={[["", "all of your roles"], ...ROLES.map((role) => [role, role] as const)]} />
+              <TextField name="expires_at" label="Expires" placeholder="2031-05-06T12:00:00" hint="UTC; empty: never" />
+            </FormDialog>
+          )}
+        </DialogButton>
+      }
     >
       <Data of={loaded}>
         {(rows) => <Table label="Your application credentials" rows={rows} columns={columns} keyOf={(row) => row.id} empty="Programs log in with application credentials instead of your password. You have none." />}
       </Data>
-      {isCreating && (
-        <FormDialog title="New application credential" label="Create" submit={create} onClose={() => setCreating(false)}>
-          <TextField name="name" label="Name" placeholder="backup program" isRequired />
-          <ChoiceField name="role" label={`Rights in ${session.project.name}`} choices={[["", "all of yours"], ...ROLES.map((role) => [role, role] as const)]} />
-          <TextField name="expires_at" label="Expires" placeholder="2031-05-06T12:00:00" hint="UTC; empty: never" />
-        </FormDialog>
-      )}
       {created && (
         <SecretDialog
           title={`The secret of ${created.name}`}
           text={`OS_APPLICATION_CREDENTIAL_ID=${created.id}\nOS_APPLICATION_CREDENTIAL_SECRET=${created.secret ?? ""}`}
           onClose={() => setCreated(null)}
         >
-          Copy id and secret now: the secret cannot be shown again.
+          Copy the id and the secret now: the secret cannot be shown again.
         </SecretDialog>
       )}
     </Card>

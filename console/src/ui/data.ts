@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { type ApiError, url } from "../api/client";
+import { type Answer, type ApiError, get, type GetPath, type GetQuery, type Names, url } from "../api/client";
 import { type Connection, follow } from "../api/stream";
 
 export interface Loaded<T> {
@@ -10,8 +10,20 @@ export interface Loaded<T> {
   /** When `data` was read, in milliseconds. */
   at: number;
   reload: () => void;
-  /** The stream that keeps `data` current, and when its connection has changed. */
-  live?: { connection: Connection; since: number } | undefined;
+  /** The stream that keeps `data` current. */
+  live?: Live | undefined;
+}
+
+/** The connection of a stream, and when it has changed, in milliseconds. */
+export interface Live {
+  connection: Connection;
+  since: number;
+}
+
+/** Keeps the connection of a stream. */
+export function useConnection(): [Live, (connection: Connection) => void] {
+  const [live, setLive] = useState<Live>(() => ({ connection: "connecting", since: Date.now() }));
+  return [live, (connection) => setLive({ connection, since: Date.now() })];
 }
 
 /** Milliseconds for which the first read waits for the stream, so that no change between the two is lost. */
@@ -35,7 +47,7 @@ export function useData<T>(
   take: (name: string, data: unknown) => T | null = () => null,
 ): Loaded<T> {
   const [state, setState] = useState({ key, data: null as T | null, error: null as ApiError | null, at: 0 });
-  const [live, setLive] = useState<Loaded<T>["live"]>(undefined);
+  const [live, setConnection] = useConnection();
   const current = useRef({ load, take, reload: () => {} });
   Object.assign(current.current, { load, take });
   const subjects = typeof changes === "number" ? "" : changes.join(" ");
@@ -80,7 +92,7 @@ export function useData<T>(
     let close = () => document.removeEventListener("visibilitychange", onVisibility);
     if (subjects) {
       const address = url("/v1/{project}/events", {}, { subject: subjects.split(" ") });
-      ({ close } = follow(address, onEvent, (connection) => setLive({ connection, since: Date.now() })));
+      ({ close } = follow(address, onEvent, setConnection));
     } else document.addEventListener("visibilitychange", onVisibility);
     return () => {
       controller.abort();
@@ -91,7 +103,19 @@ export function useData<T>(
 
   const reload = useCallback(() => current.current.reload(), []);
   const error = state.key === key ? state.error : null;
-  return { data: state.data, error, isStale: error !== null && state.data !== null, at: state.at, reload, live };
+  return { data: state.data, error, isStale: error !== null && state.data !== null, at: state.at, reload, live: subjects ? live : undefined };
+}
+
+/** Reads a path of the API as `useData` does, and again when `round` changes; the path null: nothing yet. */
+export function useGet<P extends GetPath>(
+  path: P | null,
+  names: Names = {},
+  query: GetQuery<P> = {} as GetQuery<P>,
+  changes?: number | readonly string[],
+  round = 0,
+): Loaded<Answer<P>> {
+  const key = path === null ? "" : `${url(path, names, query as Record<string, unknown>)} ${round}`;
+  return useData(key, async (signal) => (path === null ? null : get(path, names, query, signal)) as Answer<P>, path === null ? 0 : changes);
 }
 
 /** Reads all pages of a list. `load` returns a page after a marker. */

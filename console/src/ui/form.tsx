@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { Dialog, Problem } from "./parts";
+import { Problem } from "./parts";
 
 /** Runs tasks of a page, one at a time: while one runs, and why the last one failed. `run` returns whether it has ended well. */
 export function useTask() {
@@ -15,7 +15,7 @@ export function useTask() {
   return { ...state, run };
 }
 
-interface FormProps {
+export interface FormProps {
   /** The button that sends the form. */
   label: string;
   submit: (values: FormData, form: HTMLFormElement) => Promise<unknown>;
@@ -47,41 +47,6 @@ export function Form({ label, submit, children, class: look = "stack", isDangero
         {buttons}
       </div>
     </form>
-  );
-}
-
-/** A form in a dialog, which closes when `submit` has ended well. */
-export function FormDialog({ title, submit, onClose, ...form }: FormProps & { title: string; onClose: () => void }) {
-  const send = async (values: FormData, form: HTMLFormElement) => {
-    await submit(values, form);
-    onClose();
-  };
-  const leave = (
-    <button type="button" onClick={onClose}>
-      Leave it
-    </button>
-  );
-  return (
-    <Dialog title={title} onClose={onClose}>
-      <Form class="stack fields" buttons={leave} {...form} submit={send} />
-    </Dialog>
-  );
-}
-
-/** Shows what cannot be shown again. */
-export function SecretDialog(props: { title: string; text: string; onClose: () => void; children: ComponentChildren }) {
-  return (
-    <Dialog title={props.title} onClose={props.onClose}>
-      <p>{props.children}</p>
-      <pre class="value secret" tabIndex={0}>
-        {props.text}
-      </pre>
-      <div class="buttons">
-        <button class="primary" onClick={props.onClose}>
-          I have it
-        </button>
-      </div>
-    </Dialog>
   );
 }
 

@@ -2,6 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type ApiError, get, type Schemas, send, url } from "../api/client";
 import { type Connection, follow } from "../api/stream";
 import { LineStore } from "../model/lines";
+import { type Live, useConnection } from "./data";
 
 type Chunk = Schemas["OutputChunk"];
 
@@ -16,8 +17,7 @@ export interface Output {
   isLoading: boolean;
   /** Whether the output that precedes the first line is not loaded. */
   hasMore: boolean;
-  connection: Connection;
-  since: number;
+  live: Live;
   error: ApiError | null;
   /** Reads twice as much of the output as before. */
   loadMore: () => void;
@@ -33,7 +33,7 @@ export function useOutput(id: string, run: string, isLive: boolean, onStatus: ()
   const state = useRef({ chunks: [] as Chunk[], store: new LineStore(), previous: null as number | null, pages: 1 });
   const [version, setVersion] = useState(0);
   const [isLoading, setLoading] = useState(true);
-  const [connection, setConnection] = useState<[Connection, number]>(["connecting", Date.now()]);
+  const [live, setConnection] = useConnection();
   const [error, setError] = useState<ApiError | null>(null);
   /** The run whose end is read again after its end, because the agent has sent its gaps once more. */
   const [again, setAgain] = useState("");
@@ -84,7 +84,7 @@ export function useOutput(id: string, run: string, isLive: boolean, onStatus: ()
       if (name === "end" && state.current.store.hasLate) setAgain(run);
     };
     const onConnection = (next: Connection, problem?: ApiError) => {
-      setConnection([next, Date.now()]);
+      setConnection(next);
       if (problem) setError(problem);
     };
     const open = async () => {
@@ -118,8 +118,7 @@ export function useOutput(id: string, run: string, isLive: boolean, onStatus: ()
       .finally(() => setLoading(false));
   };
   const { store, previous } = state.current;
-  const [kind, since] = connection;
-  return { store, version, isLoading, hasMore: previous !== null, connection: kind, since, error, loadMore };
+  return { store, version, isLoading, hasMore: previous !== null, live, error, loadMore };
 }
 
 /** Reads the stored bytes of a stream of a run. */

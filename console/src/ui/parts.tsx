@@ -1,14 +1,20 @@
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { ApiError } from "../api/client";
+import type { Connection } from "../api/stream";
 import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
 import { durationOf, parseTime, relativeOf } from "../model/time";
-import { now } from "./clock";
-import type { Loaded } from "./data";
-import { LiveState } from "./live";
+import type { Live, Loaded } from "./data";
 
 /** The browser's time zone. */
 export const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** The time in milliseconds, once a second while the page is visible. */
+export const now = signal(Date.now());
+
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now();
+}, 1000);
 
 /** A state, as symbol, color and words. */
 export function State({ of: state, tone }: { of: string | null | undefined; tone?: Tone }) {
@@ -65,6 +71,32 @@ export function Loading() {
   );
 }
 
+/** Milliseconds without a connection after which a state no longer counts as current. */
+const PATIENCE = 2000;
+
+const REASONS: Partial<Record<Connection, string>> = {
+  interrupted: "The connection to the server is interrupted.",
+  paused: "Updates are paused, because 4 other windows are live. This window continues when you focus it.",
+  held: "No updates arrive: a proxy holds the stream back (docs/operations.md), or the server is very slow.",
+  failed: "The server sends no updates.",
+};
+
+/** A part of a page that is live: dimmed and dated while nothing keeps it current. */
+export function LiveState({ connection, since, children }: Live & { children: ComponentChildren }) {
+  const reason = REASONS[connection];
+  const isLost = reason !== undefined && (connection !== "interrupted" || now.value - since > PATIENCE);
+  return (
+    <>
+      {isLost && (
+        <p class="banner" role="status" data-connection={connection}>
+          {reason} This is the state of {durationOf(now.value - since)} ago.
+        </p>
+      )}
+      <div class={isLost ? "stale" : ""}>{children}</div>
+    </>
+  );
+}
+
 /** A part of a page that shows loaded data: an error without data, dimmed data after a failed update. */
 export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (data: T) => ComponentChildren }) {
   if (loaded.data === null) {
@@ -75,7 +107,7 @@ export function Data<T>({ of: loaded, children }: { of: Loaded<T>; children: (da
     <>
       {loaded.isStale && (
         <p class="banner" role="status">
-          {loaded.error?.message} Shown: the state of {relativeOf(loaded.at, now.value)}.
+          {loaded.error?.message} This is the state of {relativeOf(loaded.at, now.value)}.
         </p>
       )}
       <div class={loaded.isStale ? "stale" : ""}>{children(loaded.data)}</div>
@@ -190,4 +222,19 @@ export function Value({ of: value }: { of: unknown }) {
   if (value === null || value === undefined) return <span class="quiet">none</span>;
   const text = typeof value === "string" ? value : JSON.stringify(value, null, 1);
   return text.includes("\n") || text.length > 80 ? <pre class="value" tabIndex={0}>{text}</pre> : <span class="mono">{text}</span>;
+}
+
+/** A text of several lines with their numbers. */
+export function NumberedText({ of: text, label }: { of: string; label: string }) {
+  const lines = text.replace(/\n$/, "").split("\n");
+  return (
+    <pre class="numbered" tabIndex={0} role="group" aria-label={label}>
+      {lines.map((line, index) => (
+        <span key={index} class="numbered-line">
+          {line}
+          {"\n"}
+        </span>
+      ))}
+    </pre>
+  );
 }

@@ -17,6 +17,11 @@ export const segments = computed(() => {
 /** The query of the page's URL, which holds each filter and selection. */
 export const query = computed(() => new URLSearchParams(address.value.split("?")[1] ?? ""));
 
+/** Returns parameters of the page's URL by name; a missing one is empty. */
+export function readQuery<Name extends string>(...names: readonly Name[]): Record<Name, string> {
+  return Object.fromEntries(names.map((name) => [name, query.value.get(name) ?? ""])) as Record<Name, string>;
+}
+
 /** Returns the URL of a page, from its segments and its query. */
 export function hrefOf(path: readonly string[], parameters: Record<string, string> = {}): string {
   const text = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "")).toString();
@@ -51,7 +56,7 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/** A link to a page of the console. */
+/** A link to a page of the console. The class "button" gives it the look of one. */
 export function Link({ to, with: parameters = {}, children, ...rest }: LinkProps) {
   const href = hrefOf(to, parameters);
   const open = (event: MouseEvent) => {

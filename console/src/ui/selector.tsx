@@ -1,12 +1,10 @@
 import { useRef, useState } from "preact/hooks";
-import { get } from "../api/client";
 import { addCondition, type Completion, completionsAt, type FactName, quote, removeCondition, splitConditions } from "../model/selector";
-import { useData } from "./data";
+import { useGet } from "./data";
 
 /** Reads the names that selectors can use, once for a page. */
 export function useFacts(): readonly FactName[] {
-  const facts = useData("server facts", async (signal) => (await get("/v1/{project}/server_facts", {}, {}, signal)).server_facts, 0);
-  return facts.data ?? [];
+  return useGet("/v1/{project}/server_facts", {}, {}, 0).data?.server_facts ?? [];
 }
 
 /** A name with more values than this is no menu, such as a host name. */

@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { Card, Empty, Value, Values } from "../ui/parts";
-import { NumberedText } from "../ui/text";
+import { Card, Empty, NumberedText, Value, Values } from "../ui/parts";
 
 type Parameter = { name?: unknown; type?: unknown; description?: unknown; default?: unknown; value?: unknown };
 

@@ -3,8 +3,8 @@ import type { Drawing, GraphNode, Vertex } from "../model/graph";
 import { layOut, type Edge, type Layout, type Place, type Requirements } from "../model/layout";
 import { SYMBOLS, toneOf, wordsOf, type Tone } from "../model/state";
 import { durationOf, parseTime } from "../model/time";
-import { now } from "../ui/clock";
-import { download } from "../ui/download";
+import { download } from "../ui/copy";
+import { now } from "../ui/parts";
 
 const WIDTH = 236;
 const HEIGHT = 44;

@@ -1,6 +1,5 @@
 import { parseRange, textOf } from "../model/lines";
-import { Copy } from "../ui/copy";
-import { download } from "../ui/download";
+import { Copy, download } from "../ui/copy";
 import { Pills } from "../ui/filters";
 import { useTask } from "../ui/form";
 import { type Output, readStream } from "../ui/output";

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { SYMBOLS, wordsOf, type Tone } from "../model/state";
+import { SYMBOLS, type Tone } from "../model/state";
 import { durationOf } from "../model/time";
 import { clockChanges, cluster, mergeSpans } from "../model/week";
-import { now } from "../ui/clock";
+import { now, ZONE } from "../ui/parts";
 
 /** Something at one time of a row. */
 export interface Mark {
@@ -121,7 +121,7 @@ function dayOf(time: number, zone: string): string {
 }
 
 /** Returns a time of day and the day, as "Fri 27, 02:30". */
-export function momentOf(time: number, zone: string): string {
+export function momentOf(time: number, zone = ZONE): string {
   const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone }).format(time);
   return `${dayOf(time, zone)}, ${clock}`;
 }
@@ -137,5 +137,5 @@ export function summarize(marks: readonly Mark[]): string {
   const missed = marks.filter((mark) => mark.tone === "warn").length;
   const ahead = marks.length - past - missed;
   const parts = [past && `${past} in the past`, ahead && `${ahead} ahead`, waiting && `${waiting} of which wait`, missed && `${missed} missed`];
-  return parts.filter(Boolean).join(", ") || wordsOf("NO_TIMES");
+  return parts.filter(Boolean).join(", ") || "no times";
 }
