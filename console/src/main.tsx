@@ -3,7 +3,6 @@ import "./styles/base.css";
 import "./styles/views.css";
 import "./styles/fleet.css";
 import "./styles/run.css";
-import "./styles/live.css";
 import "./styles/stack.css";
 import "./styles/servers.css";
 import { render } from "preact";

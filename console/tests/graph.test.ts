@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { drawGraph, type GraphNode } from "../src/model/graph";
+import { drawGraph, type GraphNode, pathTo } from "../src/model/graph";
 import { layOut } from "../src/model/layout";
 
 function node(name: string, more: Partial<GraphNode> = {}): GraphNode {
@@ -90,4 +90,14 @@ test("what is drawn does not depend on states, so that positions stay", () => {
 test("1,000 resources have a place each", () => {
   const { nodes } = layOut(drawGraph(lanes(333, 0), "top", new Set(["top/server0"])).requires);
   expect(new Set([...nodes.values()].map(({ rank, row }) => `${rank} ${row}`)).size).toBe(1001);
+});
+
+test("a node deep inside is shown when what contains it is unfolded", () => {
+  const outer = node("outer", { nested_stack_id: "one" });
+  const inner = node("inner", { stack_id: "one", nested_stack_id: "two" });
+  const leaf = node("leaf", { stack_id: "two" });
+  const graph = { nodes: [leaf, inner, outer], edges: [] };
+  expect(pathTo(graph, leaf)).toEqual([outer.id, inner.id]);
+  expect(pathTo(graph, inner)).toEqual([outer.id, inner.id]);
+  expect([...drawGraph(graph, "top", new Set(pathTo(graph, leaf))).vertices.keys()]).toContain("outer/inner/leaf");
 });

@@ -171,6 +171,19 @@ def open_window(site: Site, chromium: Browser) -> Iterator[Open]:
     assert [complaint for window in windows for complaint in window.complaints] == []
 
 
+def is_loaded(page: Page) -> None:
+    """Wait until a page shows its content."""
+    expect(page.locator("main h1")).to_be_visible()
+    expect(page.locator(".loading")).to_have_count(0)
+
+
+def problems_of(page: Page, axe: str) -> list[str]:
+    """Return what axe-core finds on the page."""
+    page.evaluate(axe)
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [f"{each['id']}: {[node['html'][:200] for node in each['nodes']]}" for each in found["violations"]]
+
+
 def is_violation(message: Any) -> bool:
     """Return whether a message of the browser's console is about its content policy, or an error of a script."""
     return message.type == "error" and "Failed to load resource" not in message.text

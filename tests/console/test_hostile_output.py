@@ -85,9 +85,9 @@ def test_names_stay_in_their_places(open_window, odd, site):
 def test_streams_stand_apart_or_alone(open_window, odd):
     page = open_window(odd).page
     streams = page.get_by_role("group", name="Streams")
-    streams.get_by_role("button", name="apart").click()
-    expect(page.get_by_role("group", name="Lines of the stderr").locator(".line")).to_have_count(1)
-    expect(page.get_by_role("group", name="Lines of the stdout").locator(".line")).to_have_count(6)
+    streams.get_by_role("button", name="side by side").click()
+    expect(page.get_by_role("group", name="Lines of stderr").locator(".line")).to_have_count(1)
+    expect(page.get_by_role("group", name="Lines of stdout").locator(".line")).to_have_count(6)
     streams.get_by_role("button", name="stderr").click()
     expect(page.locator(".line")).to_have_count(1)
 
@@ -121,7 +121,7 @@ def test_the_largest_output_begins_at_its_end_and_is_read_on_request(open_window
         re.compile(r"… [34]\.\d MB of standard output are not stored …")
     )
     page.get_by_label("Search").fill("(")
-    expect(page.get_by_role("status").filter(has_text="no regular expression")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="invalid regular expression")).to_be_visible()
 
 
 def test_a_link_to_lines_of_the_largest_output_leads_to_them(open_window, large):

@@ -63,7 +63,7 @@ def test_a_trigger_is_cancelled_from_its_page(open_window, site, script):
     trigger = site.trigger(script)
     page = open_window(f"triggers/{trigger['id']}").page
     page.get_by_role("button", name="Cancel").click()
-    page.get_by_role("dialog").get_by_role("button", name="Leave it").click()
+    page.get_by_role("dialog").get_by_role("button", name="Close").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()

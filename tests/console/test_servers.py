@@ -67,7 +67,7 @@ def test_the_selector_is_completed_and_written_by_menus(open_window, site):
 def test_labels_of_all_that_match_change_at_once(open_window, site):
     page = open_window("servers?name=web").page
     expect(rows(page)).to_have_count(4)
-    page.get_by_role("button", name="Choose all 4 that match").click()
+    page.get_by_role("button", name="Select all 4 that match").click()
     page.get_by_role("button", name="Labels …").click()
     page.get_by_label("Changes").fill("tier")
     page.get_by_role("dialog").get_by_role("button", name="Labels").click()
@@ -78,8 +78,8 @@ def test_labels_of_all_that_match_change_at_once(open_window, site):
     expect(page.locator(".label", has_text="tier=web")).to_have_count(4)
     counts = site.stoker.heat("GET", "/server_counts?selector=tier=web%20and%20site=vienna").body["server_counts"]
     assert counts["total"] == 4
-    page.get_by_label("Choose web1").check()
-    page.get_by_label("Choose web2").check()
+    page.get_by_label("Select web1").check()
+    page.get_by_label("Select web2").check()
     page.get_by_role("button", name="Export …").click()
     expect(page.get_by_role("dialog")).to_contain_text("web1 web2")
 
@@ -97,7 +97,7 @@ def test_labels_of_one_server_are_edited(open_window, site):
 
 def test_a_command_runs_where_the_preview_says(open_window, denying):
     page = open_window("servers?name=web").page
-    page.get_by_role("button", name="Choose all 4 that match").click()
+    page.get_by_role("button", name="Select all 4 that match").click()
     page.get_by_role("button", name="Run a command …").click()
     preview = page.get_by_label("Chosen servers")
     expect(preview).to_contain_text("3 begin at once")
@@ -164,7 +164,7 @@ def test_a_catalog_entry_runs_with_a_form_of_its_inputs(open_window, site):
 
 def test_agents_are_upgraded_by_a_trigger_with_a_canary(open_window):
     page = open_window("servers?name=web1").page
-    page.get_by_label("Choose web1").check()
+    page.get_by_label("Select web1").check()
     page.get_by_role("button", name="Upgrade agents …").click()
     expect(page.get_by_label("Chosen servers")).to_contain_text("1 begins at once")
     page.get_by_label("Canary").fill("1")
@@ -175,9 +175,9 @@ def test_agents_are_upgraded_by_a_trigger_with_a_canary(open_window):
 
 def test_a_machine_is_seen_to_arrive(open_window, tmp_path):
     page = open_window("servers").page
-    page.get_by_role("button", name="Enroll servers").click()
+    page.get_by_role("link", name="Enroll servers").click()
     page.get_by_label("Name", exact=True).fill("arriving1")
-    page.get_by_role("button", name="Make the line").click()
+    page.get_by_role("button", name="Create the command").click()
     expect(page.get_by_text("Waiting for the machine")).to_be_visible()
     machine = Machine(tmp_path / "machine")
     try:
@@ -190,10 +190,10 @@ def test_a_machine_is_seen_to_arrive(open_window, tmp_path):
 
 def test_machines_that_wait_are_approved_together(open_window, site):
     page = open_window("enroll").page
-    page.get_by_label("several, with their host names").check()
-    page.get_by_label("Machines at most").fill("2")
-    page.get_by_label("Each waits until somebody approves it").check()
-    page.get_by_role("button", name="Make the line").click()
+    page.get_by_label("several, named by their host names").check()
+    page.get_by_label("Maximum number of machines").fill("2")
+    page.get_by_label("Each machine waits for approval").check()
+    page.get_by_role("button", name="Create the command").click()
     match = re.search(r"echo\s+([0-9a-f]{64})", page.locator(".copied pre").inner_text())
     assert match is not None
     for number in (1, 2):
@@ -203,7 +203,7 @@ def test_machines_that_wait_are_approved_together(open_window, site):
     expect(page.get_by_role("listitem").filter(has_text="waiting2")).to_contain_text("pending approval")
     page.goto(page.url.replace("enroll", "servers?status=PENDING_APPROVAL"))
     expect(rows(page)).to_have_count(2)
-    page.get_by_role("button", name="Choose this page").click()
+    page.get_by_role("button", name="Select this page").click()
     page.get_by_role("button", name="Approve").click()
     page.get_by_role("dialog").get_by_role("button", name="Approve").click()
     expect(page.get_by_text("No server matches these filters.")).to_be_visible()
@@ -215,10 +215,10 @@ def test_machines_that_wait_are_approved_together(open_window, site):
 def test_a_reader_chooses_and_runs_nothing(open_window, site):
     page = open_window("servers", site.reader).page
     expect(page.get_by_label("Selector")).to_be_visible()
-    expect(page.get_by_role("columnheader", name="Choose")).to_have_count(0)
-    expect(page.get_by_role("button", name="Enroll servers")).to_have_count(0)
+    expect(page.get_by_role("columnheader", name="Select")).to_have_count(0)
+    expect(page.get_by_role("link", name="Enroll servers")).to_have_count(0)
     page.goto(page.url.replace("servers", "run"))
-    expect(page.get_by_text("Readers start no runs.")).to_be_visible()
+    expect(page.get_by_text("Readers cannot start runs.")).to_be_visible()
 
 
 def test_a_one_time_link_opens_the_console(site, chromium):

@@ -12,8 +12,7 @@ from playwright.sync_api import Page, expect
 from support.accounts import PASSWORD
 from support.templates import config, template
 
-from .conftest import Site
-from .test_pages import problems_of
+from .conftest import Site, problems_of
 
 PARAMETERS = """\
 heat_template_version: 2018-08-31

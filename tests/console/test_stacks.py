@@ -13,8 +13,7 @@ from playwright.sync_api import expect
 
 from support.templates import config, template
 
-from .conftest import Site
-from .test_pages import problems_of
+from .conftest import Site, problems_of
 
 MACHINE = {"image": "local", "flavor": "local"}
 

@@ -1,7 +1,8 @@
 """
-Tasks of administrators, each done with the keyboard alone, by somebody who knows only what the pages show.
+The pages of a busy site: each is accessible, fits, and offers readers no changes; and tasks of administrators.
 
-That are the names and roles of things, and the keys that the dialog of keys lists.
+Each task is done with the keyboard alone, by somebody who knows only what the pages show: the names and roles of
+things, and the keys that the dialog of keys lists.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from support.accounts import create_account
 from support.busy_site import BusySite, busy_site
+from support.pictures import STEPS, pages_of
 
-from .test_pages import is_loaded, problems_of
+from .conftest import is_loaded, problems_of
 
 #: Key presses after which somebody gives up to reach something.
 _PATIENCE = 80
@@ -23,6 +26,44 @@ _PATIENCE = 80
 def site(built_console, tmp_path_factory) -> Iterator[BusySite]:
     with busy_site(tmp_path_factory.mktemp("busy")) as site:
         yield site
+
+
+def paths_of(site: BusySite) -> dict[str, str]:
+    """Return the paths of the pages with pictures, and of further parts of them."""
+    pages = pages_of(site)
+    tabs = {tab: f"{pages['stack']}?tab={tab}" for tab in ("events", "outputs", "snapshots")}
+    return {
+        **pages,
+        **tabs,
+        "two streams": f"{pages['run']}?stream=apart&wrap=1&search=error&regex=1",
+        "selected": "servers?chosen=all&selector=hostname%20exists",
+        "run-config": "run?what=config",
+        "schedule": f"{pages['schedules']}?schedule={site.schedule}",
+        "user": f"{pages['users']}?user={site.user}",
+    }
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_page_is_accessible_and_fits(open_window, site, axe, scheme, width):
+    page = open_window(color_scheme=scheme, viewport={"width": width, "height": 900}).page
+    home = page.url
+    for name, path in paths_of(site).items():
+        page.goto(home + path)
+        is_loaded(page)
+        if name in STEPS:
+            STEPS[name](page)
+        assert problems_of(page, axe) == [], name
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, f"{name} scrolls sideways"
+
+
+def test_readers_see_no_buttons_for_changes(open_window, site):
+    page = open_window(account=create_account(site.stoker, "reader")).page
+    home = page.url
+    for path in paths_of(site).values():
+        page.goto(home + path)
+        is_loaded(page)
+        expect(page.locator("main .actions button:not(.view), main .actions a")).to_have_count(0)
 
 
 class Hands:
@@ -50,9 +91,30 @@ class Hands:
             self.press("Tab")
         raise AssertionError(f"{locator} is not reached in {_PATIENCE} presses of Tab")
 
-    def open(self, locator: Locator) -> None:
-        self.go(locator)
+    def jump(self, key: str, title: str) -> None:
+        """Open the page that a key after g opens."""
+        self.press("g", key)
+        self.title(title)
+
+    def link(self, name: str, title: str | None = None) -> None:
+        """Open a link, and wait for the page with its name, or this title."""
+        self.go(self.page.get_by_role("link", name=name, exact=title is None))
         self.press("Enter")
+        self.title(title or name)
+
+    def button(self, name: str) -> None:
+        self.go(self.page.get_by_role("button", name=name))
+        self.press("Enter")
+
+    def confirm(self, name: str) -> None:
+        """Press a button, and the one of the dialog that it opens."""
+        self.button(name)
+        self.go(self.page.get_by_role("dialog").get_by_role("button", name=name))
+        self.press("Enter")
+
+    def fill(self, locator: Locator, text: str) -> None:
+        self.go(locator)
+        self.type(text)
 
     def title(self, text: str) -> None:
         """Wait for the page with this title."""
@@ -66,29 +128,17 @@ def hands(open_window) -> Hands:
     return Hands(page)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_compared_runs_are_accessible(open_window, site, axe, scheme):
-    page = open_window(f"runs/{site.failed}?with=1", color_scheme=scheme).page
-    is_loaded(page)
-    expect(page.get_by_role("region", name="Run 2 beside run 1")).to_contain_text("Standard error")
-    assert problems_of(page, axe) == []
-
-
 def test_which_deployment_failed_on_web3_and_what_changed_since_it_worked(hands):
     page = hands.page
-    hands.press("g", "v")
-    hands.title("Servers")
+    hands.jump("v", "Servers")
     hands.press("/")
     hands.type("web3")
     hands.press("Enter")
     expect(page.get_by_role("link", name="web4", exact=True)).to_have_count(0)
-    hands.open(page.get_by_role("link", name="web3", exact=True))
-    hands.title("web3")
-    expect(page.get_by_role("link", name="shop/shop3")).to_be_visible()
-    hands.open(page.get_by_role("link", name="shop/shop3"))
-    hands.title("shop/shop3")
+    hands.link("web3")
+    hands.link("shop/shop3")
     expect(page.get_by_text('relation "orders_archive" already exists').first).to_be_visible()
-    hands.open(page.get_by_role("button", name="What changed since it last worked"))
+    hands.button("What changed since it last worked")
     comparison = page.get_by_role("region", name="Run 2 beside run 1")
     expect(comparison.get_by_role("row", name="Input version")).to_contain_text("2.3.02.4.1")
     expect(comparison).to_contain_text("+ checking the migration of schema 41")
@@ -96,12 +146,9 @@ def test_which_deployment_failed_on_web3_and_what_changed_since_it_worked(hands)
 
 
 def test_which_servers_differ_from_the_others_after_the_upgrade(hands):
-    page = hands.page
-    hands.press("g", "t")
-    hands.title("Triggers")
-    hands.open(page.get_by_role("link", name="Upgrade openssl"))
-    hands.title("Upgrade openssl")
-    groups = page.get_by_role("region", name="Equal output").get_by_role("listitem")
+    hands.jump("t", "Triggers")
+    hands.link("Upgrade openssl")
+    groups = hands.page.get_by_role("region", name="Equal output").get_by_role("listitem")
     expect(groups).to_have_count(3)
     expect(groups.nth(0)).to_contain_text("6 servers")
     expect(groups.nth(0)).to_contain_text("web[0-2,4-5,7]")
@@ -111,28 +158,21 @@ def test_which_servers_differ_from_the_others_after_the_upgrade(hands):
 
 
 def test_approve_the_waiting_server(hands):
-    page = hands.page
-    hands.open(page.get_by_role("link", name="wait for approval"))
-    hands.title("Servers")
-    hands.open(page.get_by_role("link", name="web-lisbon-41"))
-    hands.title("web-lisbon-41")
-    hands.open(page.get_by_role("button", name="Approve"))
-    hands.open(page.get_by_role("dialog").get_by_role("button", name="Approve"))
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+    hands.link("waiting for approval", "Servers")
+    hands.link("web-lisbon-41")
+    hands.confirm("Approve")
+    expect(hands.page.get_by_role("dialog")).to_have_count(0)
+    expect(hands.page.get_by_role("button", name="Approve")).to_have_count(0)
     assert hands.presses < 80
 
 
-def test_find_the_line_that_explains_the_failure_and_link_to_it(hands, site):
+def test_find_the_line_that_explains_the_failure_and_link_to_it(hands):
     page = hands.page
-    hands.press("g", "s")
-    hands.title("Stacks")
-    expect(page.get_by_role("link", name="shop")).to_be_visible()
-    hands.press("n", "Enter")
-    hands.title("shop")
-    expect(page.get_by_role("link", name="shop3")).to_be_visible()
-    hands.press("n", "Enter")
-    hands.title("shop/shop3")
+    hands.jump("s", "Stacks")
+    for name, title in (("shop", "shop"), ("shop3", "shop/shop3")):
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+        hands.press("n", "Enter")
+        hands.title(title)
     expect(page.get_by_text("16 lines")).to_be_visible()
     hands.press("/")
     hands.type("error:")
@@ -142,14 +182,27 @@ def test_find_the_line_that_explains_the_failure_and_link_to_it(hands, site):
     expect(page.locator(".line.current")).to_contain_text("orders_archive")
 
 
+def test_which_part_of_the_platform_failed(hands):
+    page = hands.page
+    hands.jump("s", "Stacks")
+    hands.link("platform")
+    hands.button("Graph")
+    hands.link("search", "platform")  # which unfolds this part
+    hands.go(page.locator(".graph-bar").get_by_role("link", name="install"))
+    hands.press("Enter")
+    hands.title("platform/search/install")
+    expect(page.locator(".facts").first).to_contain_text("Exit code3")
+    assert hands.presses < 60
+
+
 def test_retry_the_upgrade_where_it_failed(hands):
     page = hands.page
-    hands.press("g", "t")
-    hands.open(page.get_by_role("link", name="Upgrade openssl").last)
+    hands.jump("t", "Triggers")
+    hands.go(page.get_by_role("link", name="Upgrade openssl").last)
+    hands.press("Enter")
     hands.title("Upgrade openssl")
     before = page.url
-    hands.open(page.get_by_role("button", name="Retry failed"))
-    hands.open(page.get_by_role("dialog").get_by_role("button", name="Retry failed"))
+    hands.confirm("Retry failed")
     page.wait_for_url(lambda url: url != before)
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuemax", "1")
     expect(page.get_by_role("progressbar")).to_have_attribute("aria-valuenow", "1")
@@ -157,19 +210,14 @@ def test_retry_the_upgrade_where_it_failed(hands):
 
 def test_run_the_backup_on_all_databases_but_the_canary_first(hands):
     page = hands.page
-    hands.press("g", "f")
-    hands.title("Configs")
-    hands.open(page.get_by_role("link", name="Check of databases"))
-    hands.title("Check of databases")
-    hands.open(page.get_by_role("link", name="Run", exact=True))
-    hands.title("Run a config")
-    hands.go(page.get_by_placeholder("web1 web2 db*"))
-    hands.type("db*")
+    hands.jump("f", "Configs")
+    hands.link("Check of databases")
+    hands.link("Run", "Run a config")
+    hands.fill(page.get_by_placeholder("web1 web2 db*"), "db*")
     hands.press("Tab")
     expect(page.get_by_label("Chosen servers")).to_contain_text("db[0-2]")
-    hands.go(page.get_by_label("Canary"))
-    hands.type("1")
-    hands.open(page.get_by_role("button", name="Run on 3 servers"))
+    hands.fill(page.get_by_label("Canary"), "1")
+    hands.button("Run on 3 servers")
     hands.title("Check of databases")
     expect(page.get_by_text("of 3 runs have ended")).to_be_visible()  # they wait for the databases' window
     expect(page.get_by_text("Framed cells are canaries")).to_be_visible()
@@ -178,40 +226,34 @@ def test_run_the_backup_on_all_databases_but_the_canary_first(hands):
 
 
 def test_create_a_stack_from_an_example(hands):
-    page = hands.page
-    hands.press("g", "s")
-    hands.title("Stacks")
-    hands.open(page.get_by_role("link", name="New stack"))
-    hands.title("New stack")
-    hands.go(page.get_by_label("An example, or an entry of the catalog"))
-    hands.type("t")  # one letter: a browser forgets the letters of a slow typist
+    hands.jump("s", "Stacks")
+    hands.link("New stack")
+    # one letter: a browser forgets the letters of a slow typist
+    hands.fill(hands.page.get_by_label("An example, or an entry of the catalog"), "t")
     hands.press("Tab")
     hands.press("Escape")  # the key that leaves the editor with Tab
-    hands.open(page.get_by_role("button", name="Next: parameters"))
-    hands.open(page.get_by_role("button", name="Next: review"))
-    hands.open(page.get_by_role("button", name="Create three-tier"))
+    for name in ("Next: parameters", "Next: review", "Create three-tier"):
+        hands.button(name)
     hands.title("three-tier")
-    expect(page.locator(".facts").first).to_contain_text("create complete")
+    expect(hands.page.locator(".facts").first).to_contain_text("create complete")
     assert hands.presses < 80
 
 
 def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
     page = hands.page
-    hands.press("g", "c")
-    hands.title("Schedules")
-    hands.open(page.get_by_role("button", name="New schedule"))
+    hands.jump("c", "Schedules")
+    hands.button("New schedule")
     form = page.get_by_role("dialog")
-    hands.go(form.get_by_label("Name", exact=True))
-    hands.type("Nightly check")
-    hands.go(form.get_by_role("combobox", name="Config"))
-    hands.type("C")  # the check of the databases
-    hands.go(form.get_by_label("or by name"))
-    hands.type("db0")
+    hands.fill(form.get_by_label("Name", exact=True), "Nightly check")
+    hands.fill(form.get_by_role("combobox", name="Config"), "C")  # the check of the databases
+    expect(form).to_contain_text("There are no inputs")
+    hands.fill(form.get_by_label("or by name"), "db0")
     hands.go(form.get_by_label("Cron"))
     expect(form).to_contain_text("every day at 02:00")
     hands.go(form.get_by_label("Each server waits for its maintenance window"))
     hands.press("Space")
-    hands.open(form.get_by_role("button", name="Create"))
+    hands.go(form.get_by_role("button", name="Create"))
+    hands.press("Enter")
     times = page.get_by_role("group", name="Next times").get_by_role("row", name="Nightly check")
     expect(times.first).to_contain_text("1 until")
     assert hands.presses < 60
@@ -219,25 +261,20 @@ def test_make_a_schedule_run_every_night_within_the_maintenance_window(hands):
 
 def test_enroll_a_machine(hands):
     page = hands.page
-    hands.press("g", "v")
-    hands.title("Servers")
-    hands.open(page.get_by_role("button", name="Enroll servers"))
-    hands.title("Enroll servers")
-    hands.go(page.get_by_label("Name", exact=True))
-    hands.type("web-lisbon-42")
+    hands.jump("v", "Servers")
+    hands.link("Enroll servers")
+    hands.fill(page.get_by_label("Name", exact=True), "web-lisbon-42")
     hands.press("Enter")
-    expect(page.get_by_text("Paste this line")).to_be_visible()
+    expect(page.get_by_text("Paste this command")).to_be_visible()
     expect(page.get_by_role("status").filter(has_text="Waiting for the machine")).to_be_visible()
-    hands.open(page.get_by_role("button", name="Copy"))
+    hands.button("Copy")
     assert hands.presses < 60
 
 
 def test_find_who_changed_the_policy_of_web3(hands):
     page = hands.page
-    hands.press("g", "a")
-    hands.title("Audit")
-    hands.go(page.get_by_label("Action begins with"))
-    hands.type("change policy")
+    hands.jump("a", "Audit")
+    hands.fill(page.get_by_label("Action begins with"), "change policy")
     hands.press("Tab")
     hands.type("web3")
     hands.press("Enter")
@@ -248,10 +285,9 @@ def test_find_who_changed_the_policy_of_web3(hands):
 
 
 def test_jump_to_a_server(hands):
-    page = hands.page
     hands.press("Control+k")
     hands.type("web6")
-    expect(page.get_by_role("option", name="Server web6")).to_be_visible()
+    expect(hands.page.get_by_role("option", name="Server web6")).to_be_visible()
     hands.press("Enter")
     hands.title("web6")
     assert hands.presses < 10
@@ -259,10 +295,8 @@ def test_jump_to_a_server(hands):
 
 def test_stop_the_backup(hands):
     page = hands.page
-    hands.press("g", "t")
-    hands.open(page.get_by_role("link", name="Backup of databases"))
-    hands.title("Backup of databases")
-    hands.open(page.get_by_role("button", name="Cancel"))
-    hands.open(page.get_by_role("dialog").get_by_role("button", name="Cancel"))
+    hands.jump("t", "Triggers")
+    hands.link("Backup of databases")
+    hands.confirm("Cancel")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".facts")).to_contain_text("cancelled")

@@ -56,6 +56,9 @@ class BusySite:
     platform: str
     #: The config of ``ended``.
     upgrade: str
+    #: The user who has changed the policy of web3, and a schedule.
+    user: str
+    schedule: str
 
     @property
     def home(self) -> str:
@@ -81,7 +84,8 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
             window = {"cron": "0 22 * * *", "minutes": 240, "timezone": "UTC"}
             _ok(stoker, "PATCH", f"/servers/{id}", {"policy": {"maintenance_windows": [window]}})
     _create_stack(stoker, "monitoring", _monitoring())
-    _change_policy(create_account(stoker, "member", name="ida"), servers["web3"])
+    ida = create_account(stoker, "member", name="ida")
+    _change_policy(ida, servers["web3"])
     _let_drift(stoker, folder, [servers["web0"], servers["web5"]])
     patch = _create_config(stoker, "Upgrade openssl", _PATCH.format(**servers))
     web = [servers[f"web{number}"] for number in range(WEB)]
@@ -100,12 +104,12 @@ def _fill(stoker: Served, folder: Path) -> BusySite:
         ("Vacuum", "0 12 * * sun", databases[:1]),
     ):
         body = {"name": title, "cron": cron, "trigger": {"config_id": backup, "servers": chosen}}
-        _ok(stoker, "POST", "/software_schedules", body)
+        schedule = _ok(stoker, "POST", "/software_schedules", body)["software_schedule"]["id"]
     _ok(stoker, "POST", "/relays", {"name": "lisbon", "url": "https://relay.lisbon.example:8005"})
     _wait_for_approval(stoker, "web-lisbon-41")
     name = next(name for name in _resources(stoker, stack) if name == "shop3")
     failed = _resources(stoker, stack)[name]
-    return BusySite(stoker, folder, servers, stack, ended, running, failed, platform, patch)
+    return BusySite(stoker, folder, servers, stack, ended, running, failed, platform, patch, ida.user_id, schedule)
 
 
 def _shop(version: str) -> dict[str, Any]:

@@ -104,7 +104,7 @@ def unfold(page: Page) -> None:
 
 def enroll(page: Page) -> None:
     page.get_by_label("Name", exact=True).fill("web-lisbon-42")
-    page.get_by_role("button", name="Make the line").click()
+    page.get_by_role("button", name="Create the command").click()
     page.locator(".copied").first.wait_for()
 
 

@@ -28,6 +28,8 @@ export class ApiError extends Error {
   }
 }
 
+export type Method = "POST" | "PUT" | "PATCH" | "DELETE";
+
 /** Reads a path of the API. */
 export async function get<P extends GetPath>(
   path: P,
@@ -35,20 +37,17 @@ export async function get<P extends GetPath>(
   query: GetQuery<P> = {} as GetQuery<P>,
   signal?: AbortSignal,
 ): Promise<Answer<P>> {
-  const response = await send("GET", url(path, names, query as Record<string, unknown>), undefined, signal);
-  return (await response.json()) as Answer<P>;
+  return (await sendJson("GET", url(path, names, query as Record<string, unknown>), undefined, signal)) as Answer<P>;
 }
 
 /** Changes something, and returns what the server answers; null for an empty answer. */
-export async function change(
-  method: "POST" | "PUT" | "PATCH" | "DELETE",
-  path: keyof paths,
-  names: Names = {},
-  body?: unknown,
-  query: Record<string, unknown> = {},
-): Promise<unknown> {
-  const response = await send(method, url(path, names, query), body);
-  const text = await response.text();
+export function change(method: Method, path: keyof paths, names?: Names, body?: unknown, query?: Record<string, unknown>): Promise<unknown> {
+  return sendJson(method, url(path, names, query), body);
+}
+
+/** Sends a request, and returns the data of the answer; null for an empty one. */
+export async function sendJson(method: string, address: string, body?: unknown, signal?: AbortSignal): Promise<unknown> {
+  const text = await (await send(method, address, body, signal)).text();
   return text ? JSON.parse(text) : null;
 }
 

@@ -1,4 +1,4 @@
-import { send } from "./client";
+import { type Method, sendJson } from "./client";
 import { root } from "./session";
 
 /** Objects of the identity API, which is Keystone's and has no description of Stoker's own. */
@@ -29,13 +29,12 @@ export interface Credential {
 
 /** Reads a path of the identity API. */
 export async function getIdentity<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await (await send("GET", urlOf(path), undefined, signal)).json()) as T;
+  return (await sendJson("GET", urlOf(path), undefined, signal)) as T;
 }
 
 /** Changes something, and returns what the identity API answers; null for an empty answer. */
-export async function changeIdentity(method: "POST" | "PUT" | "PATCH" | "DELETE", path: string, body?: unknown): Promise<unknown> {
-  const text = await (await send(method, urlOf(path), body)).text();
-  return text ? JSON.parse(text) : null;
+export function changeIdentity(method: Method, path: string, body?: unknown): Promise<unknown> {
+  return sendJson(method, urlOf(path), body);
 }
 
 function urlOf(path: string): string {

@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 
 /** What the server writes into the page about the signed-in user and the page's project. */
-export interface Session {
+interface Session {
   user: string;
   user_id: string;
   project: { id: string; name: string };

@@ -1,5 +1,5 @@
 /** A server-sent event. */
-export interface ServerEvent {
+interface ServerEvent {
   name: string;
   data: string;
   id: string;

@@ -12,11 +12,6 @@ import { EventParser } from "./sse";
  */
 export type Connection = "connecting" | "live" | "interrupted" | "paused" | "held" | "ended" | "failed";
 
-export interface Stream {
-  /** Closes the stream. */
-  close(): void;
-}
-
 /** Whether the server has another version than this page. */
 export const isUpgraded = signal(false);
 
@@ -36,14 +31,15 @@ const SLOT = 3_000;
  *
  * Connects again with the last event's id after an interruption, and closes the stream while the tab is hidden: a
  * browser has few connections to a server, and other tabs need them. `onEvent` receives each event, `hello` after each
- * connection, and `onConnection` each change of the connection. `cursor` is that of a list which the stream continues.
+ * connection, and `onConnection` each change of the connection. `cursor` is that of a list which the stream continues. Returns a function
+ * that closes the stream.
  */
 export function follow(
   address: string,
   onEvent: (name: string, data: unknown) => void,
   onConnection: (connection: Connection, error?: ApiError) => void,
   cursor = "",
-): Stream {
+): () => void {
   const subjects = new URL(address, location.href).searchParams.getAll("subject");
   const ended = new Set<string>();
   const slot = new Slot(() => {
@@ -171,5 +167,5 @@ export function follow(
   report("connecting");
   void connect(document.hasFocus());
   if (document.hidden) onVisibility();
-  return { close: stop };
+  return stop;
 }

@@ -15,7 +15,7 @@ export interface Vertex {
   isOpen: boolean | null;
 }
 
-export interface Lanes {
+interface Lanes {
   servers: number;
   /** Resources of each lane but the server. */
   deployments: number;

@@ -32,7 +32,7 @@ export function dayBorders(begin: number, count: number, zone: string): number[]
   return borders;
 }
 
-export interface ClockChange {
+interface ClockChange {
   /** When the clock is changed, and by how many milliseconds. */
   at: number;
   by: number;

@@ -1,6 +1,5 @@
 import { change, type Schemas } from "../api/client";
-import { session } from "../api/session";
-import { Actions } from "../ui/actions";
+import { ActionLink, Actions } from "../ui/actions";
 import { useGet } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Facts, Head, Value } from "../ui/parts";
@@ -54,11 +53,9 @@ export function CatalogEntryPage({ names: [name = "", version = ""] }: { names: 
   return (
     <>
       <Head title={`${name}/${version}`} kind="Catalog entry">
-        {session.can_write && (
-          <Link to={["run"]} with={{ what: "entry", entry: `${name}/${version}` }} class="button">
-            Run
-          </Link>
-        )}
+        <ActionLink to={["run"]} with={{ what: "entry", entry: `${name}/${version}` }}>
+          Run
+        </ActionLink>
         {loaded.data?.entry.origin === "project" && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
       </Head>
       <Data of={loaded}>

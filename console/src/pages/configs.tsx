@@ -1,7 +1,6 @@
 import { change, get, type Schemas } from "../api/client";
-import { session } from "../api/session";
 import { groupBy } from "../model/groups";
-import { Actions } from "../ui/actions";
+import { ActionLink, Actions } from "../ui/actions";
 import { useData } from "../ui/data";
 import { TextFilter } from "../ui/filters";
 import { Card, Data, Facts, Head, Row, Time } from "../ui/parts";
@@ -86,11 +85,9 @@ export function ConfigPage({ names: [id = ""] }: { names: string[] }) {
   return (
     <>
       <Head title={loaded.data?.config.name || id} kind="Config">
-        {session.can_write && (
-          <Link to={["run"]} with={{ what: "config", config: id }} class="button">
-            Run
-          </Link>
-        )}
+        <ActionLink to={["run"]} with={{ what: "config", config: id }}>
+          Run
+        </ActionLink>
         {loaded.data && <Actions of={[{ label: "Delete", question, isDangerous: true, run: remove }]} onDone={() => {}} />}
       </Head>
       <Data of={loaded}>

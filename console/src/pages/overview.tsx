@@ -4,7 +4,7 @@ import { cronInWords } from "../model/cron";
 import { SYMBOLS, type Tone } from "../model/state";
 import { parseTime } from "../model/time";
 import { useData } from "../ui/data";
-import { Card, Data, Empty, Head, Row, State } from "../ui/parts";
+import { Card, Count, Data, Empty, Head, Row, State } from "../ui/parts";
 import { Link } from "../ui/router";
 import { DayLine } from "../views/week";
 
@@ -84,13 +84,7 @@ function Tile({ page, filter, tally, tone, label }: TileProps) {
   const parameters = filter ?? Object.fromEntries(new URLSearchParams(tally.path.split("?")[1] ?? ""));
   return (
     <Link to={[page]} with={parameters} class={`tile ${shown}`}>
-      <span class="tile-count">
-        <span class="symbol" aria-hidden="true">
-          {SYMBOLS[shown]}
-        </span>
-        {tally.count.toLocaleString("en")}
-      </span>
-      <span class="tile-label">{label}</span>
+      <Count of={tally.count} symbol={SYMBOLS[shown]} label={label} />
     </Link>
   );
 }

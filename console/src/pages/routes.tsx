@@ -3,6 +3,7 @@ import { session } from "../api/session";
 import { lazy } from "../ui/lazy";
 import { OverviewPage } from "./overview";
 import { RunPage } from "./run";
+import { RunsPage } from "./runs";
 import { ServerPage } from "./server";
 import { ServersPage } from "./servers";
 import { StackPage } from "./stack";
@@ -10,7 +11,7 @@ import { StacksPage } from "./stacks";
 import { TriggerPage } from "./trigger";
 import { TriggersPage } from "./triggers";
 
-export interface Route {
+interface Route {
   /** The first segment of the path; the others are the page's arguments. */
   segment: string;
   /** The number of the other segments. */
@@ -28,6 +29,7 @@ interface Refusal {
 }
 
 const forWriters = (refusal: Refusal) => () => (session.can_write ? undefined : refusal);
+const forStacks = (title: string) => forWriters({ title, reason: "Readers cannot change stacks.", link: "See the stacks", instead: ["stacks"] });
 const forAdministrators = (title: string) => () =>
   session.is_admin ? undefined : { title, reason: `Only administrators of the site see its ${title.toLowerCase()}.` };
 
@@ -35,8 +37,8 @@ export const ROUTES: readonly Route[] = [
   { segment: "", count: 0, page: OverviewPage },
   { segment: "stacks", count: 0, page: StacksPage },
   { segment: "stacks", count: 2, page: StackPage },
-  { segment: "new-stack", count: 0, page: lazy(() => import("./stack_edit"), "NewStackPage") },
-  { segment: "update-stack", count: 2, page: lazy(() => import("./stack_edit"), "UpdateStackPage") },
+  { segment: "new-stack", count: 0, page: lazy(() => import("./stack_edit"), "NewStackPage"), refusal: forStacks("New stack") },
+  { segment: "update-stack", count: 2, page: lazy(() => import("./stack_edit"), "UpdateStackPage"), refusal: forStacks("Update") },
   { segment: "servers", count: 0, page: ServersPage },
   { segment: "servers", count: 1, page: ServerPage },
   {
@@ -56,7 +58,7 @@ export const ROUTES: readonly Route[] = [
   { segment: "runs", count: 1, page: RunPage },
   { segment: "schedules", count: 0, page: lazy(() => import("./schedules"), "SchedulesPage") },
   { segment: "drift", count: 0, page: lazy(() => import("./drift"), "DriftPage") },
-  { segment: "runs", count: 0, page: lazy(() => import("./runs"), "RunsPage") },
+  { segment: "runs", count: 0, page: RunsPage },
   { segment: "configs", count: 0, page: lazy(() => import("./configs"), "ConfigsPage") },
   { segment: "configs", count: 1, page: lazy(() => import("./configs"), "ConfigPage") },
   { segment: "catalog", count: 0, page: lazy(() => import("./catalog"), "CatalogPage") },

@@ -1,6 +1,5 @@
 import { useMemo } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
-import { parseDifference } from "../model/diff";
 import { type LineStore, textOf } from "../model/lines";
 import { wordsOf } from "../model/state";
 import { type Action, Actions } from "../ui/actions";
@@ -8,10 +7,10 @@ import { useData } from "../ui/data";
 import { type Output, useOutput } from "../ui/output";
 import { Card, Data, Duration, Empty, Facts, Head, LiveState, Row, State, Time, Values } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
-import { Differences } from "../views/differences";
+import { Items } from "../views/differences";
 import { Log } from "../views/log";
 import { RunComparison } from "./run_comparison";
-import { nameOf } from "./server";
+import { nameOf } from "./runs";
 
 type Deployment = Schemas["SoftwareDeployment"];
 type Run = Schemas["DeploymentRun"];
@@ -62,7 +61,11 @@ function Shown({ deployment, run, runs, onStatus }: { deployment: Deployment; ru
           <Log output={output} of={{ id: deployment.id, run: run.config_id, isLive }} />
         )}
       </Card>
-      {run.changes.length > 0 && <Changes run={run} />}
+      {run.changes.length > 0 && (
+        <Card title="Changes">
+          <Items of={run.changes} />
+        </Card>
+      )}
       <div class="columns">
         <Card title="Inputs">
           <Values of={run.input_values} none="The run has no inputs." />
@@ -126,21 +129,6 @@ function Times({ run }: { run: Run }) {
         </li>
       ))}
     </ol>
-  );
-}
-
-function Changes({ run }: { run: Run }) {
-  return (
-    <Card title="Changes">
-      {run.changes.map((item, index) => (
-        <details key={index} open={run.changes.length < 4}>
-          <summary>
-            {item.item} <span class="quiet">{item.outcome}</span>
-          </summary>
-          {item.diff && <Differences lines={parseDifference(item.diff)} label={`Differences of ${item.item}`} />}
-        </details>
-      ))}
-    </Card>
   );
 }
 

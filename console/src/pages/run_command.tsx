@@ -1,14 +1,16 @@
 import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
-import { session } from "../api/session";
-import { parseCanary, splitNames } from "../model/targets";
+import { groupBy } from "../model/groups";
+import { foldNames } from "../model/ranges";
+import { judge, parseCanary, splitNames, type Verdict } from "../model/targets";
+import { type Loaded, useData } from "../ui/data";
 import { Pills } from "../ui/filters";
-import { CheckField, Form, textOf, TextField } from "../ui/form";
-import { Card, Empty, Head } from "../ui/parts";
-import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
+import { CheckField, Form, TextField, textOf } from "../ui/form";
+import { Card, Empty, Head, Problem } from "../ui/parts";
+import { hrefOf, Link, navigate, query, readQuery, setQuery } from "../ui/router";
 import { SelectorField } from "../ui/selector";
+import { loadServers, type Server } from "../ui/servers";
 import { type Content, ContentFields, KINDS, toContent, useContent } from "./run_content";
-import { TargetPreview, useTargets } from "./run_targets";
 
 /** Runs a command, a config or an entry of the catalog on chosen servers, after a preview of them. */
 export function RunCommandPage(_: { names: string[] }) {
@@ -20,16 +22,6 @@ export function RunCommandPage(_: { names: string[] }) {
   const start = async (values: FormData) => {
     navigate(hrefOf(["triggers", await createTrigger(toContent(what, content, values), values, chosen)]));
   };
-  if (!session.can_write) {
-    return (
-      <>
-        <Head title="Run" />
-        <Empty>
-          Readers start no runs. <Link to={["triggers"]}>See what has run</Link>
-        </Empty>
-      </>
-    );
-  }
   return (
     <>
       <Head title={KINDS[what]?.title ?? "Run a command"} />
@@ -69,7 +61,7 @@ function Where() {
           value={names}
           onChange={(event) => setQuery({ servers: splitNames(event.currentTarget.value).length > 0 ? event.currentTarget.value.trim() : "" })}
         />
-        <span class="quiet">Names or patterns, with blanks between them. Together with a selector, both must match.</span>
+        <span class="quiet">Names or patterns, separated by spaces. With a selector, too, a server must match both.</span>
       </label>
       <SelectorField value={query.value.get("selector") ?? ""} onChange={(selector) => setQuery({ selector })} />
     </>
@@ -79,11 +71,11 @@ function Where() {
 function RolloutFields({ onWindow, hasTimeout }: { onWindow: (isRequired: boolean) => void; hasTimeout: boolean }) {
   return (
     <>
-      <TextField name="canary" label="Canary" placeholder="1 or 10%" hint="Begin on so many servers; on the others when these have succeeded." />
-      <TextField name="max_concurrent" label="At a time" placeholder="all" hint="Servers at the same time, at most." />
-      <TextField name="max_fail_percentage" label="Fail limit in %" placeholder="100" hint="Begin on no more servers when a larger share has failed." />
-      {hasTimeout && <TextField name="timeout" label="Timeout in seconds" placeholder="none" hint="Kill a run that takes longer." />}
-      <TextField name="name" label="Name" placeholder="run" hint="How the trigger is called in lists." />
+      <TextField name="canary" label="Canary" placeholder="1 or 10%" hint="Run on this many servers first, and on the others after these have succeeded." />
+      <TextField name="max_concurrent" label="At a time" placeholder="all" hint="Maximum number of servers at the same time." />
+      <TextField name="max_fail_percentage" label="Failure limit (%)" placeholder="100" hint="Start on no more servers when a larger share has failed." />
+      {hasTimeout && <TextField name="timeout" label="Timeout (seconds)" placeholder="none" hint="Kill a run that takes longer." />}
+      <TextField name="name" label="Name" placeholder="run" hint="The name of the trigger in lists." />
       <CheckField name="require_window" label="Only in each server’s maintenance window" onChange={onWindow} />
     </>
   );
@@ -95,7 +87,7 @@ async function createTrigger(content: Content, values: FormData, servers: string
   const limits = {
     ...(canary === null ? {} : { canary }),
     max_concurrent: numberOf(values, "max_concurrent", "At a time"),
-    max_fail_percentage: numberOf(values, "max_fail_percentage", "The fail limit"),
+    max_fail_percentage: numberOf(values, "max_fail_percentage", "The failure limit"),
     timeout: numberOf(values, "timeout", "The timeout"),
     ...(values.get("require_window") === "on" ? { require_window: true } : {}),
   };
@@ -128,4 +120,82 @@ function numberOf(values: FormData, name: string, label: string): number | undef
   const text = textOf(values, name);
   if (text !== undefined && !/^\d+$/.test(text)) throw new Error(`${label} is a number, not “${text}”.`);
   return text === undefined ? undefined : Number(text);
+}
+
+interface Judged {
+  server: Server;
+  verdict: Verdict;
+}
+
+/** Reads the servers that the URL chooses, and judges whether a run of a config of this group begins on them. */
+function useTargets(group: string, requireWindow: boolean): Loaded<Judged[]> {
+  const { selector, servers: names } = readQuery("selector", "servers");
+  return useData(
+    JSON.stringify([selector, names, group, requireWindow]),
+    async (signal) => {
+      if (!selector && !names) return [];
+      const servers = await loadServers(signal, { selector, name: splitNames(names) }, group);
+      return servers.map((server) => ({ server, verdict: judge(server, requireWindow) }));
+    },
+    10,
+  );
+}
+
+/** What happens to one server, and to several. */
+const HEADINGS: Record<Verdict["when"], [string, string]> = {
+  now: ["begins at once", "begin at once"],
+  waits: ["waits", "wait"],
+  out: ["is left out", "are left out"],
+};
+
+/** Who is chosen, who waits and who is left out, with the reasons. */
+function TargetPreview({ targets }: { targets: Loaded<Judged[]> }) {
+  if (targets.error && !targets.data) return <Problem error={targets.error} />;
+  const judged = targets.data;
+  if (judged === null) return <p class="quiet" role="status">Loading …</p>;
+  if (judged.length === 0) {
+    const isChosen = query.value.get("selector") || query.value.get("servers");
+    return (
+      <Empty>
+        {isChosen ? "No server matches." : "Enter names of servers, or a selector."} <Link to={["servers"]}>See all servers</Link>
+      </Empty>
+    );
+  }
+  const missing = missingOf(judged.map(({ server }) => server));
+  return (
+    <div class="targets" role="status" aria-label="Chosen servers">
+      {(["now", "waits", "out"] as const).map((when) => (
+        <Group key={when} when={when} judged={judged.filter(({ verdict }) => verdict.when === when)} />
+      ))}
+      {missing.length > 0 && <p class="bad">No server is named {missing.join(", ")}.</p>}
+    </div>
+  );
+}
+
+/** Returns the names in the URL, without patterns, that no server has. */
+function missingOf(servers: readonly Server[]): string[] {
+  const present = new Set(servers.flatMap((server) => [server.name, server.id]));
+  // With a selector, a server may be missing because it does not match.
+  if (query.value.get("selector")) return [];
+  return splitNames(query.value.get("servers") ?? "").filter((name) => !/[*?[]/.test(name) && !present.has(name));
+}
+
+function Group({ when, judged }: { when: Verdict["when"]; judged: readonly Judged[] }) {
+  if (judged.length === 0) return null;
+  const reasons = groupBy(judged, ({ verdict }) => verdict.reason);
+  return (
+    <section class={`verdict ${when}`}>
+      <h3>
+        <b>{judged.length.toLocaleString("en")}</b> {HEADINGS[when][judged.length === 1 ? 0 : 1]}
+      </h3>
+      <ul>
+        {[...reasons].map(([reason, group]) => (
+          <li key={reason}>
+            <span class="names">{foldNames(group.map(({ server }) => server.name))}</span>
+            {reason && <span class="quiet"> {reason}</span>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

@@ -1,9 +1,11 @@
+import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api/client";
 import { compareLines, type DiffLine, skipEqual } from "../model/diff";
 import { linesOf } from "../model/lines";
 import { useData } from "../ui/data";
 import { readStream } from "../ui/output";
 import { Card, Data, State, Time } from "../ui/parts";
+import { type Column, Table } from "../ui/table";
 import { Differences } from "../views/differences";
 
 type Run = Schemas["DeploymentRun"];
@@ -24,26 +26,14 @@ export function RunComparison({ deployment, run, other }: { deployment: string; 
     },
     0,
   );
+  const rows = valuesOf(run, other);
+  const columns: Column<Difference>[] = [
+    { title: "Differs", cell: (row) => row.name },
+    ...[other, run].map((one) => ({ title: `Run ${one.number}`, cell: (row: Difference) => row.cellOf(one) })),
+  ];
   return (
     <Card title={`Run ${run.number} beside run ${other.number}`}>
-      <div class="table-box" tabIndex={0} role="group" aria-label="Values that differ">
-        <table class="comparison">
-          <thead>
-            <tr>
-              <th scope="col">Differs</th>
-              <th scope="col">Run {other.number}</th>
-              <th scope="col">Run {run.number}</th>
-            </tr>
-          </thead>
-          <tbody>
-            <Row name="State" cells={[other, run].map((one) => <State of={one.status ?? one.state} />)} />
-            <Row name="Queued" cells={[other, run].map((one) => <Time at={one.queued_time} />)} />
-            {valuesOf(run, other).map(([name, before, after]) => (
-              <Row key={name} name={name} cells={[before, after].map((text) => <span class="mono">{text}</span>)} />
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <Table label="Values that differ" rows={rows} columns={columns} keyOf={(row) => row.name} empty={null} />
       <Data of={loaded}>
         {(streams) => (
           <>
@@ -57,21 +47,10 @@ export function RunComparison({ deployment, run, other }: { deployment: string; 
   );
 }
 
-function Row({ name, cells }: { name: string; cells: preact.ComponentChildren[] }) {
-  return (
-    <tr>
-      <th scope="row">{name}</th>
-      {cells.map((cell, index) => (
-        <td key={index}>{cell}</td>
-      ))}
-    </tr>
-  );
-}
-
 function Lines({ stream, lines }: { stream: string; lines: readonly DiffLine[] }) {
   const title = stream === "stderr" ? "Standard error" : "Standard output";
   const isEqual = lines.every(({ kind }) => kind === "equal");
-  if (isEqual) return <p class="quiet">{title}: {lines.length === 0 ? "both wrote nothing." : `equal, ${lines.length.toLocaleString("en")} lines.`}</p>;
+  if (isEqual) return <p class="quiet">{title}: {lines.length === 0 ? "both runs wrote none." : `equal, ${lines.length.toLocaleString("en")} lines.`}</p>;
   const shown = skipEqual(lines);
   return (
     <div class="comparison-stream">
@@ -82,23 +61,29 @@ function Lines({ stream, lines }: { stream: string; lines: readonly DiffLine[] }
   );
 }
 
-/** Returns the names of results, inputs, outputs and changes that differ, with both values. */
-function valuesOf(run: Run, other: Run): [string, string, string][] {
-  const all: [string, unknown, unknown][] = [
-    ["Exit code", other.status_code, run.status_code],
-    ["Action", other.action, run.action],
-    ["By", other.requested_by, run.requested_by],
+/** A value that differs between two runs. */
+interface Difference {
+  name: string;
+  cellOf: (run: Run) => ComponentChildren;
+}
+
+/** Returns state and time, and the results, inputs, outputs and changes that differ. */
+function valuesOf(run: Run, other: Run): Difference[] {
+  const namesOf = (kind: "input_values" | "output_values") => [...new Set([other, run].flatMap((one) => Object.keys(one[kind])))];
+  const values: [string, (run: Run) => unknown][] = [
+    ["Exit code", (one) => one.status_code],
+    ["Action", (one) => one.action],
+    ["By", (one) => one.requested_by],
+    ...namesOf("input_values").map((name): [string, (run: Run) => unknown] => [`Input ${name}`, (one) => one.input_values[name]]),
+    ...namesOf("output_values").map((name): [string, (run: Run) => unknown] => [`Output ${name}`, (one) => one.output_values[name]]),
+    ["Changes", (one) => one.changes.map((change) => `${change.item}: ${change.outcome}`).join("\n")],
   ];
-  for (const [kind, before, after] of [
-    ["Input", other.input_values, run.input_values],
-    ["Output", other.output_values, run.output_values],
-  ] as const) {
-    for (const name of new Set([...Object.keys(before), ...Object.keys(after)])) all.push([`${kind} ${name}`, before[name], after[name]]);
-  }
-  const items = (one: Run) => one.changes.map((change) => `${change.item}: ${change.outcome}`).join("\n");
-  all.push(["Changes", items(other), items(run)]);
-  const texts = all.map(([name, before, after]): [string, string, string] => [name, textOf(before), textOf(after)]);
-  return texts.filter(([, before, after]) => before !== after);
+  const differing = values.filter(([, valueOf]) => textOf(valueOf(other)) !== textOf(valueOf(run)));
+  return [
+    { name: "State", cellOf: (one) => <State of={one.status ?? one.state} /> },
+    { name: "Queued", cellOf: (one) => <Time at={one.queued_time} /> },
+    ...differing.map(([name, valueOf]) => ({ name, cellOf: (one: Run) => <span class="mono">{textOf(valueOf(one))}</span> })),
+  ];
 }
 
 function textOf(value: unknown): string {

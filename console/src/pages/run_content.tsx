@@ -25,7 +25,7 @@ export interface Content {
   values: Record<string, string>;
 }
 
-export interface ContentState {
+interface ContentState {
   /** Texts of the fields of the declared inputs. */
   texts: Texts;
   setTexts: (next: Texts) => void;

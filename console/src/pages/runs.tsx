@@ -1,24 +1,36 @@
 import type { Schemas } from "../api/client";
 import { useGet } from "../ui/data";
-import { Data, Head } from "../ui/parts";
+import { Data, Head, State, Time } from "../ui/parts";
 import { Link, readQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { DEPLOYMENTS as OF_SERVER } from "./server";
 
 type Deployment = Schemas["SoftwareDeployment"];
 type Status = "IN_PROGRESS" | "FAILED" | "COMPLETE";
 
 const TITLES: Record<Status, string> = { IN_PROGRESS: "Deployments in progress", FAILED: "Failed deployments", COMPLETE: "Completed deployments" };
-/** Deployments on several servers. */
+
 export const DEPLOYMENTS: Column<Deployment>[] = [
-  ...OF_SERVER.slice(0, 1),
+  { title: "Deployment", cell: (deployment) => <Link to={["runs", deployment.id]}>{nameOf(deployment)}</Link>, sort: nameOf },
   {
     title: "Server",
     cell: (deployment) => <Link to={["servers", deployment.server_id]}>{deployment.server_name ?? deployment.server_id}</Link>,
     sort: (deployment) => deployment.server_name ?? "",
   },
-  ...OF_SERVER.slice(1),
+  { title: "State", cell: (deployment) => <State of={deployment.status} />, sort: (deployment) => deployment.status ?? "" },
+  { title: "Action", cell: (deployment) => deployment.action ?? "", sort: (deployment) => deployment.action ?? "", isWide: true },
+  { title: "Reason", cell: (deployment) => deployment.status_reason ?? "", isWide: true },
+  {
+    title: "Changed",
+    cell: (deployment) => <Time at={deployment.updated_time ?? deployment.creation_time} />,
+    sort: (deployment) => deployment.updated_time ?? deployment.creation_time ?? "",
+  },
 ];
+
+/** Returns what people call a deployment: its stack and resource, or its config. */
+export function nameOf(deployment: Pick<Deployment, "id" | "stack_name" | "resource_name" | "config_name">): string {
+  if (deployment.stack_name && deployment.resource_name) return `${deployment.stack_name}/${deployment.resource_name}`;
+  return deployment.config_name || deployment.id;
+}
 
 /** Deployments with one status, which the URL filters as the list of the API; the newest first. */
 export function RunsPage() {

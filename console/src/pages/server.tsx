@@ -1,15 +1,15 @@
 import { useState } from "preact/hooks";
 import { change, get, type Schemas } from "../api/client";
-import { session } from "../api/session";
 import { joinNames, parseLabels } from "../model/targets";
-import { type Action, Actions, DialogButton, FormDialog } from "../ui/actions";
+import { type Action, ActionLink, Actions, DialogButton, FormDialog } from "../ui/actions";
 import { useData } from "../ui/data";
 import { textOf, TextField } from "../ui/form";
 import { Card, Data, Facts, Head, Row, State, Time, Values } from "../ui/parts";
-import { hrefOf, Link, navigate } from "../ui/router";
+import { Link } from "../ui/router";
 import type { Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
-import { Labels } from "./server_columns";
+import { DEPLOYMENTS, nameOf } from "./runs";
+import { Labels } from "./servers";
 
 type Deployment = Schemas["SoftwareDeployment"];
 type Check = Schemas["ShownCheck"];
@@ -17,21 +17,7 @@ type Check = Schemas["ShownCheck"];
 /** Runs of a page of the history. */
 const PAGE = 50;
 
-export const DEPLOYMENTS: Column<Deployment>[] = [
-  {
-    title: "Deployment",
-    cell: (deployment) => <Link to={["runs", deployment.id]}>{nameOf(deployment)}</Link>,
-    sort: nameOf,
-  },
-  { title: "State", cell: (deployment) => <State of={deployment.status} />, sort: (deployment) => deployment.status ?? "" },
-  { title: "Action", cell: (deployment) => deployment.action ?? "", sort: (deployment) => deployment.action ?? "", isWide: true },
-  { title: "Reason", cell: (deployment) => deployment.status_reason ?? "", isWide: true },
-  {
-    title: "Changed",
-    cell: (deployment) => <Time at={deployment.updated_time ?? deployment.creation_time} />,
-    sort: (deployment) => deployment.updated_time ?? deployment.creation_time ?? "",
-  },
-];
+const OF_SERVER = DEPLOYMENTS.filter(({ title }) => title !== "Server");
 
 const CHECKS: Column<Check>[] = [
   { title: "Deployment", cell: (check) => <Link to={["runs", check.deployment_id]}>{check.name ?? check.deployment_id}</Link> },
@@ -39,12 +25,6 @@ const CHECKS: Column<Check>[] = [
   { title: "Difference", cell: (check) => check.summary, isWide: true },
   { title: "Since", cell: (check) => <Time at={check.since} /> },
 ];
-
-/** Returns what people call a deployment: its stack and resource, or its config. */
-export function nameOf(deployment: Pick<Deployment, "id" | "stack_name" | "resource_name" | "config_name">): string {
-  if (deployment.stack_name && deployment.resource_name) return `${deployment.stack_name}/${deployment.resource_name}`;
-  return deployment.config_name || deployment.id;
-}
 
 /** One server: its state, its rules, what runs and ran on it, its drift, and what its agent reports. */
 export function ServerPage({ names: [id = ""] }: { names: string[] }) {
@@ -62,7 +42,7 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
   return (
     <>
       <Head title={server?.name ?? id} kind="Server">
-        {server && session.can_write && <ServerButtons server={server} onDone={loaded.reload} />}
+        {server && <ServerButtons server={server} onDone={loaded.reload} />}
       </Head>
       <Data of={loaded}>
         {({ server, deployments, checks }) => (
@@ -80,7 +60,7 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
               <Table
                 label="History"
                 rows={deployments}
-                columns={DEPLOYMENTS}
+                columns={OF_SERVER}
                 keyOf={(deployment) => deployment.id}
                 empty={
                   <>
@@ -101,15 +81,21 @@ export function ServerPage({ names: [id = ""] }: { names: string[] }) {
 }
 
 function ServerButtons({ server, onDone }: { server: Server; onDone: () => void }) {
-  const open = (what: string) => navigate(hrefOf(["run"], { servers: joinNames([server.name]), what }));
+  const servers = joinNames([server.name]);
   return (
     <>
       {server.status === "PENDING_APPROVAL" ? (
         <Actions of={approvalsOf(server)} onDone={onDone} />
       ) : (
         <>
-          <button onClick={() => open("")}>Run a command …</button>
-          {server.agent_outdated && <button onClick={() => open("upgrade")}>Upgrade the agent …</button>}
+          <ActionLink to={["run"]} with={{ servers }}>
+            Run a command
+          </ActionLink>
+          {server.agent_outdated && (
+            <ActionLink to={["run"]} with={{ servers, what: "upgrade" }}>
+              Upgrade the agent
+            </ActionLink>
+          )}
         </>
       )}
       <DialogButton label="Edit labels …">{(close) => <LabelDialog server={server} onDone={onDone} onClose={close} />}</DialogButton>

@@ -1,14 +1,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import { get } from "../api/client";
 import { session } from "../api/session";
+import { ActionLink } from "../ui/actions";
 import { useData } from "../ui/data";
-import { StateFilter, TextFilter } from "../ui/filters";
-import { Data, Head } from "../ui/parts";
-import { hrefOf, Link, navigate, query, setQuery } from "../ui/router";
+import { Pages, StateFilter, TextFilter } from "../ui/filters";
+import { Data, Head, State, Time } from "../ui/parts";
+import { Link, query, readQuery, setQuery } from "../ui/router";
 import { SelectorField, useFacts } from "../ui/selector";
 import { readChosen, readFilter, type Server } from "../ui/servers";
 import { type Column, Table } from "../ui/table";
-import { columnsOf, DEFAULT_COLUMNS, OPTIONAL_COLUMNS } from "./server_columns";
 import { SelectionBar } from "./server_selection";
 
 /** Servers of a page. */
@@ -17,18 +17,17 @@ const PAGE = 100;
 /** The servers of the project, filtered, sorted and divided into pages by the service. */
 export function ServersPage() {
   const filter = readFilter();
-  const status = (query.value.get("status") ?? "") as Server["status"] | "";
-  const sort = query.value.get("sort") ?? "";
-  const after = query.value.get("after") ?? "";
+  const { sort, marker, ...parameters } = readQuery("status", "sort", "marker");
+  const status = parameters.status as Server["status"] | "";
   const shown = query.value.get("columns")?.split(",") ?? DEFAULT_COLUMNS;
   const columns = columnsOf(shown);
   const order = orderOf(sort, columns);
   const all = { ...filter, ...(status ? { status: [status] } : {}) };
   useFirstPage(JSON.stringify([all, order]));
   const loaded = useData(
-    JSON.stringify([all, order, after]),
+    JSON.stringify([all, order, marker]),
     async (signal) => {
-      const page = { ...all, ...(order ? { sort: order } : {}), ...(after ? { marker: after } : {}), limit: PAGE };
+      const page = { ...all, sort: order, marker, limit: PAGE };
       const [listed, counted] = await Promise.all([
         get("/v1/{project}/servers", {}, page, signal),
         get("/v1/{project}/server_counts", {}, filter, signal),
@@ -41,11 +40,9 @@ export function ServersPage() {
   return (
     <>
       <Head title="Servers">
-        {session.can_write && (
-          <button class="primary" onClick={() => navigate(hrefOf(["enroll"]))}>
-            Enroll servers
-          </button>
-        )}
+        <ActionLink to={["enroll"]} class="primary">
+          Enroll servers
+        </ActionLink>
       </Head>
       <div class="filters">
         <TextFilter name="name" label="Name" hint="web*" />
@@ -55,6 +52,8 @@ export function ServersPage() {
       <Data of={loaded}>
         {({ servers, counts }) => {
           const total = status ? (counts.by_status[status] ?? 0) : counts.total;
+          const first = Number(query.value.get("first") || 1);
+          const last = first + servers.length - 1;
           return (
             <>
               <StateFilter counts={new Map(Object.entries(counts.by_status))} />
@@ -72,7 +71,7 @@ export function ServersPage() {
                 keyOf={(server) => server.id}
                 empty={<Nothing hasFilter={hasFilter} />}
               />
-              <Pager servers={servers} total={total} />
+              <Pages next={last < total ? (servers.at(-1)?.id ?? "") : ""} labels={["First page", "Next page"]} range={{ first, last, total }} />
             </>
           );
         }}
@@ -85,7 +84,7 @@ export function ServersPage() {
 function useFirstPage(key: string): void {
   const last = useRef(key);
   useEffect(() => {
-    if (last.current !== key) setQuery({ after: "", first: "", chosen: "" });
+    if (last.current !== key) setQuery({ marker: "", first: "", chosen: "" });
     last.current = key;
   }, [key]);
 }
@@ -138,28 +137,6 @@ function ColumnMenu({ shown }: { shown: readonly string[] }) {
   );
 }
 
-function Pager({ servers, total }: { servers: readonly Server[]; total: number }) {
-  const first = Number(query.value.get("first") || 1);
-  const last = first + servers.length - 1;
-  if (servers.length === 0 || (first === 1 && last >= total)) return null;
-  return (
-    <div class="pager" role="group" aria-label="Pages of the list">
-      <span class="quiet">
-        {first.toLocaleString("en")}–{last.toLocaleString("en")} of {total.toLocaleString("en")}
-      </span>
-      {first > 1 && <button onClick={() => open("", "")}>First page</button>}
-      {last < total && (
-        <button onClick={() => open(servers[servers.length - 1]!.id, `${last + 1}`)}>Next {Math.min(PAGE, total - last)}</button>
-      )}
-    </div>
-  );
-}
-
-/** Opens another page of the list, as an entry of the history of its own. */
-function open(after: string, first: string): void {
-  navigate(hrefOf(["servers"], { ...Object.fromEntries(query.value), after, first }));
-}
-
 function Nothing({ hasFilter }: { hasFilter: boolean }) {
   if (hasFilter) return <>No server matches these filters.</>;
   if (!session.can_write) return <>There are no servers yet.</>;
@@ -167,5 +144,58 @@ function Nothing({ hasFilter }: { hasFilter: boolean }) {
     <>
       There are no servers yet. <Link to={["enroll"]}>Enroll the first one</Link>: you get a line to paste on the machine.
     </>
+  );
+}
+
+const NAME: Column<Server> = { title: "Name", cell: (server) => <Link to={["servers", server.id]}>{server.name}</Link>, sort: (server) => server.name };
+
+const COLUMNS: Record<string, Column<Server>> = {
+  state: { title: "State", cell: (server) => <State of={server.status} />, sort: (server) => server.status },
+  system: { title: "System", cell: (server) => server.os ?? "", isWide: true },
+  address: { title: "Address", cell: (server) => server.address ?? "", isWide: true },
+  labels: { title: "Labels", cell: (server) => <Labels of={server.labels} />, isWide: true },
+  agent: {
+    title: "Agent",
+    cell: (server) => (
+      <>
+        {server.agent_version ?? ""} {server.agent_outdated && <State of="outdated" tone="warn" />}
+      </>
+    ),
+    sort: (server) => server.agent_version ?? "",
+    isWide: true,
+  },
+  seen: { title: "Last seen", cell: (server) => <Time at={server.last_seen} />, sort: (server) => server.last_seen ?? "", isWide: true },
+  kind: { title: "Kind", cell: (server) => server.kind, isWide: true },
+  host: { title: "Host name", cell: (server) => server.hostname ?? "", isWide: true },
+  problem: { title: "Problem", cell: (server) => server.problem ?? "" },
+  hooks: { title: "Hooks", cell: (server) => server.hooks.join(", "), isWide: true },
+  created: { title: "Created", cell: (server) => <Time at={server.created_at} />, isWide: true },
+};
+
+/** The columns of a list whose URL names none, and those that can be chosen. */
+const DEFAULT_COLUMNS: readonly string[] = ["state", "system", "address", "labels", "agent", "seen"];
+const OPTIONAL_COLUMNS: readonly string[] = Object.keys(COLUMNS);
+
+/** Returns the columns with these names: known ones, or `label:NAME`. The name of the server is always the first. */
+function columnsOf(names: readonly string[]): Column<Server>[] {
+  const chosen = names.flatMap((name): Column<Server>[] => {
+    if (name.startsWith("label:")) {
+      const label = name.slice("label:".length);
+      return [{ title: label, cell: (server) => server.labels[label] ?? "" }];
+    }
+    return COLUMNS[name] ? [COLUMNS[name]] : [];
+  });
+  return [NAME, ...chosen];
+}
+
+export function Labels({ of: labels }: { of: Record<string, string> }) {
+  return (
+    <span class="labels">
+      {Object.entries(labels).map(([name, value]) => (
+        <span key={name} class="label">
+          {name}={value}
+        </span>
+      ))}
+    </span>
   );
 }

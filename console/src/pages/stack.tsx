@@ -2,21 +2,23 @@ import { change, get, type Schemas } from "../api/client";
 import { session } from "../api/session";
 import { stripLine } from "../model/ansi";
 import { wordsOf } from "../model/state";
-import { type Action, Actions } from "../ui/actions";
+import { type Action, ActionLink, Actions } from "../ui/actions";
 import { useData, useGet } from "../ui/data";
+import { Form, TextField, textOf } from "../ui/form";
+import { Pills } from "../ui/filters";
 import { lazy } from "../ui/lazy";
 import { Card, Data, Facts, Head, State, Time, Values } from "../ui/parts";
-import { Link, query, setQuery } from "../ui/router";
+import { query } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { GraphPart } from "./stack_graph";
-import { type Resource, Resources } from "./stack_resources";
-import { Snapshots } from "./stack_snapshots";
+import { GraphPart, type Resource, Resources } from "./stack_resources";
 
 type Stack = Schemas["StackDetail"];
 type Event = Schemas["StackEvent"];
 
-const TABS = ["Resources", "Graph", "Events", "Outputs", "Parameters", "Template", "Snapshots"] as const;
-type Tab = (typeof TABS)[number];
+/** The parts of the page; the parameter `tab` names them. */
+const TABS = ["Resources", "Graph", "Events", "Outputs", "Parameters", "Template", "Snapshots"].map((text, index) => {
+  return { value: index === 0 ? "" : text.toLowerCase(), text };
+});
 /** Characters of a reason that has a row of its own. */
 const LONG = 60;
 const SourcePart = lazy(() => import("./stack_source"), "SourcePart");
@@ -41,11 +43,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
   return (
     <>
       <Head title={name} kind="Stack">
-        {loaded.data && !loaded.data.stack.parent && session.can_write && (
-          <Link to={["update-stack", name, id]} class="button">
-            Update
-          </Link>
-        )}
+        {loaded.data && !loaded.data.stack.parent && <ActionLink to={["update-stack", name, id]}>Update</ActionLink>}
         {loaded.data && <Actions of={actionsOf(loaded.data.stack)} onDone={loaded.reload} />}
       </Head>
       <Data of={loaded}>
@@ -53,7 +51,7 @@ export function StackPage({ names: [name = "", id = ""] }: { names: string[] }) 
           <>
             {stack.description && stack.description !== "No description" && <p class="lead">{stack.description}</p>}
             <Facts of={factsOf(stack)} />
-            <Tabs />
+            <Pills name="tab" label="Parts of the stack" clears={["status", "sort", "open", "all"]} of={TABS} areTabs />
             <Part stack={stack} resources={resources} path={path} at={loaded.at} />
           </>
         )}
@@ -75,42 +73,22 @@ function factsOf(stack: Stack) {
   ] as const;
 }
 
-function readTab(): Tab {
-  return TABS.find((tab) => tab.toLowerCase() === query.value.get("tab")) ?? "Resources";
-}
-
-function Tabs() {
-  return (
-    <div class="tabs" role="group" aria-label="Parts of the stack">
-      {TABS.map((tab) => (
-        <button
-          key={tab}
-          aria-pressed={tab === readTab()}
-          onClick={() => setQuery({ tab: tab === "Resources" ? "" : tab.toLowerCase(), status: "", sort: "", open: "", all: "" })}
-        >
-          {tab}
-        </button>
-      ))}
-    </div>
-  );
-}
-
 function Part({ stack, resources, path, at }: { stack: Stack; resources: Resource[]; path: { stack_name: string; stack_id: string }; at: number }) {
-  switch (readTab()) {
-    case "Resources":
-      return <Resources resources={resources} />;
-    case "Graph":
+  switch (query.value.get("tab")) {
+    case "graph":
       return <GraphPart path={path} table={<Resources resources={resources} />} />;
-    case "Events":
+    case "events":
       return <Events path={path} at={at} />;
-    case "Outputs":
+    case "outputs":
       return <Outputs stack={stack} />;
-    case "Parameters":
+    case "parameters":
       return <Values of={stack.parameters} none="The template has no parameters." />;
-    case "Template":
+    case "template":
       return <SourcePart names={[path.stack_name, path.stack_id]} />;
-    case "Snapshots":
+    case "snapshots":
       return <Snapshots path={path} canChange={!stack.parent} />;
+    default:
+      return <Resources resources={resources} />;
   }
 }
 
@@ -161,4 +139,54 @@ function actionsOf(stack: Stack): Action[] {
       run: () => change("DELETE", "/v1/{project}/stacks/{stack_name}/{stack_id}", names),
     },
   ];
+}
+
+type Snapshot = Schemas["StackSnapshot"];
+
+const SNAPSHOTS = "/v1/{project}/stacks/{stack_name}/{stack_id}/snapshots";
+const SNAPSHOT = `${SNAPSHOTS}/{snapshot_id}` as const;
+
+/** The snapshots of a stack: take one, return to one, delete one. */
+function Snapshots({ path, canChange }: { path: { stack_name: string; stack_id: string }; canChange: boolean }) {
+  const loaded = useGet(SNAPSHOTS, path);
+  const take = async (values: FormData, form: HTMLFormElement) => {
+    await change("POST", SNAPSHOTS, path, { name: textOf(values, "name") ?? null });
+    form.reset();
+    loaded.reload();
+  };
+  const columns: Column<Snapshot>[] = [
+    { title: "Snapshot", cell: (snapshot) => snapshot.name ?? snapshot.id },
+    { title: "State", cell: (snapshot) => <State of={snapshot.status} /> },
+    { title: "Reason", cell: (snapshot) => snapshot.status_reason, isWide: true },
+    { title: "Taken", cell: (snapshot) => <Time at={snapshot.creation_time} /> },
+    { title: "Change", cell: (snapshot) => canChange && <SnapshotActions snapshot={snapshot} path={path} onDone={loaded.reload} /> },
+  ];
+  return (
+    <>
+      {canChange && session.can_write && (
+        <Form class="filters" label="Take a snapshot" submit={take}>
+          <TextField name="name" label="Name of a snapshot" />
+        </Form>
+      )}
+      <Data of={loaded}>
+        {({ snapshots }) => <Table label="Snapshots" rows={snapshots} columns={columns} keyOf={(snapshot) => snapshot.id} empty="There are no snapshots." />}
+      </Data>
+    </>
+  );
+}
+
+function SnapshotActions({ snapshot, path, onDone }: { snapshot: Snapshot; path: Record<string, string>; onDone: () => void }) {
+  const names = { ...path, snapshot_id: snapshot.id };
+  const title = snapshot.name ?? snapshot.id;
+  const restore = {
+    label: "Restore",
+    question: `The stack is updated to the template and the parameters that it had when ${title} was taken.`,
+    run: () => change("POST", `${SNAPSHOT}/restore`, names, {}),
+  };
+  const remove = { label: "Delete", question: `The snapshot ${title} is deleted.`, isDangerous: true, run: () => change("DELETE", SNAPSHOT, names) };
+  return (
+    <div class="actions">
+      <Actions of={snapshot.status === "COMPLETE" ? [restore, remove] : [remove]} onDone={onDone} />
+    </div>
+  );
 }

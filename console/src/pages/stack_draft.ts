@@ -24,7 +24,7 @@ export interface Draft {
 }
 
 /** What a stack has that is updated. */
-export interface Present {
+interface Present {
   path: { stack_name: string; stack_id: string };
   template: string;
   files: Record<string, string>;

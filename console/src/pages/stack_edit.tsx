@@ -1,8 +1,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get } from "../api/client";
+import type { ApiError } from "../api/client";
 import { readForm } from "../model/parameters";
 import type { Problem as TemplateProblem } from "../model/template";
-import { useData } from "../ui/data";
+import { useData, useGet } from "../ui/data";
 import { CheckField, TextField } from "../ui/form";
 import { Data, Head, Problem } from "../ui/parts";
 import { Link, query, setQuery } from "../ui/router";
@@ -35,7 +35,7 @@ export function UpdateStackPage({ names: [stack_name = "", stack_id = ""] }: { n
     <>
       <Head title={`Update ${stack_name}`} kind="Stack">
         <Link to={["stacks", stack_name, stack_id]} class="button">
-          Leave it
+          Back to the stack
         </Link>
       </Head>
       <Data of={begun}>{(draft) => <Steps draft={draft} />}</Data>
@@ -103,7 +103,7 @@ function TemplateStep({ draft, change, onDone }: { draft: Draft; change: Change;
       </section>
       <Files draft={draft} missing={missing} change={change} />
       <details open={draft.environment !== ""}>
-        <summary>Environment{draft.present && " to add to the stack's own"}</summary>
+        <summary>Environment{draft.present && ", in addition to the stack's own"}</summary>
         <label class="file">
           From a file <input type="file" onChange={(event) => void readFirst(event, (environment) => change({ environment }))} />
         </label>
@@ -162,7 +162,7 @@ function useCheck(draft: Draft) {
 
 /** Where a new template comes from; an example or an entry of the catalog is in the URL. */
 function Sources({ change }: { change: Change }) {
-  const catalog = useData("catalog", async (signal) => (await get("/v1/{project}/catalog", {}, {}, signal)).entries, 0);
+  const entries = useGet("/v1/{project}/catalog", {}, {}, 0).data?.entries ?? [];
   return (
     <div class="filters">
       <label class="filter">
@@ -181,7 +181,7 @@ function Sources({ change }: { change: Change }) {
             ))}
           </optgroup>
           <optgroup label="Catalog">
-            {(catalog.data ?? []).map(({ name, version, description }) => (
+            {entries.map(({ name, version, description }) => (
               <option key={`${name}/${version}`} value={`catalog:${name}/${version}`}>
                 {name}/{version}: {description}
               </option>
@@ -263,7 +263,7 @@ function ParameterStep(props: { draft: Draft; checked: Checked; change: Change; 
         <div class="fields">
           <TextField
             name="timeout"
-            label="Time limit in minutes"
+            label="Time limit (minutes)"
             value={draft.timeout}
             placeholder="the site's default"
             pattern="[1-9][0-9]*"

@@ -1,11 +1,15 @@
+import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api/client";
 import { stripLine } from "../model/ansi";
+import { drawGraph, pathTo, type Vertex } from "../model/graph";
 import { countBy } from "../model/groups";
+import { SYMBOLS, toneOf, wordsOf } from "../model/state";
+import { useGet } from "../ui/data";
 import { StateFilter } from "../ui/filters";
-import { State, Time } from "../ui/parts";
-import { Link, query } from "../ui/router";
+import { Data, Empty, State, Time } from "../ui/parts";
+import { hrefOf, Link, navigate, query, segments, setQuery } from "../ui/router";
 import { type Column, Table } from "../ui/table";
-import { shortType } from "../views/graph";
+import { downloadGraph, Graph, shortType } from "../views/graph";
 import { statusOf } from "./stacks";
 
 export type Resource = Schemas["StackResource"];
@@ -47,5 +51,77 @@ export function Resources({ resources }: { resources: readonly Resource[] }) {
         empty={resources.length > 0 ? "No resource is in this state." : "The stack has no resources."}
       />
     </>
+  );
+}
+
+/** Boxes above which the table is shown first. */
+const MOST = 300;
+/** Levels of nested stacks that are read when any is unfolded. */
+const DEPTH = 10;
+
+/** The graph of a stack. What is unfolded is in the URL. `table` takes its place if it is too large. */
+export function GraphPart({ path, table }: { path: { stack_name: string; stack_id: string }; table: ComponentChildren }) {
+  const open = new Set((query.value.get("open") ?? "").split(",").filter(Boolean));
+  const nested_depth = open.size > 0 ? DEPTH : 0;
+  const loaded = useGet("/v1/{project}/stacks/{stack_name}/{stack_id}/graph", path, { nested_depth }, 3);
+  const toggle = (id: string) => {
+    const next = new Set(open);
+    if (!next.delete(id)) next.add(id);
+    setQuery({ open: [...next].join(",") });
+  };
+  const act = ({ node, isOpen }: Vertex) => {
+    const page = pageOf(node.resource_type, node.physical_resource_id, null);
+    if (isOpen !== null) toggle(node.id);
+    else if (page) navigate(hrefOf(page));
+  };
+  return (
+    <Data of={loaded}>
+      {({ graph }) => {
+        const drawing = drawGraph(graph, path.stack_id, open);
+        const failed = graph.nodes.filter((node) => node.resource_status.endsWith("FAILED"));
+        const names = new Map(graph.nodes.map((node) => [node.id, node.resource_name]));
+        if (graph.nodes.length === 0) return <Empty>The stack has no resources.</Empty>;
+        const isTable = drawing.vertices.size > MOST && query.value.get("all") !== "1";
+        return (
+          <>
+            <div class="graph-bar">
+              <p>
+                {graph.nodes.length} resources
+                {[...countBy(graph.nodes, (node) => statusOf(node.resource_status))].map(([state, count]) => (
+                  <span key={state} class={toneOf(state)}>
+                    {" · "}
+                    <span aria-hidden="true">{SYMBOLS[toneOf(state)]}</span> {count} {wordsOf(state)}
+                  </span>
+                ))}
+                {failed.map((node) => {
+                  const page = pageOf(node.resource_type, node.physical_resource_id, null);
+                  const unfolded = new Set([...open, ...pathTo(graph, node)]);
+                  return (
+                    <span key={node.id}>
+                      {" · "}
+                      {page ? (
+                        <Link to={page}>{node.resource_name}</Link>
+                      ) : unfolded.size > open.size ? (
+                        <Link to={segments.value} with={{ ...Object.fromEntries(query.value), open: [...unfolded].join(",") }}>
+                          {node.resource_name}
+                        </Link>
+                      ) : (
+                        node.resource_name
+                      )}
+                    </span>
+                  );
+                })}
+              </p>
+              <div class="actions">
+                {open.size > 0 && <button class="view" onClick={() => setQuery({ open: "" })}>Fold all</button>}
+                {!isTable && <button class="view" onClick={() => downloadGraph(path.stack_name)}>Download as SVG</button>}
+                {isTable && <button class="view" onClick={() => setQuery({ all: "1" })}>Draw all of them</button>}
+              </div>
+            </div>
+            {isTable ? table : <Graph drawing={drawing} names={names} onOpen={act} />}
+          </>
+        );
+      }}
+    </Data>
   );
 }

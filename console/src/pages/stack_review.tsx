@@ -72,7 +72,7 @@ function OnServers({ draft, groups }: { draft: Draft; groups: readonly Group[] }
       ) : (
         <div class="buttons">
           <button disabled={controller !== null} onClick={() => void ask()}>
-            {controller ? "The servers look …" : "Ask the servers what would change"}
+            {controller ? "The servers are checking …" : "Ask the servers what would change"}
           </button>
         </div>
       )}

@@ -1,7 +1,7 @@
 import type { Schemas } from "../api/client";
-import { session } from "../api/session";
 import { stripLine } from "../model/ansi";
 import { countBy } from "../model/groups";
+import { ActionLink } from "../ui/actions";
 import { useGet } from "../ui/data";
 import { StateFilter, TextFilter } from "../ui/filters";
 import { Data, Head, State, Time } from "../ui/parts";
@@ -39,11 +39,9 @@ export function StacksPage() {
   return (
     <>
       <Head title="Stacks">
-        {session.can_write && (
-          <Link to={["new-stack"]} class="button primary">
-            New stack
-          </Link>
-        )}
+        <ActionLink to={["new-stack"]} class="primary">
+          New stack
+        </ActionLink>
       </Head>
       <div class="filters">
         <TextFilter name="name" label="Name" hint="part of a name" />

@@ -105,7 +105,7 @@ function watch(
     timer = 0;
     onChange({ trigger, targets: [...targets.values()] });
   };
-  const stream = follow(
+  const close = follow(
     url("/v1/{project}/events", {}, { subject: `trigger:${id}`, events: ["state", "trigger"] }),
     (name, data) => {
       if (name === "state") targets.set((data as Target).position, data as Target);
@@ -117,7 +117,7 @@ function watch(
     cursor,
   );
   return () => {
-    stream.close();
+    close();
     clearTimeout(timer);
   };
 }

@@ -1,6 +1,6 @@
 import type { Schemas } from "../api/client";
-import { session } from "../api/session";
 import { parseTime } from "../model/time";
+import { ActionLink } from "../ui/actions";
 import { useGet } from "../ui/data";
 import { Pages, StateFilter, TextFilter } from "../ui/filters";
 import { Data, Duration, Head, State, Time } from "../ui/parts";
@@ -38,11 +38,9 @@ export function TriggersPage() {
   return (
     <>
       <Head title="Triggers">
-        {session.can_write && (
-          <Link to={["run"]} class="button primary">
-            Run a command
-          </Link>
-        )}
+        <ActionLink to={["run"]} class="primary">
+          Run a command
+        </ActionLink>
       </Head>
       <p class="lead">Runs of a command, a config or an action on one or many servers.</p>
       <div class="filters">

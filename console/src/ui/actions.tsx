@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { session } from "../api/session";
 import { Form, type FormProps } from "./form";
 import { Dialog } from "./parts";
+import { Link, type LinkProps } from "./router";
 
 /** Something that a user can do on a page. */
 export interface Action {
@@ -42,6 +43,11 @@ export function Actions({ of: actions, onDone }: { of: readonly Action[]; onDone
       )}
     </>
   );
+}
+
+/** A link to a page that changes something, with the look of a button. Readers see none. */
+export function ActionLink({ class: look = "", ...link }: LinkProps) {
+  return session.can_write ? <Link {...link} class={`button ${look}`} /> : null;
 }
 
 /** A button that opens a dialog. Readers see none. */

@@ -92,7 +92,7 @@ export function useData<T>(
     let close = () => document.removeEventListener("visibilitychange", onVisibility);
     if (subjects) {
       const address = url("/v1/{project}/events", {}, { subject: subjects.split(" ") });
-      ({ close } = follow(address, onEvent, setConnection));
+      close = follow(address, onEvent, setConnection);
     } else document.addEventListener("visibilitychange", onVisibility);
     return () => {
       controller.abort();

@@ -8,14 +8,29 @@ interface Pill {
   tone?: Tone;
 }
 
-/** Buttons of which one is chosen, in the parameter `name` of the URL. A choice removes the parameters `clears`. */
-export function Pills(props: { name: string; label: string; of: readonly Pill[]; clears?: readonly string[] }) {
-  const chosen = query.value.get(props.name) ?? "";
-  const choose = (value: string) => setQuery({ ...Object.fromEntries((props.clears ?? []).map((name) => [name, ""])), [props.name]: value });
+interface PillsProps {
+  name: string;
+  label: string;
+  of: readonly Pill[];
+  /** Parameters of the URL that a choice removes. */
+  clears?: readonly string[];
+  /** Tabs, of which one is always chosen. */
+  areTabs?: boolean;
+}
+
+/** Buttons of which one is chosen, in the parameter `name` of the URL. */
+export function Pills({ name, label, of: pills, clears = [], areTabs = false }: PillsProps) {
+  const chosen = query.value.get(name) ?? "";
+  const choose = (value: string) => setQuery({ ...Object.fromEntries(clears.map((other) => [other, ""])), [name]: value });
   return (
-    <div class="pills" role="group" aria-label={props.label}>
-      {props.of.map(({ value, text, tone }) => (
-        <button key={value} class={`pill ${tone ?? ""}`} aria-pressed={chosen === value} onClick={() => choose(chosen === value ? "" : value)}>
+    <div class={areTabs ? "tabs" : "pills"} role="group" aria-label={label}>
+      {pills.map(({ value, text, tone }) => (
+        <button
+          key={value}
+          class={areTabs ? "" : `pill ${tone ?? ""}`}
+          aria-pressed={chosen === value}
+          onClick={() => choose(chosen === value && !areTabs ? "" : value)}
+        >
           {text}
         </button>
       ))}
@@ -72,23 +87,31 @@ export function RowChoice({ name, value, text }: { name: string; value: string; 
   );
 }
 
-/** Links to the newest entries of a list with pages, and to older ones; `next` is the marker of the next page. */
-export function Pages({ next }: { next: string }) {
+/** Links to the first page of a list and to the next one, which begins after the marker `next`; empty: there is none. */
+export function Pages({ next, labels = ["← Newest", "Older →"], range }: { next: string; labels?: readonly [string, string]; range?: Range }) {
   const isFirst = !query.value.get("marker");
   if (isFirst && next === "") return null;
-  const filters = Object.fromEntries(query.value);
+  const link = (label: string, marker: string, first: string) => (
+    <Link to={segments.value} with={{ ...Object.fromEntries(query.value), marker, first }}>
+      {label}
+    </Link>
+  );
   return (
     <nav class="pages" aria-label="Pages of the list">
-      {!isFirst && (
-        <Link to={segments.value} with={{ ...filters, marker: "" }}>
-          ← Newest
-        </Link>
+      {range && (
+        <span class="quiet">
+          {range.first.toLocaleString("en")}–{range.last.toLocaleString("en")} of {range.total.toLocaleString("en")}
+        </span>
       )}
-      {next && (
-        <Link to={segments.value} with={{ ...filters, marker: next }}>
-          Older →
-        </Link>
-      )}
+      {!isFirst && link(labels[0], "", "")}
+      {next && link(labels[1], next, range ? `${range.last + 1}` : "")}
     </nav>
   );
+}
+
+/** Which rows of a list a page has. */
+interface Range {
+  first: number;
+  last: number;
+  total: number;
 }

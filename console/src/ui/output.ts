@@ -91,7 +91,7 @@ export function useOutput(id: string, run: string, isLive: boolean, onStatus: ()
       const cursor = await read(1, signal);
       setLoading(false);
       const events = url("/v1/{project}/events", {}, { subject: `deployment:${id}` });
-      if (isLive && again !== run) stop = follow(events, onEvent, onConnection, cursor).close;
+      if (isLive && again !== run) stop = follow(events, onEvent, onConnection, cursor);
       else onConnection("ended");
     };
     open().catch((problem: unknown) => {

@@ -116,7 +116,7 @@ export function Palette({ places, onClose }: { places: readonly Place[]; onClose
         ))}
       </ul>
       <p class="quiet" role="status">
-        {problem || (isSearching ? "Searching …" : shown.length === 0 ? "Nothing has this name." : `↑ ↓ choose, Enter opens. At most ${MOST} of each kind are shown.`)}
+        {problem || (isSearching ? "Searching …" : shown.length === 0 ? "Nothing matches." : `↑ ↓ choose, Enter opens. At most ${MOST} of each kind are shown.`)}
       </p>
     </Dialog>
   );

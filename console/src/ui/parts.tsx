@@ -132,6 +132,21 @@ export function Head({ title, kind, children }: { title: string; kind?: string; 
   );
 }
 
+/** A number with a symbol and a label, in a box. */
+export function Count({ of: count, symbol, label }: { of: number; symbol: string; label: string }) {
+  return (
+    <>
+      <span class="tile-count">
+        <span class="symbol" aria-hidden="true">
+          {symbol}
+        </span>
+        {count.toLocaleString("en")}
+      </span>
+      <span class="tile-label">{label}</span>
+    </>
+  );
+}
+
 /** Names and values. Values that are undefined are left out. */
 export function Facts({ of: facts }: { of: readonly (readonly [string, ComponentChildren])[] }) {
   return (

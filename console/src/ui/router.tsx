@@ -48,7 +48,7 @@ export function setQuery(changes: Record<string, string>): void {
   address.value = location.pathname + location.search;
 }
 
-interface LinkProps {
+export interface LinkProps {
   to: readonly string[];
   with?: Record<string, string>;
   class?: string;
@@ -56,7 +56,7 @@ interface LinkProps {
   children: ComponentChildren;
 }
 
-/** A link to a page of the console. The class "button" gives it the look of one. */
+/** A link to a page of the console. */
 export function Link({ to, with: parameters = {}, children, ...rest }: LinkProps) {
   const href = hrefOf(to, parameters);
   const open = (event: MouseEvent) => {

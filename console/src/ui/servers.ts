@@ -19,13 +19,12 @@ const MOST_NAMES = 50;
 
 /** Reads all servers that a filter selects, by name; with `group`, each with why its policy refuses such a config. */
 export async function loadServers(signal: AbortSignal | undefined, filter: ServerFilter, group?: string): Promise<Server[]> {
-  const { name = [], ...rest } = filter;
-  const parts = name.length > 0 ? chunksOf(name) : [[]];
+  const { name: names = [], ...rest } = filter;
+  const parts = names.length > 0 ? chunksOf(names) : [[]];
   const found = new Map<string, Server>();
-  for (const part of parts) {
-    const query = { ...rest, sort: "name" as const, ...(part.length > 0 ? { name: part } : {}), ...(group ? { group } : {}), limit: PAGE };
-    const read = async (marker: string | undefined) =>
-      (await get("/v1/{project}/servers", {}, { ...query, ...(marker ? { marker } : {}) }, signal)).servers;
+  for (const name of parts) {
+    const query = { ...rest, name, group, sort: "name" as const, limit: PAGE };
+    const read = async (marker: string | undefined) => (await get("/v1/{project}/servers", {}, { ...query, marker }, signal)).servers;
     for (const server of await loadAll(read, (one) => one.id, PAGE)) found.set(server.id, server);
   }
   return [...found.values()];

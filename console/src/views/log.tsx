@@ -181,14 +181,14 @@ function Pane({ name, output, isLive, hits, current, target }: PaneProps) {
   return (
     <div class="log-pane">
       {name && <p class="quiet">{name === "stderr" ? "Standard error" : "Standard output"}</p>}
-      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label={`Lines of the ${name || "output"}`}>
+      <div class="log-box" ref={box} onScroll={onScroll} tabIndex={0} role="group" aria-label={`Lines of ${name || "the output"}`}>
         <div class={isWrapped ? "log-space wrapped" : "log-space"} style={{ height: `${height}px` }}>
           <div class="log-lines" style={{ transform: `translateY(${start}px)` }}>
             {items}
           </div>
         </div>
         {count === 0 && (
-          <p class="empty">{output.isLoading ? "Loading …" : isLive ? "The run has not written anything yet." : "The run wrote nothing."}</p>
+          <p class="empty">{output.isLoading ? "Loading …" : isLive ? "The run has not written any output yet." : "The run wrote no output."}</p>
         )}
       </div>
       {!isFollowing && (

@@ -9,7 +9,7 @@ import type { LogOf } from "./log";
 
 const STREAMS = [
   { value: "", text: "by time" },
-  { value: "apart", text: "apart" },
+  { value: "apart", text: "side by side" },
   { value: "stdout", text: "stdout" },
   { value: "stderr", text: "stderr" },
 ];
@@ -51,11 +51,11 @@ export function LogBar({ output, of: subject, hits, hit, isWrong, onGo }: BarPro
 }
 
 function statusOf(output: Output, hits: readonly number[], hit: number, isWrong: boolean, search: string): string {
-  if (isWrong) return "no regular expression";
+  if (isWrong) return "invalid regular expression";
   const count = output.store.lines.length.toLocaleString("en");
   if (search === "") return output.hasMore ? `the last ${count} lines` : `${count} lines`;
   if (output.hasMore) return `searching: ${hits.length.toLocaleString("en")} lines so far`;
-  return hits.length > 0 ? `${(hit + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")} lines` : "not in the output";
+  return hits.length > 0 ? `${(hit + 1).toLocaleString("en")} of ${hits.length.toLocaleString("en")} lines` : "no matches";
 }
 
 /** A choice of yes or no that is in the URL. */

@@ -1,7 +1,7 @@
 import { parseDifference } from "../model/diff";
 import { differencesOf, foldResults, foldRuns, KINDS, type Kind, type PlannedChange, type PlannedRun, type ServerResult } from "../model/plan";
 import { foldNames } from "../model/ranges";
-import { Card, Empty, State } from "../ui/parts";
+import { Card, Count, Empty, State } from "../ui/parts";
 import { Differences } from "./differences";
 import { shortType } from "./graph";
 
@@ -20,13 +20,7 @@ export function PlanView({ changes, runs }: { changes: Changes; runs: readonly P
           const count = changes[kind]!.length;
           return (
             <li key={kind} class={`tile ${count > 0 ? tone : "off"}`}>
-              <span class="tile-count">
-                <span class="symbol" aria-hidden="true">
-                  {symbol}
-                </span>
-                {count.toLocaleString("en")}
-              </span>
-              <span class="tile-label">{kind}</span>
+              <Count of={count} symbol={symbol} label={kind} />
             </li>
           );
         })}

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-export interface Series {
+interface Series {
   label: string;
   /** The name of the color among the tokens. */
   color: string;
