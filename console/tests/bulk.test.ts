@@ -17,7 +17,7 @@ test("a thousand servers are changed, four at a time, and failures are folded", 
   const failures = await changeAll(SERVERS, change, (count) => counts.push(count), new AbortController().signal);
   expect(most).toBe(4);
   expect(counts).toEqual(SERVERS.map((_, index) => index + 1));
-  expect(describeFailures(failures, 1000)).toBe("4 of 1000 failed.\nweb[3-5]: It is locked.\nweb999: It has left.");
+  expect(describeFailures(failures, 1000)).toBe("4 of 1,000 failed.\nweb[3-5]: It is locked.\nweb999: It has left.");
 });
 
 test("no change begins after the end was asked for", async () => {

@@ -68,12 +68,12 @@ def test_labels_of_all_that_match_change_at_once(open_window, site):
     page = open_window("servers?name=web").page
     expect(rows(page)).to_have_count(4)
     page.get_by_role("button", name="Select all 4 that match").click()
-    page.get_by_role("button", name="Labels …").click()
+    page.get_by_role("button", name="Change labels …").click()
     page.get_by_label("Changes").fill("tier")
-    page.get_by_role("dialog").get_by_role("button", name="Labels").click()
+    page.get_by_role("dialog").get_by_role("button", name="Change labels").click()
     expect(page.get_by_role("alert")).to_contain_text("neither NAME=VALUE nor NAME-")
     page.get_by_label("Changes").fill("tier=web site=vienna")
-    page.get_by_role("dialog").get_by_role("button", name="Labels").click()
+    page.get_by_role("dialog").get_by_role("button", name="Change labels").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.locator(".label", has_text="tier=web")).to_have_count(4)
     counts = site.stoker.heat("GET", "/server_counts?selector=tier=web%20and%20site=vienna").body["server_counts"]

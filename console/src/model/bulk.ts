@@ -37,5 +37,5 @@ export async function changeAll<T>(
 /** Returns failures in words: each reason once, with the names of its items. */
 export function describeFailures<T extends { name: string }>(failures: readonly Failure<T>[], total: number): string {
   const reasons = [...groupBy(failures, ({ reason }) => reason)].map(([reason, group]) => `${foldNames(group.map(({ item }) => item.name))}: ${reason}`);
-  return [`${failures.length} of ${total} failed.`, ...reasons].join("\n");
+  return [`${failures.length.toLocaleString("en")} of ${total.toLocaleString("en")} failed.`, ...reasons].join("\n");
 }

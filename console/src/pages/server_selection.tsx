@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { change } from "../api/client";
 import { session } from "../api/session";
 import { changeAll, describeFailures } from "../model/bulk";
@@ -26,7 +26,7 @@ interface Bulk {
 const isPending = (server: Server) => server.status === "PENDING_APPROVAL";
 
 const LABELS: Bulk = {
-  label: "Labels …",
+  label: "Change labels …",
   question: "NAME=VALUE sets a label, NAME- removes it.",
   text: { label: "Changes", hint: "tier=web site-", check: parseLabels },
   act: (server, text) => change("PATCH", "/v1/{project}/servers/{server}", { server: server.id }, { labels: parseLabels(text) }),
@@ -113,7 +113,7 @@ interface DialogProps {
 /** Changes the servers. Those that have failed are named, and changed again on request. */
 function BulkDialog({ bulk, load, onDone, onClose }: DialogProps & { bulk: Bulk; onDone: () => void; onClose: () => void }) {
   const [progress, setProgress] = useState("");
-  const failed = useRef<Server[] | null>(null);
+  const [failed, setFailed] = useState<readonly Server[]>([]);
   const [controller] = useState(() => new AbortController());
   useEffect(() => () => controller.abort(), []);
   const title = bulk.label.replace(" …", "");
@@ -121,16 +121,16 @@ function BulkDialog({ bulk, load, onDone, onClose }: DialogProps & { bulk: Bulk;
     const text = textOf(values, "text") ?? "";
     bulk.text?.check(text);
     setProgress("Loading the servers …");
-    const servers = failed.current ?? (await load()).filter(bulk.concerns ?? (() => true));
+    const servers = failed.length > 0 ? failed : (await load()).filter(bulk.concerns ?? (() => true));
     const report = (count: number) => setProgress(`${count.toLocaleString("en")} of ${servers.length.toLocaleString("en")} servers`);
     const failures = await changeAll(servers, (server) => bulk.act(server, text), report, controller.signal);
     onDone();
-    failed.current = failures.map(({ item }) => item);
+    setFailed(failures.map(({ item }) => item));
     if (failures.length > 0) throw new Error(describeFailures(failures, servers.length));
     if (!controller.signal.aborted) setQuery({ chosen: "" });
   };
   return (
-    <FormDialog class="stack" title={title} label={title} isDangerous={bulk.isDangerous} submit={start} onClose={onClose}>
+    <FormDialog class="stack" title={title} label={failed.length > 0 ? "Try again" : title} isDangerous={bulk.isDangerous} submit={start} onClose={onClose}>
       <p>{bulk.question}</p>
       {bulk.text && <TextField name="text" label={bulk.text.label} placeholder={bulk.text.hint} isFirst />}
       {progress && <p role="status">{progress}</p>}
