@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agent.conftest import Server
-from stoker.servers.signatures import sign
+from stoker.servers.keys import sign
 from stoker_agent.execute import Execution
 from stoker_agent.termination import CANCELLED, Control, grace, was_stopping
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stoker.servers.signatures import HMAC, SECTION, sign
+from stoker.servers.keys import HMAC, SECTION, sign
 from stoker_agent.config import Config, Paths, Unusable, credential
 from stoker_agent.signatures import Unverified, Verifier
 

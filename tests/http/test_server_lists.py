@@ -9,7 +9,7 @@ import pytest
 
 from stoker.http import pages
 from stoker.model.server import Kind, Server
-from stoker.servers.facts import store_facts
+from stoker.servers.presence import store_facts
 from stoker.store import server_lists, servers
 from support.in_process import Inside
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from stoker.model.errors import StackValidationFailed
 from stoker.servers import enrollment
-from stoker.servers.facts import store_facts
+from stoker.servers.presence import store_facts
 from stoker.stacks import outputs
 from stoker.store import servers
 from stoker.types import small

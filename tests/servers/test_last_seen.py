@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from stoker.model.errors import Unavailable
 from stoker.servers import enrollment
-from stoker.servers.last_seen import LastSeen
+from stoker.servers.presence import LastSeen
 from stoker.store import servers
 
 OFFLINE_AFTER = timedelta(seconds=65)

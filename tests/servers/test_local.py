@@ -21,8 +21,7 @@ from stoker.model.server import Owner
 from stoker.model.wake import Settled
 from stoker.servers.keys import Keys
 from stoker.servers.local import LocalServers
-from stoker.servers.local_agents import RestartPauses
-from stoker.servers.processes import MARKER, agent_of, marked
+from stoker.servers.local_agents import MARKER, RestartPauses, agent_of, marked
 from stoker.store import servers
 from stoker.store.open import Store
 from stoker.store.tx import Tx, TxCallbacks, Wake

@@ -7,7 +7,7 @@ import pytest
 from stoker.model.errors import Invalid
 from stoker.model.selectors import DEEPEST, LONGEST, MOST, Selectable, Selector, join, parse, select
 from stoker.servers import enrollment
-from stoker.servers.facts import store_facts
+from stoker.servers.presence import store_facts
 from stoker.store import server_lists, servers
 
 SERVER = Selectable(

@@ -23,7 +23,7 @@ from stoker.model.server import Kind, Server
 from stoker.model.stack import Stack
 from stoker.model.status import Action
 from stoker.model.trigger import Content
-from stoker.policy import holds
+from stoker.policy import authorizer
 from stoker.stacks import repetition
 from stoker.store import audit, checks, deployments, events, messages, queues, rows, runs, servers
 from support import query
@@ -316,7 +316,7 @@ def test_a_remediation_waits_for_the_maintenance_window(heat, clock):
     assert (len(checked.runs()), heat.to_run(SERVER)) == (2, [])
     clock.until(heat.work, "2026-05-02 02:00")
     assert len(heat.to_run(SERVER)) == 1
-    assert holds.JOB in heat.work.handlers
+    assert authorizer.WINDOW_JOB in heat.work.handlers
 
 
 def test_a_policy_that_denies_a_remediation_is_audited(heat, clock):

@@ -12,7 +12,7 @@ from stoker.deployments.hook_check import PROGRAMS, needed_groups
 from stoker.model.errors import Conflict, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import TargetStatus
-from stoker.servers.facts import store_facts
+from stoker.servers.presence import store_facts
 from stoker.stacks.prechecks import PlannedDeployment, Prechecks
 from stoker.store import servers
 from stoker_agent.programs import list_builtin

@@ -21,7 +21,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import DeploymentRefused, StackValidationFailed
 from stoker.model.server import Kind, Server
 from stoker.model.trigger import Content
-from stoker.policy import holds
+from stoker.policy import authorizer
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import STACK
 from stoker.servers import enrollment
@@ -512,7 +512,7 @@ def test_without_held_runs_no_job_is_scheduled(heat, clock):
     heat.report(heat.deployments()[0])
     clock.until(heat.work, "2026-05-02T05:00")
     assert heat.settled(stack.id).status == "COMPLETE"
-    assert holds.JOB not in heat.work.kinds()
+    assert authorizer.WINDOW_JOB not in heat.work.kinds()
 
 
 def test_a_changed_policy_applies_at_once(heat, clock):
@@ -530,7 +530,7 @@ def test_a_changed_policy_applies_at_once(heat, clock):
     heat.update(stack, template({**resources, "server": governed("STACK")}))
     assert len(heat.to_run(id)) == 1
     assert heat.deployments()[0].status_reason == "Waiting for the agent"
-    assert holds.JOB not in heat.work.kinds()
+    assert authorizer.WINDOW_JOB not in heat.work.kinds()
 
 
 def test_a_held_run_that_was_cancelled_does_not_run_when_the_window_opens(heat, clock):
@@ -563,7 +563,7 @@ def test_a_run_without_signal_waits_for_a_changed_window(heat, clock):
     heat.update(stack, template({**resources, "server": governed(noon)}))
     (made,) = heat.deployments()
     assert (made.status, made.status_reason, heat.to_run(id)) == ("COMPLETE", "Not waiting for outputs signal", [])
-    assert holds.JOB in heat.work.kinds()
+    assert authorizer.WINDOW_JOB in heat.work.kinds()
     clock.until(heat.work, "2026-05-01T13:00")
     assert len(heat.to_run(id)) == 1
 
@@ -612,7 +612,7 @@ def test_a_run_that_begins_while_its_server_gets_windows_waits(heat, clock):
         server_runs.reevaluate(tx, heat.work, ID)
 
     assert meanwhile(heat, change).held_by == "WINDOW"
-    assert holds.JOB in heat.work.kinds()
+    assert authorizer.WINDOW_JOB in heat.work.kinds()
 
 
 def test_a_new_window_holds_no_run_that_a_polling_agent_may_have_begun(heat, clock):

@@ -274,7 +274,7 @@ def served_with(request: pytest.FixtureRequest, folder: Path, kind: str, *flags:
 
 def end_local_servers(folder: Path) -> None:
     """Kill the remaining processes of a test's local servers, which carry a marker."""
-    from stoker.servers.processes import marked
+    from stoker.servers.local_agents import marked
 
     for root in folder.glob("*"):
         for pid in marked(root.name):

@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from stoker import transports
 from stoker.model.errors import Invalid
-from stoker.transports import selection
 from stoker.transports.base import NeedsProvisioning, PublishingTransport, TransportTarget
 from support import query
 from support.stacks import site
@@ -96,8 +95,8 @@ def test_the_default_transports_exist():
 def test_auto_resolves_to_a_transport(here, queues, objects, own_agent, expected):
     site = dataclasses.replace(here[1], has_queues=queues, has_objects=objects)
     assert (
-        selection.select_metadata(site, own_agent=own_agent),
-        selection.select_signal(site, own_agent=own_agent),
+        transports.select_metadata(site, own_agent=own_agent),
+        transports.select_signal(site, own_agent=own_agent),
     ) == expected
 
 

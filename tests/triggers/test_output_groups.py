@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from stoker.store import servers
-from stoker.triggers.output_groups import group_outputs, normalize
+from stoker.triggers.results import group_outputs, normalize
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 from stoker.deployments import service
 from stoker.deployments.run_end import DEADLINE
 from stoker.model.errors import EntityNotFound, Invalid, RequestLimitExceeded, UserParameterMissing
-from stoker.servers.facts import store_facts
+from stoker.servers.presence import store_facts
 from stoker.stacks.engine import Limits
 from stoker.store import configs, deployments, servers, stacks
 from support.fleet import COMPONENT, Fleet

@@ -19,9 +19,8 @@ from stoker.model.errors import EntityNotFound, Invalid
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.store import deployments, servers, stacks, triggers
 from stoker.store.tx import Tx
-from stoker.transports import Transports
+from stoker.transports import AUTO, Transports
 from stoker.transports.base import Platform, SignalTransport, TransportTarget, needs_provisioning
-from stoker.transports.selection import AUTO
 from stoker.work import Work
 
 

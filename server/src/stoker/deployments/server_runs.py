@@ -22,7 +22,7 @@ from stoker.model.deployment import INTERRUPTED
 from stoker.model.errors import StokerError, Unavailable
 from stoker.model.server import Server
 from stoker.model.status import Action, Status
-from stoker.policy import holds, windows
+from stoker.policy import authorizer, windows
 from stoker.store import configs, deployments, rows, server_policies, servers
 from stoker.store.deployments import POLLING
 from stoker.store.notifier import deployment_topic
@@ -36,9 +36,9 @@ def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
     """Hold or release the runs of a server after a window opened or closed or the policy changed."""
     server = server_policies.server(tx, server_id)
     if server is None:
-        holds.schedule_check(tx, work, server_id, None)
+        authorizer.schedule_check(tx, work, server_id, None)
         return
-    server_windows = holds.load_policy(server.policy).windows
+    server_windows = authorizer.load_policy(server.policy).windows
     opening = windows.find_opening(server_windows, tx.now)
     if opening is None:
         changed = server_policies.release(tx, server_id, WAITING)
@@ -46,16 +46,16 @@ def reevaluate(tx: Tx, work: Work, server_id: str) -> None:
             _start_deadline(tx, work, run)
         is_untold = bool(server_windows) and server_policies.has_untold(tx, server_id, server.project_id)
         closing = windows.find_closing(server_windows, tx.now) if is_untold else None
-        holds.schedule_check(tx, work, server_id, closing)
+        authorizer.schedule_check(tx, work, server_id, closing)
     else:
-        reason = holds.waiting_reason(server.name, opening)
+        reason = authorizer.waiting_reason(server.name, opening)
         changed = server_policies.hold_back(tx, server_id, server.project_id, reason)
         for run in changed:
             cancel_deadline(tx, work, run.config_id)
         # An agent may have a run whose delivery is not recorded yet. If it was not sent after all, it is held later.
         is_untold = server_policies.has_untold(tx, server_id, server.project_id)
         check_at = min(opening, tx.now + POLLING) if is_untold else opening
-        holds.schedule_check(tx, work, server_id, check_at if changed or is_untold else None)
+        authorizer.schedule_check(tx, work, server_id, check_at if changed or is_untold else None)
     for run in changed:
         tx.notify(deployment_topic(run.deployment_id))
     if changed:

@@ -1,12 +1,16 @@
 """
 Authorization of runs: applies the server's policy to each run and records the decision in the audit log.
 
-Every run of a deployment passes the authorizer before it starts.
+Every run of a deployment passes the authorizer before it starts. A run is held until the maintenance window of its
+server opens, and held again if the window closes before the agent has received the run: ``deployments.server_runs``
+holds and releases the runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
 
 import structlog
 from msgspec.structs import replace
@@ -17,10 +21,9 @@ from stoker.model.delivered_hook import DeliveredHook
 from stoker.model.deployment import WINDOW
 from stoker.model.errors import DeploymentRefused
 from stoker.model.server import OWN_AGENT
-from stoker.policy import holds, rules, windows
-from stoker.policy.holds import load_policy
+from stoker.policy import rules, windows
 from stoker.policy.rules import PROJECT, SITE_DEFAULTS, Policy, SiteDefaults, Target, Tree
-from stoker.store import audit, server_policies, stacks
+from stoker.store import audit, rows, server_policies, stacks
 from stoker.store.open import Store
 from stoker.store.server_policies import Governed
 from stoker.store.tx import Tx
@@ -152,10 +155,10 @@ class DeploymentAuthorizer:
         if not own_windows or not runs or request.is_preview:
             return Admission(admitted=admitted)
         opening = windows.find_opening(own_windows, tx.now)
-        holds.schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(own_windows, tx.now))
+        schedule_check(tx, self.work, request.server_id, opening or windows.find_closing(own_windows, tx.now))
         if opening is None:
             return Admission(admitted=admitted)
-        return Admission(admitted, WINDOW, holds.waiting_reason(server.name, opening))
+        return Admission(admitted, WINDOW, waiting_reason(server.name, opening))
 
 
 def _without_server(request: AuthorizationRequest) -> Admission:
@@ -245,3 +248,40 @@ def _requester(tx: Tx, request: AuthorizationRequest) -> tuple[Tree | None, str 
     if top is None:
         return None, request.actor
     return Tree(top.id, top.name), request.actor or top.username
+
+
+#: Kind of the job that runs when a window of a server opens or closes. Its key and argument: ``server_id``.
+WINDOW_JOB = "server.window"
+
+
+@lru_cache(maxsize=4096)
+def load_policy(text: str | None) -> Policy:
+    """Return the policy in a server's row, without checking it again."""
+    return Policy() if text is None else rules.read(rows.load(text))
+
+
+def first_opening(tx: Tx, root_id: str) -> datetime | None:
+    """
+    Return when the last window opens that runs of a tree of stacks wait for. None: no run waits, or one missed its
+    first window because no agent fetched it.
+    """
+    latest: datetime | None = None
+    for server_id, since in server_policies.waiting_deployments(tx, root_id):
+        server = server_policies.server(tx, server_id)
+        opening = windows.find_opening(load_policy(server.policy).windows, since) if server is not None else None
+        if opening is None or opening <= tx.now:
+            return None
+        latest = max(latest or opening, opening)
+    return latest
+
+
+def waiting_reason(server_name: str, opening: datetime) -> str:
+    """Return the status reason of a run that waits for the window."""
+    return f"Waiting for the maintenance window of {server_name}, which opens {rows.heat_time(opening)}"
+
+
+def schedule_check(tx: Tx, work: Work, server_id: str, at: datetime | None) -> None:
+    """Schedule the job that holds or releases the server's runs in place of any earlier one. None only cancels."""
+    work.cancel(tx, WINDOW_JOB, server_id)
+    if at is not None:
+        work.defer(tx, WINDOW_JOB, server_id, {"server_id": server_id}, at=at)

@@ -43,8 +43,8 @@ from stoker.serve.database import sqlite_folders
 from stoker.servers import Servers
 from stoker.servers.agent_bundle import AgentBundle
 from stoker.servers.keys import Keys
-from stoker.servers.last_seen import LastSeen
 from stoker.servers.local import LocalServers
+from stoker.servers.presence import LastSeen
 from stoker.servers.relays import Relays
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine, Limits

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from stoker.servers.agent_bundle import AgentBundle
 from stoker.servers.compute import Compute
 from stoker.servers.keys import Keys
-from stoker.servers.last_seen import LastSeen
+from stoker.servers.presence import LastSeen
 from stoker.servers.relays import Relays
 
 

@@ -4,13 +4,17 @@ The registry of transports.
 A metadata transport delivers a server's document; a signal transport returns a deployment's result. Each module of this
 package lists the transports of one channel. An installed package names a transport as an entry point in the group
 ``stoker.transports``.
+
+``AUTO`` is resolved in the order of the specifications: Stoker's own channel if the server runs Stoker's agent;
+otherwise the messaging service, then the object store, if the site has one; otherwise the CloudFormation API, which
+every site has.
 """
 
 from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 
@@ -18,10 +22,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from stoker.model.errors import Invalid
-from stoker.transports.base import MetadataTransport, PublishingTransport, SignalTransport
-from stoker.transports.selection import AUTO
+from stoker.transports.base import MetadataTransport, Platform, PublishingTransport, SignalTransport
 
-_NOT_TRANSPORTS = ("base", "selection")
+#: The name with which a server or a deployment leaves the choice to Stoker.
+AUTO = "AUTO"
 
 
 class Transports(Struct, frozen=True):
@@ -92,10 +96,36 @@ class Transports(Struct, frozen=True):
 @cache
 def load() -> Transports:
     """Import all transports that are installed. A site restricts them with ``Transports.for_site``."""
-    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name not in _NOT_TRANSPORTS)
+    names = (module.name for module in pkgutil.iter_modules(__path__) if module.name != "base")
     transports = [item for name in names for item in importlib.import_module(f"{__name__}.{name}").TRANSPORTS]
     transports += [point.load() for point in entry_points(group="stoker.transports")]
     return Transports(
         signal_transports={item.signal_name: item for item in transports if isinstance(item, SignalTransport)},
         metadata_transports={item.metadata_name: item for item in transports if isinstance(item, MetadataTransport)},
     )
+
+
+def select_metadata(platform: Platform, *, own_agent: bool, carried: bool = True) -> str:
+    """
+    Return the name of a metadata transport.
+
+    ``own_agent``: the server runs Stoker's agent. ``carried`` False: documents must not go through an object store or a
+    queue.
+    """
+    if own_agent:
+        return "STOKER_PUSH"
+    if not carried:
+        return "POLL_SERVER_CFN"
+    return _first(platform, "ZAQAR_MESSAGE", "POLL_TEMP_URL", "POLL_SERVER_CFN")
+
+
+def select_signal(platform: Platform, *, own_agent: bool) -> str:
+    """Return the name of a signal transport. ``own_agent``: the server runs Stoker's agent."""
+    if own_agent:
+        return "STOKER_SIGNAL"
+    return _first(platform, "ZAQAR_SIGNAL", "TEMP_URL_SIGNAL", "CFN_SIGNAL")
+
+
+def _first(platform: Platform, queue: str, object: str, otherwise: str) -> str:
+    choices: Sequence[tuple[bool, str]] = ((platform.has_queues, queue), (platform.has_objects, object))
+    return next((name for there, name in choices if there), otherwise)

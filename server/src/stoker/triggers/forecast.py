@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from stoker.model.errors import StokerError
 from stoker.model.trigger import Mode, Schedule
-from stoker.policy import holds, windows
+from stoker.policy import authorizer, windows
 from stoker.policy.windows import Window
 from stoker.stacks.engine import Engine
 from stoker.store import rows, schedules
@@ -99,7 +99,7 @@ class _Targets:
             self._problem = tx.secrets.redact(error.message)
             return
         for server in {server.id: server for server, _ in resolved.targets}.values():
-            policy = holds.load_policy(None if server.policy is None else rows.dump(server.policy))
+            policy = authorizer.load_policy(None if server.policy is None else rows.dump(server.policy))
             # a preview changes nothing, so it waits for no window
             self._windows[() if request.mode is Mode.PREVIEW else tuple(policy.windows)] += 1
 

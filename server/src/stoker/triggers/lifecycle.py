@@ -26,7 +26,7 @@ from stoker.model.trigger import Content, Mode, Stopped, Target, TargetStatus, T
 from stoker.model.wake import DriftChanged, Removed, RunEnded, RunRestarted, Settled
 from stoker.store import deployments, server_policies, servers, targets, triggers
 from stoker.store.tx import Tx, Wake
-from stoker.triggers.counts import count_end, count_target, drop_queue, finish
+from stoker.triggers.results import count_end, count_target, drop_queue, finish
 
 _log = structlog.get_logger("stoker.triggers")
 

@@ -20,9 +20,8 @@ from stoker.model.trigger import Content
 from stoker.resources.base import Context, Outcome, Properties, ResourceFailure, physical_name, target_of
 from stoker.store import configs, deployments, servers
 from stoker.store.tx import Tx
-from stoker.transports import selection
+from stoker.transports import AUTO, select_signal
 from stoker.transports.base import SignalTransport, has_presigned_queue, needs_provisioning
-from stoker.transports.selection import AUTO
 
 #: Key of ``Resource.data`` while a run has not succeeded: the properties with which an earlier run did.
 APPLIED = "applied"
@@ -122,7 +121,7 @@ def choose_transport(context: Context, resource: Resource, properties: Propertie
     name = resource.data.get("signal_transport") or properties["signal_transport"] or transports.default_signal
     if name == AUTO:
         server = servers.find(context.tx, properties["server"])
-        name = selection.select_signal(context.env.platform, own_agent=server is not None and server.has_channel)
+        name = select_signal(context.env.platform, own_agent=server is not None and server.has_channel)
     return transports.signal_transports[name]
 
 
@@ -135,7 +134,7 @@ def _reporting(context: Context, properties: Properties, chosen: SignalTransport
     server = None if chosen.awaits_signal else servers.find(context.tx, properties["server"])
     if server is None or not server.has_channel:
         return chosen
-    return context.env.transports.signal_transports[selection.select_signal(context.env.platform, own_agent=True)]
+    return context.env.transports.signal_transports[select_signal(context.env.platform, own_agent=True)]
 
 
 def has_own_agent(context: Context, properties: Properties) -> bool:

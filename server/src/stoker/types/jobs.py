@@ -11,7 +11,7 @@ from stoker.deployments.checks import REMEDIATE
 from stoker.deployments.run_end import DEADLINE as DEPLOYMENT_DEADLINE
 from stoker.model.stack import Phase
 from stoker.model.wake import Owner
-from stoker.policy import holds
+from stoker.policy import authorizer
 from stoker.resources.base import WAKE
 from stoker.stacks import operations, repetition
 from stoker.stacks.engine import ADVANCE, DEADLINE, REFRESH, Engine
@@ -40,7 +40,7 @@ def register(store: Store, engine: Engine) -> None:
     work.register(DEPLOYMENT_DEADLINE, doing(lambda tx, engine, args: run_end.expire(tx, engine.env, args)))
     work.register(REMEDIATE, doing(lambda tx, engine, args: drift.remediate(tx, engine.env, args)))
     work.register(server_runs.RERUN, lambda args: run_again(store, engine, args))
-    work.register(holds.JOB, doing(lambda tx, _, args: server_runs.reevaluate(tx, work, args["server_id"])))
+    work.register(authorizer.WINDOW_JOB, doing(lambda tx, _, args: server_runs.reevaluate(tx, work, args["server_id"])))
     work.register(WAKE, doing(lambda tx, _, args: tx.wake(Owner.resource(args["resource_id"]))))
     work.register(REMOTE, RemoteStacks(store, engine).go_on)
     work.register(PUBLISH, doing(publishing.publish))
@@ -73,7 +73,7 @@ def time_out_stack(tx: Tx, engine: Engine, args: Args) -> None:
     session = _current(tx, engine, args)
     if session is None:
         return
-    opening = None if session.stack.timeout_mins else holds.first_opening(tx, session.stack.id)
+    opening = None if session.stack.timeout_mins else authorizer.first_opening(tx, session.stack.id)
     if opening is not None:
         at = opening + timedelta(seconds=engine.limits.action_timeout)
         engine.env.work.defer(tx, DEADLINE, session.stack.id, args, at=at)

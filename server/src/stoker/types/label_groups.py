@@ -24,7 +24,7 @@ from stoker.model.server import Server
 from stoker.model.stack import Resource, Stack
 from stoker.model.status import Action, Status
 from stoker.model.wake import Owner, Settled
-from stoker.policy import holds
+from stoker.policy import authorizer
 from stoker.resources.base import Context, Properties, Replace, ResourceFailure
 from stoker.stacks.engine import REFRESH, Engine
 from stoker.stacks.engine.actions import fail, finish_action
@@ -154,7 +154,7 @@ def time_out(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         return
     session, resource = locked
     if resource.data.get("round") == args["round"] and session.stack.status is not Status.IN_PROGRESS:
-        opening = holds.first_opening(tx, session.stack.root_id)
+        opening = authorizer.first_opening(tx, session.stack.root_id)
         if opening is not None:
             at = opening + timedelta(seconds=engine.limits.action_timeout)
             engine.env.work.defer(tx, REFRESH_DEADLINE, resource.id, args, at=at)

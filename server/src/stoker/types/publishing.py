@@ -15,7 +15,7 @@ from typing import Any
 from stoker.model.stack import Resource
 from stoker.model.status import Action
 from stoker.resources.base import Context, target_of
-from stoker.servers import signatures
+from stoker.servers import keys as agent_keys
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import lock_resource
 from stoker.store import deployments, documents, rows, servers
@@ -64,7 +64,7 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         # The same content keeps its revision. The revision is a time, so that a restored database does not sign with
         # lower revisions.
         now = max(rows.to_micros(tx.now), before.revision + 1) if before.digest != digest else before.revision
-        signed = signatures.sign(document, agent_key=key, server_id=key_id, revision=now)
+        signed = agent_keys.sign(document, agent_key=key, server_id=key_id, revision=now)
         for transport in transports:
             transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
         documents.set_published(tx, server_id, documents.Published(digest, now))

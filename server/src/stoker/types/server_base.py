@@ -26,9 +26,8 @@ from stoker.resources.base import (
 from stoker.resources.properties import Property
 from stoker.resources.roles import ProvidesServer
 from stoker.store import configs, deployments, documents, rows, servers
-from stoker.transports import selection
+from stoker.transports import AUTO, select_metadata
 from stoker.transports.base import PublishingTransport, needs_provisioning
-from stoker.transports.selection import AUTO
 from stoker.types import server_policy
 from stoker.types.user_data import HEAT_CFNTOOLS, Boot, build
 
@@ -151,7 +150,7 @@ def _chosen(context: Context, properties: Properties, *, own_agent: bool) -> str
     if name != AUTO:
         return name
     carried = not offered.requires_signatures or _says_own_agent(properties, otherwise=own_agent)
-    return selection.select_metadata(context.env.platform, own_agent=own_agent, carried=carried)
+    return select_metadata(context.env.platform, own_agent=own_agent, carried=carried)
 
 
 def _has_own_agent(resource: Resource, properties: Properties) -> bool:

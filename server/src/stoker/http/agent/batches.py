@@ -20,7 +20,7 @@ from stoker.deployments.documents import Documents
 from stoker.deployments.run_end import Report
 from stoker.model.errors import EntityNotFound, TooManyRequests, Unavailable
 from stoker.servers.keys import KeyRequest, Keys
-from stoker.servers.last_seen import LastSeen
+from stoker.servers.presence import LastSeen
 from stoker.stacks.engine import Engine
 from stoker.store.open import Store
 

@@ -16,7 +16,7 @@ from stoker.http.heat.configs import SoftwareConfig
 from stoker.http.hold import PendingPoll, hold
 from stoker.http.request import RequestContext, Response, matches_tag
 from stoker.model.deployment import OWN_CHANNEL
-from stoker.servers.last_seen import parse_header
+from stoker.servers.presence import parse_header
 from stoker.store.notifier import server_topic
 
 LONGEST_WAIT = 60

@@ -31,7 +31,7 @@ from stoker.model.audit import Outcome
 from stoker.model.check import CheckState
 from stoker.model.errors import Unauthorized
 from stoker.model.facts import CUSTOM, LABELS
-from stoker.servers import facts as server_facts
+from stoker.servers import presence
 from stoker.store import servers
 from stoker.store.tx import Tx
 from stoker.types import publishing
@@ -95,7 +95,7 @@ def put_facts(request: RequestContext, tx: Tx, body: Annotated[Any, described(Fa
     values: dict[str, Any] = msgspec.to_builtins(facts)
     if unknown:
         values[CUSTOM] = {**(values.get(CUSTOM) or {}), **unknown}
-    server_facts.store_facts(tx, request.server, values)
+    presence.store_facts(tx, request.server, values)
 
 
 class DocumentRefusal(Body):

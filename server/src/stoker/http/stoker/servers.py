@@ -31,7 +31,7 @@ from stoker.model import labels, selectors
 from stoker.model.errors import EntityNotFound
 from stoker.model.facts import FactsSummary, with_labels
 from stoker.model.server import Kind, Server
-from stoker.policy import holds, rules, windows
+from stoker.policy import authorizer, rules, windows
 from stoker.policy.authorizer import AuthorizationRequest
 from stoker.servers import enrollment
 from stoker.store import rows, server_lists, server_policies, servers
@@ -324,7 +324,7 @@ def serialize(
     facts: dict[str, Any] | UnsetType | None = None,
 ) -> ShownServer:
     now, own = request.app.store.clock.now(), server.policy is not None
-    policy = holds.load_policy(rows.dump(server.policy) if own else None)
+    policy = authorizer.load_policy(rows.dump(server.policy) if own else None)
     opening = windows.find_opening(policy.windows, now)
     changes_at = opening or windows.find_closing(policy.windows, now)
     return fill(

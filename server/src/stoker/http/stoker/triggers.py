@@ -33,7 +33,7 @@ from stoker.model.errors import EntityNotFound
 from stoker.model.trigger import Mode, Target, TargetStatus, Trigger, TriggerStatus
 from stoker.store import deployments, stacks, targets, triggers
 from stoker.store.tx import Tx
-from stoker.triggers import creation, lifecycle, output_groups
+from stoker.triggers import creation, lifecycle, results
 from stoker.triggers.request import TriggerRequest, parse
 from stoker.triggers.sources import find_stack
 
@@ -250,7 +250,7 @@ def index_output_groups(request: RequestContext, tx: Tx, query: OutputQuery) -> 
     """
     trigger = triggers.get(tx, request.path["trigger_id"], request.project)
     limit = min(query.limit, MOST_GROUPS)
-    groups, total = output_groups.group_outputs(tx, trigger.id, status=query.status, limit=limit)
+    groups, total = results.group_outputs(tx, trigger.id, status=query.status, limit=limit)
     return {"output_groups": [fill(OutputGroup, group) for group in groups], "total": total}
 
 
