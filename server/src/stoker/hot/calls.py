@@ -272,7 +272,6 @@ def _of_property(sentence: str, call: Call, kind: type[StokerError]) -> Flaw:
 
 
 def _sentence(word: str, candidates: Iterable[str], names: Names) -> str:
-    """A hint to append to one of Heat's sentences."""
     return f" {suggest(word, candidates)}".rstrip() if names.hints else ""
 
 

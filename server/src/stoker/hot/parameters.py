@@ -263,7 +263,6 @@ def bind(
 
 
 def _check_names(supplied: Iterable[str], template: Template, flaws: Flaws) -> None:
-    """Add a problem for each supplied parameter that the template does not declare."""
     refused = {flaw.path[1] for flaw in flaws if flaw.path[:1] == ("parameters",) and len(flaw.path) > 1}
     for name in supplied:
         if name not in template.parameters and name not in refused:

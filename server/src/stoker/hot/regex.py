@@ -149,7 +149,6 @@ def _find_outermost(wanted: str, text: str) -> int:
 
 
 def _translate(token: re.Match[str]) -> str:
-    """Translate one token from Python's syntax to RE2's. Raises re2.error."""
     if token["class"] is not None:
         return _TOKEN_IN_CLASS.sub(_translate_escape, token["class"])
     if token["comma"] is None:

@@ -140,7 +140,6 @@ def _lookup(entries: Mapping[str, Any], type_name: str) -> tuple[bool, str | Non
 
 
 def _inner(entries: Mapping[str, Any]) -> dict[str, Any]:
-    """The entries for resources in the nested stack."""
     return {key: entry for key, entry in entries.items() if isinstance(entry, Mapping)}
 
 

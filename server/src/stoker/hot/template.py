@@ -261,7 +261,6 @@ def _version(document: dict[str, Any]) -> str:
 
 
 def _in_words_of_today(document: dict[str, Any], version: str, flaws: Flaws) -> dict[str, Any]:
-    """Translate the sections of other syntaxes to HOT."""
     if syntax := syntaxes.of_version(version):
         return syntax.translate(document)
     _check_sections(document, version, flaws)

@@ -118,7 +118,6 @@ def _harmless(value: Any) -> bool:
 
 
 def _check_key(key: Any, path: Path) -> None:
-    """Raise a flaw unless ``key`` is text that can be stored."""
     place = dotted_path(path) or "top level"
     if type(key) is not str:
         raise Flaw(f"{place}: keys must be text, not {describe_key(key)}", path, Invalid)

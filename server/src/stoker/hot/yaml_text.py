@@ -93,7 +93,9 @@ def _load(text: str, max_weight: int, root: _Place | None) -> Any:
         words = (error.context, error.problem)
         raise Unreadable(", ".join(word for word in words if word), mark.line + 1 if mark else 1) from None
     except yaml.reader.ReaderError:
-        raise Unreadable("control characters are not allowed", _line_of_odd_character(text)) from None
+        odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
+        line = text.count("\n", 0, odd.start()) + 1 if odd else 1
+        raise Unreadable("control characters are not allowed", line) from None
     return builder.root
 
 
@@ -102,11 +104,6 @@ def _refuse_tag_directives(text: str) -> None:
     start = 0 if text.startswith("%TAG") else text.find("\n%TAG") + 1
     if start or text.startswith("%TAG"):
         raise Unreadable("%TAG directives are not supported", text.count("\n", 0, start) + 1)
-
-
-def _line_of_odd_character(text: str) -> int:
-    odd = yaml.reader.Reader.NON_PRINTABLE.search(text)
-    return text.count("\n", 0, odd.start()) + 1 if odd else 1
 
 
 @dataclass(slots=True)
@@ -214,7 +211,6 @@ class _Builder:
             self._anchors[event.anchor] = None
 
     def _place_of(self, event: Any) -> _Place | None:
-        """The place of a map or list that begins."""
         if not self._stack:
             return self._root_place
         top = self._stack[-1]

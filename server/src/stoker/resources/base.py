@@ -378,13 +378,10 @@ def physical_name(context: Context, resource: Resource, limit: int = LONGEST_NAM
 
 def name_within(stack_name: str, resource: Resource, limit: int = LONGEST_NAME) -> str:
     """Return the physical name of a resource of a stack. As in Heat, long names are shortened in the middle."""
-    name = f"{stack_name}-{resource.name}-{_short_id(resource.id)}"
+    # Heat's short id: the 60 random bits of the UUID's time field as 12 characters of base32.
+    short_id = b32encode((UUID(resource.id).time << 4).to_bytes(8)).decode()[:12].lower()
+    name = f"{stack_name}-{resource.name}-{short_id}"
     return name if len(name) <= limit else f"{name[:2]}-{name[-(limit - 3) :]}"
-
-
-def _short_id(id: str) -> str:
-    """Return Heat's short id: the 60 random bits of the UUID's time field as 12 characters of base32."""
-    return b32encode((UUID(id).time << 4).to_bytes(8)).decode()[:12].lower()
 
 
 def target_of(context: Context, resource: Resource) -> TransportTarget:

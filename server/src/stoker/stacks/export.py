@@ -13,7 +13,7 @@ from typing import Any
 
 from stoker.hot import Environment
 from stoker.model.secrets import REDACTED, mask
-from stoker.model.stack import Resource, Source, Stack
+from stoker.model.stack import Source, Stack
 from stoker.stacks.engine import Engine, operation
 from stoker.stacks.engine.progress import commit
 from stoker.stacks.engine.session import StackSession
@@ -114,24 +114,21 @@ def redacted_export(tx: Tx, stack: Stack) -> dict[str, Any]:
 
 
 def _resources(tx: Tx, stack: Stack) -> dict[str, Any]:
-    inner = {resource.parent_resource_id: resource for resource in stacks.children(tx, stack.id)}
-    present = [resource for resource in resources.of_stack(tx, stack.id) if resource.current]
-    return {resource.name: _export_resource(tx, resource, inner.get(resource.id)) for resource in present}
-
-
-def _export_resource(tx: Tx, resource: Resource, inner: Stack | None) -> dict[str, Any]:
-    exported = {
-        "name": resource.name,
-        "resource_id": resource.physical_id,
-        "type": resource.declared_type,
-        "action": resource.action.value,
-        "status": resource.status.value,
-        "metadata": dict(resource.metadata),
-        "resource_data": dict(resource.data),
+    inner = {nested.parent_resource_id: nested for nested in stacks.children(tx, stack.id)}
+    return {
+        resource.name: {
+            "name": resource.name,
+            "resource_id": resource.physical_id,
+            "type": resource.declared_type,
+            "action": resource.action.value,
+            "status": resource.status.value,
+            "metadata": dict(resource.metadata),
+            "resource_data": dict(resource.data),
+            **({"resources": _resources(tx, inner[resource.id])} if resource.id in inner else {}),
+        }
+        for resource in resources.of_stack(tx, stack.id)
+        if resource.current
     }
-    if inner is not None:
-        exported["resources"] = _resources(tx, inner)
-    return exported
 
 
 def abandon(tx: Tx, engine: Engine, stack_id: str) -> dict[str, Any]:

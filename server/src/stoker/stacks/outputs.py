@@ -46,7 +46,6 @@ def prime_tree(tx: Tx, root_id: str) -> None:
 
 
 def _prime_details(tx: Tx, present: Iterable[Resource]) -> None:
-    """Read the deployments and configs of the resources, and the facts of servers."""
     ids = [resource.physical_id or resource.id for resource in present]
     deployments.prime(tx, ids)
     runs = [deployment.config_id for id in ids if (deployment := deployments.find(tx, id))]

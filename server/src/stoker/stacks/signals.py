@@ -224,7 +224,6 @@ def _find_by_id(tx: Tx, id: str, project_id: str | None) -> Resource | Deploymen
 
 
 def _container(target: Resource | Deployment) -> str:
-    """Return the name of the container for the object that signals the target."""
     return target.id if isinstance(target, Deployment) else target.stack_id
 
 

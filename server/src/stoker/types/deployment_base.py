@@ -146,7 +146,6 @@ def _remove(context: Context, resource: Resource, deployment: Deployment | None)
 
 
 def _declared(context: Context, deployment: Deployment) -> list[str]:
-    """Return the names of the outputs that the deployment's config declares."""
     config = configs.find(context.tx, deployment.config_id)
     return [output["name"] for output in config.outputs] if config else []
 

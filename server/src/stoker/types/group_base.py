@@ -22,12 +22,12 @@ from stoker.model.status import Action, Status
 from stoker.resources.base import Context, NestedFailure, Outcome, Properties, Replace, ResourceFailure, wake_at
 from stoker.resources.properties import Property
 from stoker.resources.roles import Members, NestedSpec, escape
+from stoker.store import stacks
 from stoker.types import nested_stacks, rollout
 from stoker.types.nested_stacks import NestedType, NestedView
 from stoker.types.rollout import (
     CHANGING,
     CREATING,
-    MembersPlan,
     Rollout,
     Stage,
     UpdatePolicy,
@@ -36,6 +36,7 @@ from stoker.types.rollout import (
     health_of,
     next_batch,
     plan_members,
+    template_of,
     without,
 )
 
@@ -102,7 +103,7 @@ class GroupType(NestedType):
         """Create the nested stack from the abandoned resources."""
         members = self._members(replace(resource, properties=properties))
         adopted = resource.data.get("adopt") or {}
-        id = nested_stacks.create_stack(context, resource, NestedSpec(MembersPlan(members).template, adopt=adopted))
+        id = nested_stacks.create_stack(context, resource, NestedSpec(template_of(members), adopt=adopted))
         kept = {name: value for name, value in without(resource.data).items() if name != "adopt"}
         return nested_stacks.began_status(context, id, nested_stacks.mark(context, kept))
 
@@ -119,7 +120,7 @@ class GroupType(NestedType):
     def spec(self, context: Context, resource: Resource, properties: Properties) -> NestedSpec:
         """Return the nested stack with all members, as it is after the last batch."""
         selected = replace(self.select(context, resource, properties), properties=properties)
-        return NestedSpec(MembersPlan(self._members(selected)).template)
+        return NestedSpec(template_of(self._members(selected)))
 
     def check_policy(self, policy: Any, properties: Properties) -> None:
         """Validate the ``update_policy``. Raises PropertyError."""
@@ -150,7 +151,8 @@ class GroupType(NestedType):
         """Advance through the stages until a stage has to wait for the nested stack or for a time."""
         while True:
             under_way = Outcome(False, resource.physical_id, rollout.into(resource.data))
-            if rollout.stage is not Stage.PAUSE and _is_busy(context, resource):
+            stack = nested_stacks.find(context, resource.physical_id)
+            if rollout.stage is not Stage.PAUSE and stack is not None and stack.status is Status.IN_PROGRESS:
                 return under_way
             try:
                 following = self._after(context, resource, rollout)
@@ -172,9 +174,7 @@ class GroupType(NestedType):
         policy = self._policy(resource, rollout.policy)
         members = self._members(resource)
         checks = self._checks(resource, rollout, policy) if rollout.stage is Stage.HEALTH else {}
-        asked = plan_members(rollout, policy, members, checks, _present(context, resource))
-        lenient = rollout.stage is Stage.BACK or policy.tolerated(len(members)) > 0
-        inner = NestedSpec(asked.template, frozen_members=asked.frozen_members, lenient=lenient)
+        inner = plan_members(rollout, policy, members, checks, _present(context, resource))
         id = resource.physical_id
         if nested_stacks.find_existing(context, resource) is not None:
             nested_stacks.update_stack(context, resource, inner)
@@ -242,7 +242,6 @@ class GroupType(NestedType):
         return Outcome(True, resource.physical_id, data, reason)
 
     def _members(self, resource: Resource) -> Members:
-        """Return the members for the nested template."""
         return escape(self.definitions(resource, resource.properties))
 
     def _checks(self, resource: Resource, rollout: Rollout, policy: UpdatePolicy) -> Members:
@@ -273,17 +272,9 @@ class GroupType(NestedType):
         return rollout.of_resource(self.policies, resource.definition.get("update_policy"), name)
 
 
-def _is_busy(context: Context, resource: Resource) -> bool:
-    stack = nested_stacks.find(context, resource.physical_id)
-    return stack is not None and stack.status is Status.IN_PROGRESS
-
-
 def _present(context: Context, resource: Resource) -> Members:
-    """Return the members of the nested stack's current template."""
-    if nested_stacks.find_existing(context, resource) is None:
-        return {}
-    members: Members = nested_stacks.get_template(context, resource).get("resources") or {}
-    return members
+    stack = nested_stacks.find_existing(context, resource)
+    return {} if stack is None else stacks.source(context.tx, stack.id).template.get("resources") or {}
 
 
 def _changing(

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from stoker.hot import UNKNOWN, weigh
 from stoker.model import labels
 from stoker.model import selectors as model
-from stoker.model.errors import Invalid, StackValidationFailed, StokerError
+from stoker.model.errors import Invalid, StackValidationFailed
 from stoker.model.selectors import Selector
 from stoker.model.server import Server
 from stoker.model.stack import Resource, Stack
@@ -27,7 +27,7 @@ from stoker.model.wake import Owner, Settled
 from stoker.policy import authorizer
 from stoker.resources.base import Context, Properties, Replace, ResourceFailure
 from stoker.stacks.engine import REFRESH, Engine
-from stoker.stacks.engine.actions import fail, finish_action
+from stoker.stacks.engine.actions import begin_action, fail, perform
 from stoker.stacks.engine.progress import commit, lock_resource
 from stoker.stacks.engine.session import StackSession
 from stoker.store import selectors, server_lists, servers, stacks
@@ -174,24 +174,19 @@ def _busy(tx: Tx, stack: Stack) -> str | None:
 
 
 def _update(session: StackSession, resource: Resource) -> None:
-    began = replace(
-        resource, action=Action.UPDATE, status=Status.IN_PROGRESS, reason=_REASON, updated_at=session.tx.now
-    )
-    session.record(began)
+    engine, tx = session.engine, session.tx
+    began = begin_action(session, replace(resource, updated_at=tx.now), Action.UPDATE, _REASON)
+    update = session.type_of(resource).update
     try:
-        outcome = session.type_of(resource).update(session.context, began, resource.properties)
+        perform(session, began, update, began, resource.properties, planned=False)
     except Replace:
         fail(session, began, ResourceFailure("the nested stack is gone"), stack_too=False)
-    except (ResourceFailure, StokerError) as error:
-        fail(session, began, error, stack_too=False)
-    else:
-        if finish_action(session, began, outcome, planned=False):
-            return
+    group = session.resources.find_by_id(resource.id)
+    if group is not None and group.status is Status.IN_PROGRESS:
         # A refresh is not an operation of the stack, so the stack's deadline does not apply.
-        engine, tx = session.engine, session.tx
-        args = {"resource_id": resource.id, "round": (outcome.data or {}).get("round")}
+        args = {"resource_id": group.id, "round": group.data.get("round")}
         at = tx.now + timedelta(seconds=engine.limits.action_timeout)
-        engine.env.work.defer_once(tx, REFRESH_DEADLINE, resource.id, args, at=at)
+        engine.env.work.defer_once(tx, REFRESH_DEADLINE, group.id, args, at=at)
 
 
 def _named(selected: Iterable[Server], before: Mapping[str, Any]) -> dict[str, str]:

@@ -108,12 +108,6 @@ def list_resources(context: Context, resource: Resource) -> Sequence[Resource]:
     return () if stack is None else resources.of_stack(context.tx, stack.id)
 
 
-def get_template(context: Context, resource: Resource) -> Mapping[str, Any]:
-    """Return the template of the nested stack's last create or update; empty if there is no nested stack."""
-    stack = find(context, resource.physical_id)
-    return {} if stack is None else stacks.source(context.tx, stack.id).template
-
-
 def get_output(context: Context, resource: Resource, name: str, path: tuple[Any, ...]) -> Any:
     """Return an output of the nested stack. Raises NoSuchAttribute."""
     stack = find(context, resource.physical_id)
@@ -359,11 +353,3 @@ def inside(context: Context, resource: Resource, name: str, path: tuple[Any, ...
             return look.reference(member)
         attribute, path = str(path[0]), path[1:]
     return look.attribute(member, attribute, path)
-
-
-def attribute_of_each(look: NestedView, members: Sequence[str], path: tuple[Any, ...]) -> Any:
-    """Return the attribute that the path names, by member."""
-    if not path:
-        return None
-    wanted, *rest = path
-    return {member: look.attribute(member, str(wanted), tuple(rest)) for member in members}

@@ -234,7 +234,9 @@ class _Member(Struct, frozen=True, kw_only=True):
     def removals(self, context: Context) -> Iterator[PlannedRun]:
         """Yield the run of the deployment's removal."""
         goes = self.change.kind is Kind.DELETED or self.server is None or self.is_replaced
-        if self.resource is None or not goes or _is_deleting(self.resource):
+        if self.resource is None or not goes:
+            return
+        if self.resource.action is Action.DELETE and self.resource.status is Status.IN_PROGRESS:
             return
         content = deployment_runs.find_removal(context, self.resource)
         if content is None:
@@ -249,10 +251,6 @@ class _Member(Struct, frozen=True, kw_only=True):
             change=self.change,
             content=content,
         )
-
-
-def _is_deleting(resource: Resource) -> bool:
-    return resource.action is Action.DELETE and resource.status is Status.IN_PROGRESS
 
 
 def _precedes(removal: PlannedRun, run: PlannedRun) -> bool:

@@ -68,7 +68,10 @@ def publish(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
         for transport in transports:
             transport.publish(tx, engine.env.platform, target_of(context, resource), signed)
         documents.set_published(tx, server_id, documents.Published(digest, now))
-        _record_sent(tx, server_id, session.stack.project_id, transports[0].metadata_name)
+        # Fetches are not visible, so the agent's first report of a run is the receipt.
+        unsent, channel = deployments.unsent(tx, server_id, session.stack.project_id), transports[0].metadata_name
+        sent = [deployments.Delivery(id, run, channel, tx.now, received=False) for id, run in unsent]
+        deployments.record_deliveries(tx, sent)
     if any(transport.expires for transport in transports):
         engine.env.work.defer_once(tx, PUBLISH, server_id, {**args, "again": True}, at=tx.now + _AGAIN)
 
@@ -79,13 +82,6 @@ def publish_again(tx: Tx, engine: Engine, server_id: str) -> None:
     if resource_id is not None:
         args = {"server_id": server_id, "resource_id": resource_id, "again": True}
         engine.env.work.defer_once(tx, PUBLISH, server_id, args)
-
-
-def _record_sent(tx: Tx, server_id: str, project_id: str, channel: str) -> None:
-    """Record published runs as sent. Fetches are not visible, so the agent's first report of a run is the receipt."""
-    unsent = deployments.unsent(tx, server_id, project_id)
-    sent = [deployments.Delivery(id, run, channel, tx.now, received=False) for id, run in unsent]
-    deployments.record_deliveries(tx, sent)
 
 
 def _pushing(context: Context, resource: Resource) -> list[PublishingTransport]:

@@ -65,7 +65,6 @@ def _names(count: int, removed: Iterable[str]) -> list[str]:
 
 
 def _define(names: Iterable[str], properties: Properties) -> Members:
-    """Return the definitions of the members with these names."""
     wanted = {key: part for key, part in properties["resource_def"].items() if part is not None}
     values, word = wanted.get("properties") or {}, str(properties["index_var"])
     return {name: {**wanted, "properties": _fill(values, word, name)} for name in names}
@@ -109,7 +108,7 @@ class NumberedGroup(GroupType):
         if name == "refs":
             return select([look.reference(member) for member in members], path)
         if name == "attributes":
-            return nested_stacks.attribute_of_each(look, members, path)
+            return {member: look.attribute(member, str(path[0]), path[1:]) for member in members} if path else None
         return [look.attribute(member, name, path) for member in members]
 
 

@@ -20,7 +20,7 @@ from stoker.model.status import Status
 from stoker.resources import properties as schemas
 from stoker.resources.base import LONGEST_WAIT
 from stoker.resources.properties import Property, PropertyError
-from stoker.resources.roles import Members
+from stoker.resources.roles import Members, NestedSpec
 
 #: Names of a group's policies: for its creation, and for every later change.
 CREATING, CHANGING = "batch_create", "rolling_update"
@@ -201,32 +201,27 @@ def describe_clash(names: Collection[str]) -> str | None:
     return f"the health of a server would have the name of the server {taken!r}: name that one otherwise"
 
 
-@dataclass(frozen=True, slots=True)
-class MembersPlan:
-    """The members that the nested stack shall have, and the subset that the operation must not change."""
-
-    members: Members
-    frozen_members: frozenset[str] = frozenset()
-
-    @property
-    def template(self) -> dict[str, Any]:
-        """The template of the nested stack."""
-        return {"heat_template_version": _VERSION, "resources": dict(self.members)}
+def template_of(members: Members) -> dict[str, Any]:
+    """Return the template of a nested stack with these members."""
+    return {"heat_template_version": _VERSION, "resources": dict(members)}
 
 
 def plan_members(
     rollout: Rollout, policy: UpdatePolicy, members: Members, checks: Members, present: Members
-) -> MembersPlan:
+) -> NestedSpec:
     """
-    Return the members that the nested stack needs for the current stage.
+    Return the nested stack for the current stage, with the members that the operation must not change.
 
     ``members``: all members of the group; ``checks``: the health check members of the batch; ``present``: the current
     members of the nested stack.
     """
+    is_lenient = policy.tolerated(len(members)) > 0
     if rollout.stage is Stage.BACK:
-        return _back(rollout, present)
+        restored = _restore(rollout, present)
+        return NestedSpec(template_of(restored), frozen_members=restored.keys() - set(rollout.now), lenient=True)
     if rollout.stage is Stage.HEALTH:
-        return MembersPlan({**present, **checks}, frozenset(present) - frozenset(checks))
+        frozen = present.keys() - checks.keys()
+        return NestedSpec(template_of({**present, **checks}), frozen_members=frozen, lenient=is_lenient)
     later = rollout.later
     planned: dict[str, Mapping[str, Any]] = {}
     for name, definition in members.items():
@@ -238,10 +233,11 @@ def plan_members(
     # Old members are removed first. If a roll-back may restore them, the last batch removes them.
     stays = well | (present.keys() - members.keys() if policy.goes_back and rollout.left else set())
     kept = {name: definition for name, definition in present.items() if name in stays and name not in planned}
-    return MembersPlan({**planned, **kept}, later | frozenset(rollout.failed) | frozenset(kept))
+    frozen = {*later, *rollout.failed, *kept}
+    return NestedSpec(template_of({**planned, **kept}), frozen_members=frozen, lenient=is_lenient)
 
 
-def _back(rollout: Rollout, present: Members) -> MembersPlan:
+def _restore(rollout: Rollout, present: Members) -> Members:
     restored = dict(present)
     for name in rollout.now:
         before = rollout.before.get(name)
@@ -251,7 +247,7 @@ def _back(rollout: Rollout, present: Members) -> MembersPlan:
             restored.pop(name, None)
         if before is None or name not in rollout.failed:
             restored.pop(health_of(name), None)  # the result applies to a definition that no longer exists
-    return MembersPlan(restored, frozenset(restored) - frozenset(rollout.now))
+    return restored
 
 
 def broken(resources: Mapping[str, Resource], names: tuple[str, ...]) -> dict[str, str]:

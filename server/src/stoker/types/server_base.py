@@ -78,27 +78,6 @@ def fact_attribute(context: Context, resource: Resource, name: str) -> Any:
     return facts.get("address" if name == "first_address" else name)
 
 
-def adopt(context: Context, resource: Resource, properties: Properties) -> Outcome:
-    """
-    Link an existing server to this resource. Raises AdoptionFailure.
-
-    A server that was imported from another Heat has no transport yet, and gets one.
-    """
-    server = servers.find(context.tx, resource.physical_id or "")
-    enrolled = bool(resource.data.get("enrolled"))
-    right = server is not None and server.project_id == context.project_id and server.stack_id is None
-    if server is None or not right or enrolled is not (server.kind is Kind.ENROLLED):
-        raise AdoptionFailure("server", resource.physical_id)
-    if enrolled:
-        server_policy.represent(context, resource, server.id)
-        return DONE
-    link(context, resource, server.id)
-    if "transports" in resource.data:
-        return DONE
-    settings = configure(context, resource, properties, server.id, own_agent=False)
-    return Outcome(data={"name": server.name, "enrolled": False, **settings})
-
-
 def link(context: Context, resource: Resource, server_id: str) -> None:
     """Record that the server belongs to this resource."""
     values = {"stack_id": context.stack_id, "resource_id": resource.id, "resource_name": resource.name}
@@ -126,7 +105,9 @@ def collect_config(context: Context, resource: Resource) -> Mapping[str, Any]:
     emptied: dict[str, Any] = {}
     for before in all_sections[1:]:
         emptied |= {name: dict.fromkeys(section) for name, section in before.items()}
-    return {"collectors": [*_first_collectors(resource), *sections, "local"], **emptied, **sections}
+    # A cloud's servers read their metadata service first.
+    first = ["ec2"] if resource.type == "OS::Nova::Server" else []
+    return {"collectors": [*first, *sections, "local"], **emptied, **sections}
 
 
 def all_transports(resource: Resource) -> list[str]:
@@ -226,16 +207,6 @@ def end(context: Context, resource: Resource) -> None:
             transport.close(context.tx, context.env.platform, target_of(context, resource))
 
 
-def release(context: Context, resource: Resource) -> None:
-    """Release the server from its stack. Stoker's agent can still poll the server; nothing is published any more."""
-    end(context, resource)
-    if not resource.physical_id:
-        return
-    documents.carry(context.tx, resource.physical_id, None)
-    server_policy.end(context, resource, resource.physical_id)
-    context.tx.bump_document(resource.physical_id)
-
-
 def user_data(context: Context, resource: Resource, format: str, text: str) -> str:
     """
     Return the user data with which the server boots. If ``text`` is the id of a config, the config's content replaces
@@ -245,6 +216,8 @@ def user_data(context: Context, resource: Resource, format: str, text: str) -> s
     if config is not None and config.project_id == context.project_id and isinstance(config.config, str):
         text = config.config
     own_agent = _says_own_agent(resource.properties, otherwise=False)
+    server = servers.find(context.tx, resource.physical_id or resource.id) if own_agent else None
+    has_key = server is not None and bool(server.key_generation)  # an enrolled agent
     return build(
         Boot(
             format=format,
@@ -253,17 +226,9 @@ def user_data(context: Context, resource: Resource, format: str, text: str) -> s
             public_url=context.env.platform.public_url,
             ca_certificates=context.env.platform.ca_certificates,
             stoker_agent=own_agent,
-            document_key=_document_key(context, resource) if own_agent else "",
+            document_key=signing_key(context, resource, server)[1] if own_agent and not has_key else "",
         )
     )
-
-
-def _document_key(context: Context, resource: Resource) -> str:
-    """
-    Return the key with which the agent verifies documents; empty for an enrolled agent, which has its key already.
-    """
-    server = servers.find(context.tx, resource.physical_id or resource.id)
-    return signing_key(context, resource, server)[1] if server is None or not server.key_generation else ""
 
 
 def signing_key(context: Context, resource: Resource, server: Server | None) -> tuple[str, str]:
@@ -278,11 +243,6 @@ def signing_key(context: Context, resource: Resource, server: Server | None) -> 
     return id, context.env.keys.present(id, 0)
 
 
-def _first_collectors(resource: Resource) -> list[str]:
-    """Return the collectors before the transports': a cloud's servers read their metadata service first."""
-    return ["ec2"] if resource.type == "OS::Nova::Server" else []
-
-
 class ServerType(ProvidesServer, KnowsAgent, ResourceType):
     """A resource type whose resources are servers."""
 
@@ -290,10 +250,33 @@ class ServerType(ProvidesServer, KnowsAgent, ResourceType):
     agents_transport = "software_config_transport"
 
     def retain(self, context: Context, resource: Resource) -> None:
-        release(context, resource)
+        """Release the server from its stack. Stoker's agent can still poll it; nothing is published any more."""
+        end(context, resource)
+        if not resource.physical_id:
+            return
+        documents.carry(context.tx, resource.physical_id, None)
+        server_policy.end(context, resource, resource.physical_id)
+        context.tx.bump_document(resource.physical_id)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
-        return adopt(context, resource, properties)
+        """
+        Link an existing server to this resource. Raises AdoptionFailure.
+
+        A server that was imported from another Heat has no transport yet, and gets one.
+        """
+        server = servers.find(context.tx, resource.physical_id or "")
+        enrolled = bool(resource.data.get("enrolled"))
+        right = server is not None and server.project_id == context.project_id and server.stack_id is None
+        if server is None or not right or enrolled is not (server.kind is Kind.ENROLLED):
+            raise AdoptionFailure("server", resource.physical_id)
+        if enrolled:
+            server_policy.represent(context, resource, server.id)
+            return DONE
+        link(context, resource, server.id)
+        if "transports" in resource.data:
+            return DONE
+        settings = configure(context, resource, properties, server.id, own_agent=False)
+        return Outcome(data={"name": server.name, "enrolled": False, **settings})
 
     def exists(self, context: Context, id: str) -> bool:
         server = servers.find(context.tx, id)

@@ -284,11 +284,7 @@ class DeployedServer(ServerType):
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         if name == "name":
             return resource.data.get("name")
-        if name == "os_collect_config":
-            return server_base.collect_config(context, resource)
-        if name == "user_data":
-            return server_base.user_data(context, resource, SOFTWARE_CONFIG, "")
-        return server_base.fact_attribute(context, resource, name)
+        return own_attribute(context, resource, name)
 
     def reached_by(self, context: Context, resource: Resource, properties: Properties) -> tuple[str, bool]:
         enrolled = resource.data.get("enrolled")

@@ -125,16 +125,20 @@ class ConfigType(ResourceType):
         return representation.config(context.tx, resource.physical_id or "", context.project_id)
 
 
-class SoftwareConfig(ProvidesConfig, ConfigType):
+class DeclaredType(ProvidesConfig, ConfigType):
+    """A type of configs whose content is known before they exist, as far as the properties are."""
+
+    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
+        return self.declare(properties)
+
+
+class SoftwareConfig(DeclaredType):
     name = "OS::Heat::SoftwareConfig"
     description = "Describes and stores a software configuration."
     properties = {**COMMON, "config": Property(kind="string", description="The script, manifest, playbook …")}
 
     def declare(self, properties: Properties) -> Mapping[str, Any]:
         return {name: properties[name] for name in ("group", "config", "options", "inputs", "outputs")}
-
-    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
-        return self.declare(properties)
 
     def validate(self, properties: Properties) -> None:
         validate(properties)
@@ -156,7 +160,7 @@ _CONFIG = Property(
 )
 
 
-class SoftwareComponent(ProvidesConfig, ConfigType):
+class SoftwareComponent(DeclaredType):
     name = "OS::Heat::SoftwareComponent"
     description = "A software component with a config for every action of its life."
     properties = {
@@ -170,9 +174,6 @@ class SoftwareComponent(ProvidesConfig, ConfigType):
     def declare(self, properties: Properties) -> Mapping[str, Any]:
         common = {name: properties[name] for name in ("options", "inputs", "outputs")}
         return {"group": COMPONENT, "config": {"configs": properties["configs"]}, **common}
-
-    def content(self, context: Context, resource: Resource, properties: Properties) -> Mapping[str, Any]:
-        return self.declare(properties)
 
     def attribute(self, context: Context, resource: Resource, name: str) -> Any:
         config = configs.find(context.tx, resource.physical_id or "")

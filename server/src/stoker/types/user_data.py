@@ -246,7 +246,6 @@ def _ignition(text: str) -> dict[str, Any] | None:
 
 
 def _with_metadata(ignition: dict[str, Any], metadata: Mapping[str, Any]) -> str:
-    """Add the metadata to an Ignition configuration, as files."""
     data = base64.b64encode(json.dumps(metadata).encode()).decode()
     source = f"data:;base64,{data}"
     owner = {"id": 0}

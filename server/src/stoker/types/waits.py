@@ -8,7 +8,7 @@ The metadata of a handle has the signals by their ids, each with ``status``, ``r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -228,6 +228,9 @@ class HandleType(TakesSignals, ResourceType):
 
     condition: type[WaitType]
 
+    def reference(self, context: Context, resource: Resource) -> Any:
+        return resource.data.get("url") or super().reference(context, resource)
+
     def waiters(self, context: Context, resource: Resource) -> Iterator[str]:
         return _waiting(context, self.condition, self.reference(context, resource))
 
@@ -241,17 +244,20 @@ class HandleType(TakesSignals, ResourceType):
         unknown = sorted(set(details) - set(keys))
         if unknown:
             raise Invalid(f"a signal to {resource.name} has {', '.join(keys)}, all optional, not {', '.join(unknown)}")
-        status = details.get("status", SUCCESS)
-        if status not in (SUCCESS, FAILURE):
-            raise Invalid(f"a signal's status is {SUCCESS} or {FAILURE}, not {status!r}")
         number = len(resource.metadata) + 1
-        reason = str(details.get("reason", f"Signal {number} received"))
-        return _record(resource, str(details.get("id", number)), status, reason, details.get("data"))
+        whole = {"status": SUCCESS, "reason": f"Signal {number} received", "data": None, "id": number, **details}
+        return _record(resource, whole, keys)
 
 
-def _record(resource: Resource, id: str, status: str, reason: str, data: Any) -> Signalled:
-    """Add a signal to the handle's metadata. A repeated id overwrites the earlier signal."""
-    metadata = {**resource.metadata, id: {"status": status, "reason": reason, "data": data}}
+def _record(resource: Resource, details: Mapping[str, Any], keys: Sequence[str]) -> Signalled:
+    """
+    Add a signal to the handle's metadata. A repeated id overwrites the earlier signal. ``keys``: of its status, reason,
+    data and id. Raises Invalid for another status.
+    """
+    status, reason, data, id = (details[key] for key in keys)
+    if status not in (SUCCESS, FAILURE):
+        raise Invalid(f"a signal's {keys[0]} is {SUCCESS} or {FAILURE}, not {status!r}")
+    metadata = {**resource.metadata, str(id): {"status": status, "reason": str(reason), "data": data}}
     return Signalled(f"status:{status} reason:{reason}", replace(resource, metadata=metadata))
 
 
@@ -368,9 +374,6 @@ class SwiftSignalHandle(HandleType):
         url = resource.data.get("url")
         return {"token": "", "endpoint": url, "curl_cli": f"curl -i -X PUT '{url}'"}[name]
 
-    def reference(self, context: Context, resource: Resource) -> Any:
-        return resource.data.get("url") or resource.name
-
 
 class AwsWaitConditionHandle(HandleType):
     name = "AWS::CloudFormation::WaitConditionHandle"
@@ -381,18 +384,12 @@ class AwsWaitConditionHandle(HandleType):
         url = context.env.platform.signed_url(target_of(context, resource), "waitcondition", "PUT")
         return Outcome(physical_id=resource.id, data={"url": url})
 
-    def reference(self, context: Context, resource: Resource) -> Any:
-        return resource.data.get("url") or resource.name
-
     def signal(self, context: Context, resource: Resource, details: Mapping[str, Any]) -> Signalled:
         """Record a signal. Raises Invalid if ``details`` is not a complete signal."""
         keys = ("Status", "Reason", "Data", "UniqueId")
         if sorted(details) != sorted(keys):
             raise Invalid(f"a signal to {resource.name} has {', '.join(keys)}, all of them")
-        status = details["Status"]
-        if status not in (SUCCESS, FAILURE):
-            raise Invalid(f"a signal's Status is {SUCCESS} or {FAILURE}, not {status!r}")
-        return _record(resource, str(details["UniqueId"]), status, str(details["Reason"]), details["Data"])
+        return _record(resource, details, keys)
 
 
 class RenewedHandle(AwsWaitConditionHandle):

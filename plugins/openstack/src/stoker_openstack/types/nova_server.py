@@ -147,14 +147,14 @@ class NovaServer(CloudType, ServerType):
 
     def retain(self, context: Context, resource: Resource) -> None:
         """Release the server from its stack."""
-        server_base.release(context, resource)
+        ServerType.retain(self, context, resource)
         super().retain(context, resource)
 
     def adopt(self, context: Context, resource: Resource, properties: Properties) -> Outcome:
         """Take over a server that another stack abandoned, or any server of the cloud."""
         cloud = find_cloud(context)
         if context.env.compute is not None:
-            outcome = server_base.adopt(context, resource, properties)
+            outcome = ServerType.adopt(self, context, resource, properties)
             if cloud is not None:
                 self._request(context, resource, properties, CloudAction.ADOPT, external_id=resource.physical_id)
             return outcome

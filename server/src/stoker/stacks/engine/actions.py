@@ -68,9 +68,9 @@ def begin(session: StackSession, resource: Resource | None, definition: Definiti
     return begin_action(session, replace(resource, **wanted, updated_at=updated_at), action)
 
 
-def begin_action(session: StackSession, resource: Resource, action: Action) -> Resource:
+def begin_action(session: StackSession, resource: Resource, action: Action, reason: str = CHANGED) -> Resource:
     """Start an action that keeps the resource's definition."""
-    began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=CHANGED, hook=None)
+    began = replace(resource, action=action, status=Status.IN_PROGRESS, reason=reason, hook=None)
     session.record(began)
     return began
 
@@ -81,17 +81,18 @@ def perform(
     do: Callable[..., Outcome],
     *arguments: Any,
     failing: Resource | None = None,
+    planned: bool = True,
 ) -> bool:
     """
-    Call a method of a type for an action that has begun, and apply the outcome. ``failing``: what a failure stores, by
-    default ``began``.
+    Call a method of a type for an action that has begun, and apply the outcome. Return whether the action is done.
+    ``failing``: what a failure stores, by default ``began``; ``planned``: a step of the plan awaits the action.
     """
     try:
         outcome = do(session.context, *arguments)
     except (ResourceFailure, StokerError) as error:
-        fail(session, failing or began, error)
+        fail(session, failing or began, error, stack_too=planned)
         return False
-    return finish_action(session, began, outcome)
+    return finish_action(session, began, outcome, planned=planned)
 
 
 def finish_action(session: StackSession, resource: Resource, outcome: Outcome, *, planned: bool = True) -> bool:

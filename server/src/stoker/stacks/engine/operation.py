@@ -40,7 +40,6 @@ def end_snapshot(session: StackSession, *, is_superseded: bool = False) -> None:
 
 
 def _saved(session: StackSession) -> dict[str, Mapping[str, Any]]:
-    """Return what the clouds saved for the current resources."""
     saved = {}
     for resource in resources.of_stack(session.tx, session.stack.id):
         kind = session.type_of(resource)
@@ -76,7 +75,7 @@ def begin_apply(session: StackSession, action: Action, resolved: ResolvedStack, 
     for resource in session.resources.load_all():
         if resource.current and resource.name not in resolved.definitions:
             session.resources.retire(resource)
-    _begin_apply_phase(session, resolved)
+    _begin_phase(session, Phase.APPLY, resolved.needs, resolved.definitions)
 
 
 def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: Iterable[Resource] = ()) -> None:
@@ -85,7 +84,7 @@ def begin_create(session: StackSession, resolved: ResolvedStack, placeholders: I
     for placeholder in placeholders:
         session.resources.change(placeholder)
     session.record(id=session.stack.traversal)
-    _begin_apply_phase(session, resolved)
+    _begin_phase(session, Phase.APPLY, resolved.needs, resolved.definitions)
 
 
 def begin_delete(session: StackSession, action: Action = Action.DELETE) -> None:
@@ -109,11 +108,6 @@ def begin_snapshot(session: StackSession, resource_ids: Iterable[str]) -> None:
     _begin_phase(session, Phase.ACTION, {id: () for id in resource_ids}, {})
 
 
-def complete(session: StackSession) -> None:
-    """Complete the present operation."""
-    _end(session, Status.COMPLETE, f"Stack {session.stack.action} completed successfully")
-
-
 def end_phase(session: StackSession) -> None:
     """End a phase without remaining steps: start the next phase or end the operation."""
     if session.stack.phase is Phase.APPLY and session.stack.action not in (Action.CREATE, Action.ADOPT):
@@ -125,7 +119,7 @@ def end_phase(session: StackSession) -> None:
     if session.stack.failure:
         fail(session, session.stack.failure)  # a resource with ``may_fail`` failed, and the others have ended
         return
-    complete(session)
+    _end(session, Status.COMPLETE, f"Stack {session.stack.action} completed successfully")
     if session.stack.action is Action.DELETE:
         session.set(deleted_at=session.tx.now)
         stacks.forget_previous_source(session.tx, session.stack.id)
@@ -185,10 +179,6 @@ def set_deadline(session: StackSession) -> None:
     args = {"stack_id": stack.id, "traversal": stack.traversal}
     at = session.tx.now + timedelta(seconds=seconds)
     session.engine.env.work.defer(session.tx, DEADLINE, stack.id, args, at=at)
-
-
-def _begin_apply_phase(session: StackSession, resolved: ResolvedStack) -> None:
-    _begin_phase(session, Phase.APPLY, resolved.needs, resolved.definitions)
 
 
 def _begin_cleanup(session: StackSession, outdated: list[Resource]) -> None:

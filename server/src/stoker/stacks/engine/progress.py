@@ -47,7 +47,10 @@ def advance(session: StackSession) -> None:
         elif not session.todo:
             return
         elif left == 0 or (most - left >= _LEAST_STEPS and session.tx.should_yield):
-            _go_on_later(session)
+            # A job continues with the rest, which is stored as steps that wait for nothing.
+            stack = session.stack
+            args = {"stack_id": stack.id, "traversal": stack.traversal}
+            session.engine.env.work.defer(session.tx, ADVANCE, stack.id, args)
             return
         else:
             left -= 1
@@ -123,13 +126,6 @@ def _enter_again(session: StackSession, resource: Resource, failure: str | None)
         _open_gate(session, key)
     advance(session)
     return True
-
-
-def _go_on_later(session: StackSession) -> None:
-    """Defer a job for the rest, which is stored as steps that wait for nothing."""
-    stack = session.stack
-    args = {"stack_id": stack.id, "traversal": stack.traversal}
-    session.engine.env.work.defer(session.tx, ADVANCE, stack.id, args)
 
 
 _log = structlog.get_logger("stoker.stacks")

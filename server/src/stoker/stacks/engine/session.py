@@ -150,7 +150,6 @@ STACK_TYPE = "OS::Heat::Stack"
 
 
 def _format_event(event: Event) -> dict[str, Any]:
-    """Return an event in Heat's form for sinks."""
     return {
         "timestamp": rows.heat_time(event.at),
         "version": "0.1",
@@ -293,7 +292,6 @@ class StackSession:
             self._unposted.append(event)
 
     def _post_events(self) -> None:
-        """Post the events since the last call to the stack's sinks."""
         payload, self._unposted = [_format_event(event) for event in self._unposted], []
         messaging = self.engine.env.platform.messaging
         if messaging is None:

@@ -252,7 +252,6 @@ _Function = Callable[[Context, Resource, dict[str, Any]], Outcome]
 def _choose_action(
     desired: DesiredResource, change: ResourceChange, resource: Resource | None
 ) -> tuple[Action, _Function]:
-    """Return the action of a change, and the method of the type that performs it."""
     kind = desired.kind
     if change is ResourceChange.RESTORE:
         assert isinstance(kind, TakesBack)

@@ -279,7 +279,6 @@ class Checker:
 
 
 def _with_implicit_dependencies(outline: dict[str, OutlinedResource]) -> dict[str, OutlinedResource]:
-    """Add the dependencies that no function states."""
     planned = {
         name: PlannedResource(resource.type.name, resource.definition.properties, resource.properties)
         for name, resource in outline.items()

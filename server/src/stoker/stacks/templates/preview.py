@@ -108,7 +108,6 @@ class Preview:
             yield from self._gone(here, change)
 
     def _list_changes(self, stack: Stack, resolved: ResolvedStack) -> list[Change]:
-        """Return the changes to one stack, which may not exist yet."""
         session = StackSession(self.tx, self.engine, stack)
         everything = session.resources.load_all()
         template = resolved.outline.template
