@@ -12,8 +12,7 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from stoker.backends.logins import StokerLogin, SwiftLogin
-from stoker.backends.service_client import ServiceClient
+from stoker.backends.service_client import ServiceClient, StokerLogin, SwiftLogin
 from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver
 from stoker.circuit_breaker import ServiceUnavailable

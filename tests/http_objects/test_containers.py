@@ -143,7 +143,7 @@ def test_invalid_headers_change_nothing(swift, verb, path, headers, status):
 
 def test_the_capabilities_are_listed(swift):
     found = json.loads(swift.raw("GET", "/object-store/info", token=None).raw)
-    assert found["swift"]["max_file_size"] == limits.OBJECT
+    assert found["swift"]["max_file_size"] == limits.OBJECT_SIZE
     assert found["tempurl"]["allowed_digests"] == ["sha256", "sha512"]
     # Nothing else: clients use what is listed. openstacksdk fails without "slo".
     assert sorted(found) == ["slo", "swift", "tempurl"]

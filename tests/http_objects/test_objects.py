@@ -147,7 +147,7 @@ def test_writes_may_be_conditional(swift, path):
     [
         ("PUT", "/o", b"new", {"ETag": "0" * 32}, 422),
         ("PUT", "/o", b"new", {"If-Unmodified-Since": "Thu, 01 Jan 2015 00:00:00 GMT"}, 400),
-        ("PUT", "/o", b"x" * (limits.OBJECT + 1), {}, 413),
+        ("PUT", "/o", b"x" * (limits.OBJECT_SIZE + 1), {}, 413),
         ("PUT", "/" + "x" * 1025, b"new", {}, 400),
         ("PUT", "/o", b"new", {"X-Delete-At": "2000000000"}, 400),
         ("PUT", "/o", b"new", {"X-Delete-After": "60"}, 400),

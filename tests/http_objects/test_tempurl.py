@@ -169,4 +169,4 @@ def test_without_keys_every_temporary_url_is_refused(swift, signed):
 
 
 def test_the_size_limit_applies_to_a_signed_put(signed):
-    assert signed("PUT", "big", b"x" * (limits.OBJECT + 1)).status == 413
+    assert signed("PUT", "big", b"x" * (limits.OBJECT_SIZE + 1)).status == 413

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from stoker.identity import login_limits
-from stoker.identity.login_limits import LoginLimiter
+from stoker.identity import passwords
+from stoker.identity.passwords import LoginLimiter
 from stoker.model.errors import TooManyRequests
 
 
@@ -108,7 +108,7 @@ def test_guesses_from_many_addresses_delay_a_user_briefly_at_new_addresses_only(
 
 
 def test_memory_is_bounded(monkeypatch):
-    monkeypatch.setattr(login_limits, "_ENTRIES", 100)
+    monkeypatch.setattr(passwords, "_ENTRIES", 100)
     limiter = LoginLimiter()
     for number in range(1000):
         limiter.record_failure(f"u{number}", f"a{number}")

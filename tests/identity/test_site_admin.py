@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from stoker.identity.keystone.tokens import KeystoneTokens
+from stoker.identity.keystone.authentication import KeystoneTokens
 
 PROJECT = {"project": {"id": "p", "name": "p"}}
 SYSTEM = {"system": {"all": True}}

@@ -9,7 +9,7 @@ import pytest
 
 from stoker.messaging import Messaging, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
-from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import Targets
 from stoker.work import Work
 from support.http_stub import Answering, Asked, Said
 

@@ -9,8 +9,16 @@ import pytest
 
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.objects import tempurl
-from stoker.objects.container_operations import create_container, delete_container_and_all
-from stoker.objects.object_operations import NO_CALLBACKS, New, WriteCallbacks, delete, put, read
+from stoker.objects.operations import (
+    NO_CALLBACKS,
+    New,
+    WriteCallbacks,
+    create_container,
+    delete,
+    delete_container_and_all,
+    put,
+    read,
+)
 from stoker.store import containers
 from support import query
 

@@ -23,8 +23,7 @@ from stoker.http import access
 from stoker.http.api import Route
 from stoker.http.apis import list_apis
 from stoker.http.identity import access as identity_access
-from stoker.identity.signal_tokens import SignalTokens
-from stoker.identity.stack_users import StackUsers, user_id
+from stoker.identity.stack_users import SignalTokens, StackUsers, user_id
 from stoker.settings import Settings
 from support.accounts import Account, create_account, create_project
 from support.agent_protocol import spoken_agent

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from stoker.messaging.targets import Targets
-from stoker.messaging.webhook_client import WebhookClient, WebhookFailed
+from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
 from stoker.model.errors import Invalid
 from support.accounts import Account, create_account, create_project
 from support.backends import CLIENT

@@ -9,7 +9,7 @@ from typing import Any
 from stoker import transports
 from stoker.deployments import service
 from stoker.deployments.run_plan import RunRequest
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.stack_users import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.trigger import Content
 from stoker.policy.authorizer import DeploymentAuthorizer

@@ -14,11 +14,10 @@ from stoker import transports, types
 from stoker.backends.provider import OwnedObject
 from stoker.backends.remote_heat import RemoteHeatClient
 from stoker.embedded import EmbeddedMessaging, EmbeddedObjects, EmbeddedQueues, SiteKey
-from stoker.identity.signal_tokens import SignalTokens
-from stoker.identity.stack_users import StackUsers
+from stoker.identity.stack_users import SignalTokens, StackUsers
 from stoker.messaging import Messaging, SignedUrls
 from stoker.messaging.subscription_service import SubscriptionService
-from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import Targets
 from stoker.model import wake
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound

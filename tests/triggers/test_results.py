@@ -12,11 +12,11 @@ from stoker.identity import stack_users
 from stoker.messaging import Messaging
 from stoker.messaging.service import Draft
 from stoker.messaging.subscription_service import SubscriptionService
-from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import Targets
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.server import Kind
-from stoker.objects import object_operations
-from stoker.objects.object_operations import New, WriteCallbacks
+from stoker.objects import operations
+from stoker.objects.operations import New, WriteCallbacks
 from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
 from stoker.store import configs, containers, deployments, logs, orphans, queues
@@ -74,7 +74,7 @@ def arrive(fleet, transport, deployment, said):
     match transport:
         case "TEMP_URL_SIGNAL":
             new = new_object(inputs, json.dumps(said).encode())
-            write(lambda tx: object_operations.put(tx, new, callbacks, as_owner=True))
+            write(lambda tx: operations.put(tx, new, callbacks, as_owner=True))
         case "ZAQAR_SIGNAL":
             write(lambda tx: post(messaging, tx, inputs["deploy_queue_id"], said))
         case "STOKER_SIGNAL":
@@ -155,7 +155,7 @@ def test_an_invalid_signal_is_refused_and_ends_nothing(fleet, one, transport, da
     arrivals, name = InboundSignals(fleet.world.engine), f"{made.id}-1"
     new = New(account="p", container=made.id, name=name, data=data)
     send = {
-        "TEMP_URL_SIGNAL": lambda tx: object_operations.put(tx, new, callbacks, as_owner=True),
+        "TEMP_URL_SIGNAL": lambda tx: operations.put(tx, new, callbacks, as_owner=True),
         "ZAQAR_SIGNAL": lambda tx: post(messaging, tx, name, data.decode(errors="replace")),
         "elsewhere": lambda tx: arrivals.remote_result(tx, name, data),
     }

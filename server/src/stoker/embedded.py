@@ -12,12 +12,12 @@ from typing import Any
 
 from stoker.deployments import write_audit
 from stoker.messaging import Messaging, SignedUrls, signed_urls
-from stoker.messaging.metadata import KEEP_NEWEST
+from stoker.messaging.limits import KEEP_NEWEST
 from stoker.model.errors import Conflict, WriteRefused
 from stoker.model.messaging import Queue
 from stoker.model.ownership import belongs_to_agents
-from stoker.objects import container_operations, object_operations, tempurl
-from stoker.objects.object_operations import New
+from stoker.objects import operations, tempurl
+from stoker.objects.operations import New
 from stoker.store import queues, subscriptions
 from stoker.store.tx import Tx
 from stoker.transports.base import ObjectRef, Signed, TransportTarget
@@ -47,9 +47,9 @@ class EmbeddedObjects:
     public_url: str
 
     def open(self, tx: Tx, target: TransportTarget, ref: ObjectRef, owner: str) -> None:
-        container_operations.create_container(tx, target.project_id, ref.container, owner=owner)
+        operations.create_container(tx, target.project_id, ref.container, owner=owner)
         new = New(account=target.project_id, container=ref.container, name=ref.name, data=b"")
-        object_operations.put(tx, new, as_owner=True)
+        operations.put(tx, new, as_owner=True)
 
     def put(self, tx: Tx, target: TransportTarget, ref: ObjectRef, data: bytes) -> None:
         new = New(
@@ -60,10 +60,10 @@ class EmbeddedObjects:
             content_type="application/json",
             secret=True,
         )
-        object_operations.put(tx, new, as_owner=True)
+        operations.put(tx, new, as_owner=True)
 
     def close(self, tx: Tx, target: TransportTarget, ref: ObjectRef) -> None:
-        container_operations.discard(tx, target.project_id, ref.container, ref.name)
+        operations.discard(tx, target.project_id, ref.container, ref.name)
 
     def await_result(self, tx: Tx, target: TransportTarget, ref: ObjectRef, until: datetime | None = None) -> None:
         """No effect, because every write to an object is reported at once."""

@@ -14,8 +14,8 @@ from stoker.model import wake
 from stoker.model.errors import ActionInProgress, Conflict, StackValidationFailed
 from stoker.model.stack import Stack
 from stoker.model.status import Action, Status
-from stoker.objects import object_operations
-from stoker.objects.object_operations import New
+from stoker.objects import operations
+from stoker.objects.operations import New
 from stoker.resources.base import ADOPTED_NAME
 from stoker.resources.roles import PlannedResource, without_cycles
 from stoker.stacks import snapshots
@@ -310,7 +310,7 @@ def test_a_container_belongs_to_the_object_store(store):
     outputs = {name: attr("c", name) for name in names}
     stack = heat.create(template({"c": container}, outputs=outputs))
     new = New(account=heat.project, container="files", name="a.txt", data=b"12345")
-    store.write(lambda tx: object_operations.put(tx, new))
+    store.write(lambda tx: operations.put(tx, new))
     shown = heat.outputs(stack)
     assert (shown["ObjectCount"], shown["BytesUsed"], shown["DomainName"]) == ("1", "5", "stoker.test")
     assert shown["WebsiteURL"] == f"{shown['RootURL']}/files"
@@ -637,7 +637,7 @@ def test_a_published_document_is_signed_for_the_id_in_the_user_data(store):
     assert heat.work.run("document.publish") == 1
     with store.read() as tx:
         [place] = tx.fetch_all(sql("SELECT container, name FROM objects"), {})
-        document = json.loads(object_operations.read(tx, heat.project, *place)[1])
+        document = json.loads(operations.read(tx, heat.project, *place)[1])
     assert f'"server_id":"{id}"' in json.dumps(document, separators=(",", ":"))
 
 

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any
 
 from stoker.backends.keystone_users import USER, KeystoneUserController
-from stoker.backends.logins import CloudLogin, StokerLogin, SwiftLogin
 from stoker.backends.reconciler import Controller, Reconciler
 from stoker.backends.remote_object_controller import (
     BackendDriver,
@@ -17,7 +16,7 @@ from stoker.backends.remote_object_controller import (
     RemoteObjects,
 )
 from stoker.backends.result_polling import OnSignal, ResultPoller
-from stoker.backends.service_client import ServiceClient
+from stoker.backends.service_client import CloudLogin, ServiceClient, StokerLogin, SwiftLogin
 from stoker.backends.swift import SwiftDriver, SwiftVersionsDriver
 from stoker.backends.zaqar import ZaqarDriver, ZaqarQueues
 from stoker.settings import OFF, Settings

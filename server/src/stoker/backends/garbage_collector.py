@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from stoker.backends.remote_object_controller import BackendDriver, apply
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
-from stoker.objects import container_operations
+from stoker.objects import operations
 from stoker.store import orphans, queues, remote_objects
 from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject
@@ -46,11 +46,11 @@ def _collect_embedded(store: Store, dry_run: bool) -> Iterator[CollectedObject]:
         for account, name in orphans.of_containers(tx):
             orphaned.append(CollectedObject(f"container {name} of project {account}"))
             if not dry_run:
-                container_operations.delete_container_and_all(tx, account, name)
+                operations.delete_container_and_all(tx, account, name)
         for account, container, name in orphans.of_objects(tx):
             orphaned.append(CollectedObject(f"object {container}/{name} of project {account}"))
             if not dry_run:
-                container_operations.discard(tx, account, container, name)
+                operations.discard(tx, account, container, name)
         return orphaned
 
     yield from store.write(do)

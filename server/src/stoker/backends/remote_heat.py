@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from stoker.backends.logins import CloudLogin, StokerLogin
-from stoker.backends.service_client import Login, ServiceClient
+from stoker.backends.service_client import CloudLogin, Login, ServiceClient, StokerLogin
 from stoker.model.errors import Invalid
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stoker.deployments.derive import DEPLOY_PREFIX
-from stoker.identity.signal_tokens import SignalTokens
+from stoker.identity.stack_users import SignalTokens
 from stoker.model.deployment import Deployment
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.policy.authorizer import DeploymentAuthorizer

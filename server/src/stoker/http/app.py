@@ -15,12 +15,12 @@ from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, DiskSpace, HealthReport
 from stoker.http.hold import PendingPoll, Waiters
 from stoker.http.metrics import FiguresReader, WorkerMetrics
-from stoker.identity.checks import KeyCheck, TokenCheck
+from stoker.identity.authentication import KeyCheck, TokenCheck
 from stoker.identity.directory import Directory
-from stoker.identity.signal_tokens import CallTokens, SignalTokens
+from stoker.identity.stack_users import CallTokens, SignalTokens
 from stoker.messaging import Messaging, SignedUrls
 from stoker.metrics import Metrics
-from stoker.objects.object_operations import WriteCallbacks
+from stoker.objects.operations import WriteCallbacks
 from stoker.servers import Servers
 from stoker.settings import Settings
 from stoker.stacks.engine import Engine

@@ -6,6 +6,7 @@ Every change that removes a permission notifies all processes, so that none reli
 
 from __future__ import annotations
 
+import re
 import uuid
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,9 @@ from stoker.model.principal import ApplicationCredential, Principal, Project, Us
 from stoker.store import application_credentials, artifacts, identity, relays, tokens
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
+
+#: An id in Keystone's format, or a UUID.
+_KEYSTONE_ID = re.compile(r"[0-9a-f]{32}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def create_project(tx: Tx, name: str, description: str, *, enabled: bool) -> Project:
@@ -197,3 +201,22 @@ def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
 def _free(taken: object, kind: str, name: str) -> None:
     if taken is not None:
         raise Conflict(f"Conflict occurred attempting to store {kind} - Duplicate entry found with name {name}.")
+
+
+def find_own_project(tx: Tx, ref: str) -> str:
+    """
+    Return the id of Stoker's own project with this id, or with this name in the default domain. Raises Invalid.
+    """
+    project = identity.project(tx, ref) or identity.find_project_by_name(tx, ref, DOMAIN_ID)
+    if project is None:
+        raise Invalid(f"there is no project {ref!r:.100}: give the id or the name of one (`stoker project list`)")
+    return project.id
+
+
+def check_keystone_project(_: Tx, ref: str) -> str:
+    """
+    Return ``ref``, which must have the form of an id: a transaction must not wait for Keystone. Raises Invalid.
+    """
+    if not _KEYSTONE_ID.fullmatch(ref):
+        raise Invalid(f"{ref!r:.100} is no project id: give the id (`openstack project show -c id`), not the name")
+    return ref

@@ -11,9 +11,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from stoker.identity import passwords, stack_users
-from stoker.identity.ec2_keys import Ec2Keys
-from stoker.identity.login_limits import LoginLimiter
-from stoker.identity.stack_users import StackUser, StackUsers
+from stoker.identity.passwords import LoginLimiter
+from stoker.identity.stack_users import Ec2Keys, StackUser, StackUsers
 from stoker.identity.tokens import ADMIN, Issued, Tokens
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import ApplicationCredential, Project, User

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from stoker.messaging import limits, metadata, webhooks
+from stoker.messaging import limits, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.messaging import Message, Queue
@@ -89,7 +89,7 @@ class Messaging:
         if queue is None:
             raise EntityNotFound(f"there is no queue {name!r:.100} in this project")
         changed = {key: value for key, value in {**queue.metadata, **values}.items() if value is not msgspec.UNSET}
-        queues.save_metadata(tx, queue.id, metadata.check_metadata(changed))
+        queues.save_metadata(tx, queue.id, limits.check_metadata(changed))
         return changed
 
     def post(
@@ -129,8 +129,8 @@ class Messaging:
         existing = queues.find(tx, project_id, queue)
         if existing is not None:
             check_write(existing, as_owner=as_owner)  # before the callback takes the message for a signal
-        options = metadata.add_defaults(existing.metadata if existing else {})
-        most, ttl, delay = (options[name] for name in (metadata.POST_SIZE, metadata.TTL, metadata.DELAY))
+        options = limits.add_defaults(existing.metadata if existing else {})
+        most, ttl, delay = (options[name] for name in (limits.POST_SIZE_KEY, limits.TTL_KEY, limits.DELAY_KEY))
         if size > most:
             raise Invalid(f"the messages are too large for this queue: {size} bytes, more than the limit of {most}")
         new = [
@@ -157,7 +157,7 @@ class Messaging:
         if existing is None:
             return []
         check_write(existing, as_owner=as_owner)
-        if existing.metadata.get(metadata.KEEP_NEWEST):
+        if existing.metadata.get(limits.KEEP_NEWEST):
             return messages.newest(tx, existing.id)
         return messages.pop(tx, existing.id, limit)
 
@@ -197,7 +197,7 @@ def _new_queue(tx: Tx, project_id: str, name: str, entries: Mapping[str, Any], o
         id=uuid.uuid4().hex,
         project_id=project_id,
         name=limits.check_name(name),
-        metadata=metadata.check_metadata(entries),
+        metadata=limits.check_metadata(entries),
         owner=owner,
         created_at=tx.now,
     )

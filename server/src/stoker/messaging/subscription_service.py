@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from stoker import typed_values
 from stoker.messaging import limits
-from stoker.messaging.targets import Targets
+from stoker.messaging.webhook_client import Targets
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.messaging import Queue, Subscription
 from stoker.store import subscriptions

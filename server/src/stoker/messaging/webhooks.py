@@ -20,8 +20,7 @@ import msgspec
 import structlog
 
 from stoker.lru_cache import LruCache
-from stoker.messaging.targets import Targets
-from stoker.messaging.webhook_client import WebhookClient, WebhookFailed
+from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
 from stoker.model.messaging import Message, Queue, Subscription
 from stoker.store import rows, subscriptions
 from stoker.store.open import Store

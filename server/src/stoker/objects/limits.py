@@ -1,4 +1,4 @@
-"""Limits for objects, names and metadata: Swift's defaults, but for the size of an object."""
+"""Limits for objects, names and metadata: Swift's defaults, but for the size of an object; and changes of metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stoker.model.errors import Invalid
 
 CONTAINER_NAME = 256
 #: Bytes of an object.
-OBJECT = 16 * 1024 * 1024
+OBJECT_SIZE = 16 * 1024 * 1024
 OBJECT_NAME = 1024
 META_NAME = 128
 META_VALUE = 256
@@ -44,7 +44,7 @@ def header(name: str, value: str) -> str:
     return value
 
 
-def metadata(headers: Mapping[str, str], prefix: str) -> None:
+def check_metadata(headers: Mapping[str, str], prefix: str) -> None:
     """Check the ``headers`` that begin with ``prefix`` against the limits. Raises Invalid."""
     size = count = 0
     for name, value in headers.items():
@@ -72,3 +72,24 @@ def _longer(text: str, limit: int) -> bool:
         return len(text.encode()) > limit
     except UnicodeEncodeError:
         raise Invalid(f"{text!r:.100} is not text that can be written as UTF-8") from None
+
+
+ACCOUNT_META = "x-account-meta-"
+CONTAINER_META = "x-container-meta-"
+OBJECT_META = "x-object-meta-"
+
+
+def merge_metadata(stored: Mapping[str, str], headers: Mapping[str, str], prefix: str) -> dict[str, str]:
+    """Merge the request's ``headers`` (lower-case names) into ``stored``. Raises Invalid if a limit is exceeded."""
+    removing = f"x-remove-{prefix[2:]}"
+    merged = dict(stored)
+    for name, value in headers.items():
+        if name.startswith(removing):
+            merged.pop(prefix + name[len(removing) :], None)
+        elif name.startswith(prefix):
+            if value:
+                merged[name] = value
+            else:
+                merged.pop(name, None)
+    check_metadata(merged, prefix)
+    return merged

@@ -26,16 +26,15 @@ from stoker.http.event_stream import Streams
 from stoker.http.health import CertificateExpiry, Check, DiskSpace, HealthReport
 from stoker.http.hold import Waiters
 from stoker.http.metrics import WorkerMetrics
+from stoker.identity.administration import check_keystone_project, find_own_project
+from stoker.identity.authentication import OwnLogins
 from stoker.identity.directory import Directory
-from stoker.identity.logins import OwnLogins
-from stoker.identity.project_lookup import check_keystone_project, find_own_project
-from stoker.identity.signal_tokens import CallTokens, SignalTokens
-from stoker.identity.stack_users import StackUsers
+from stoker.identity.stack_users import CallTokens, SignalTokens, StackUsers
 from stoker.identity.tokens import Tokens
 from stoker.messaging import Messaging, SignedUrls, webhooks
 from stoker.messaging.subscription_service import SubscriptionService
-from stoker.messaging.targets import Targets
-from stoker.objects.object_operations import WriteCallbacks
+from stoker.messaging.webhook_client import Targets
+from stoker.objects.operations import WriteCallbacks
 from stoker.policy.authorizer import DeploymentAuthorizer
 from stoker.policy.rules import SiteDefaults
 from stoker.resources.base import ResourceEnv

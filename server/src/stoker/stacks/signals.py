@@ -19,7 +19,7 @@ from stoker.model.ids import is_id, split_remote_name
 from stoker.model.messaging import Message
 from stoker.model.stack import RUN_COUNT, Resource, Stack
 from stoker.model.status import Action
-from stoker.objects import object_operations
+from stoker.objects import operations
 from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack, wake
@@ -161,7 +161,7 @@ class InboundSignals:
             self._signal(tx, target, _decode(data), "object", account, number)
         else:
             reject(tx, target, number)
-            object_operations.delete(tx, account, container, name, as_owner=True)
+            operations.delete(tx, account, container, name, as_owner=True)
 
     def message(self, tx: Tx, project_id: str, queue: str, messages: Sequence[Message]) -> bool:
         """Apply messages as signals before the queue is locked. Return whether they are stored. Raises Invalid."""

@@ -7,7 +7,7 @@ thread, so its handler must be idempotent.
 
 from __future__ import annotations
 
-from stoker.work.pool import Handler, PermanentFailure
+from stoker.work.dispatcher import Handler, PermanentFailure
 from stoker.work.queue import Work
 
 __all__ = ["Handler", "PermanentFailure", "Work"]

@@ -1,5 +1,5 @@
 """
-The dispatcher: one thread per process that reads and writes the table of jobs.
+The threads that run jobs, and the dispatcher: one thread per process that reads and writes the table of jobs.
 
 In one transaction, it deletes the jobs that have ended and takes as many due jobs as threads are free. Then it sleeps
 until the next job is due, a job ends, or a commit adds a job. A commit of another process wakes it by a notification,
@@ -15,9 +15,13 @@ import math
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from queue import SimpleQueue
+from typing import Any
 
 import structlog
+from structlog.contextvars import bound_contextvars
 
 from stoker.background_thread import BackgroundThread
 from stoker.backoff import backoff
@@ -27,7 +31,65 @@ from stoker.store.jobs import Job
 from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work.pool import Pool
+
+#: A handler receives the ``args`` of a job, and runs outside any transaction.
+Handler = Callable[[Mapping[str, Any]], None]
+#: Receives a job that has ended, and its error if it must be retried.
+OnEnd = Callable[["Pool", Job, str | None], None]
+
+_log = structlog.get_logger("stoker.work")
+
+
+class PermanentFailure(Exception):
+    """Raised by a handler to drop a job that no repetition can complete."""
+
+
+class Pool:
+    """Threads that run the jobs of certain kinds. The dispatcher guards ``free``, ``look_at`` and ``committed``."""
+
+    def __init__(self, size: int) -> None:
+        """Create a pool of ``size`` threads, which do not run yet."""
+        self.size = size
+        self.handlers: dict[str, Handler] = {}
+        #: Threads that run no job.
+        self.free = size
+        #: When the dispatcher looks for jobs, on the monotonic clock.
+        self.look_at = 0.0
+        #: Due jobs that this process has committed since the dispatcher last looked.
+        self.committed = 0
+        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
+
+    def start(self, on_end: OnEnd) -> list[BackgroundThread]:
+        """Start the threads and return them. ``on_end`` is called in the thread of the job."""
+        threads = [BackgroundThread(f"stoker-job-{n}", partial(self._serve, on_end)) for n in range(self.size)]
+        for thread in threads:
+            thread.start()
+        return threads
+
+    def run(self, job: Job) -> None:
+        """Run a job in a free thread."""
+        self._inbox.put(job)
+
+    def stop(self) -> None:
+        """End each thread after its current job."""
+        for _ in range(self.size):
+            self._inbox.put(None)
+
+    def _serve(self, on_end: OnEnd) -> None:
+        while (job := self._inbox.get()) is not None:
+            on_end(self, job, self._perform(job))
+
+    def _perform(self, job: Job) -> str | None:
+        with bound_contextvars(job=f"{job.kind}/{job.key}"):
+            try:
+                self.handlers[job.kind](job.args)
+            except PermanentFailure as error:
+                _log.error("job.abandoned", error=str(error))
+            except Exception as error:
+                _log.exception("job.failed", attempts=job.attempts)
+                return f"{type(error).__name__}: {error}".replace("\0", "")[:2000]
+        return None
+
 
 #: Seconds between renewals of leases. Also the longest time between two reads of the table, which finds the jobs that
 #: another process did not start.
@@ -40,7 +102,6 @@ _LOCKED_PAUSE = 0.02
 _ERROR_PAUSE = 1.0
 #: The part of the time for stopping in which running jobs may end. The rest is for returning the others to the queue.
 _STOP_SHARE = 0.8
-_log = structlog.get_logger("stoker.work")
 
 
 class Dispatcher:

@@ -11,8 +11,7 @@ from stoker.store import jobs
 from stoker.store.notifier import JOBS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
-from stoker.work.dispatcher import Dispatcher
-from stoker.work.pool import Handler, Pool
+from stoker.work.dispatcher import Dispatcher, Handler, Pool
 
 #: Threads of a process that all kinds of jobs share.
 _SHARED_THREADS = 4

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.objects import container_operations
+from stoker.objects import operations
 from stoker.store import rows
 from stoker_openstack.model import CloudKind, CloudObject
 from stoker_openstack.simulated import network
@@ -123,17 +123,17 @@ def _image(project: Project, wanted: CloudObject) -> dict[str, Any]:
 
 def _container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
     headers = {name.lower(): value for name, value in wanted.specification["headers"].items()}
-    container_operations.create_container(project.tx, project.id, wanted.name, headers)
+    operations.create_container(project.tx, project.id, wanted.name, headers)
     account = {name.lower(): value for name, value in wanted.specification["stoker:account_headers"].items()}
     if account:
-        container_operations.change_account(project.tx, project.id, account)
+        operations.change_account(project.tx, project.id, account)
     return _observe_container(project, wanted)
 
 
 def _observe_container(project: Project, wanted: CloudObject) -> Mapping[str, Any]:
     """Return the present headers and the URL; empty if a client has deleted the container."""
     try:
-        container = container_operations.container(project.tx, project.id, wanted.name)
+        container = operations.container(project.tx, project.id, wanted.name)
     except EntityNotFound:
         return {}
     return {
@@ -146,9 +146,9 @@ def _observe_container(project: Project, wanted: CloudObject) -> Mapping[str, An
 
 def _delete_container(project: Project, gone: CloudObject) -> None:
     if gone.specification.get("stoker:purge_on_delete"):
-        container_operations.delete_container_and_all(project.tx, project.id, gone.name)
+        operations.delete_container_and_all(project.tx, project.id, gone.name)
     elif _observe_container(project, gone):
-        container_operations.delete_container(project.tx, project.id, gone.name)
+        operations.delete_container(project.tx, project.id, gone.name)
 
 
 def _secret_ref(project: Project, wanted: CloudObject) -> str:

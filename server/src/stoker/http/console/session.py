@@ -22,8 +22,7 @@ from starlette.requests import Request
 from starlette.types import Scope
 
 from stoker.http.threads import in_thread
-from stoker.identity.checks import TokenCheck
-from stoker.identity.logins import Logins
+from stoker.identity.authentication import Logins, TokenCheck
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal

@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta
 from stoker.http.contracts import StrictBody, operation
 from stoker.http.messaging import params
 from stoker.http.request import RequestContext, Response
-from stoker.messaging import limits, metadata, signed_urls, subscription_service
+from stoker.messaging import limits, signed_urls, subscription_service
 from stoker.model.errors import Invalid
 from stoker.model.messaging import Queue, Subscription
 from stoker.store import queues, subscriptions
@@ -70,7 +70,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     Return the queue's metadata. A queue that does not exist is shown with defaults, because its first use creates it.
     """
     queue = params.find_queue(request, tx)
-    return metadata.add_defaults(queue.metadata if queue else {})
+    return limits.add_defaults(queue.metadata if queue else {})
 
 
 @operation(200)
@@ -83,7 +83,7 @@ def patch(request: RequestContext, tx: Tx, body: list[MetadataChange]) -> dict[s
         for change in body
     }
     name = params.queue_name(request)
-    return metadata.add_defaults(request.app.messaging.update_metadata(tx, request.project, name, values))
+    return limits.add_defaults(request.app.messaging.update_metadata(tx, request.project, name, values))
 
 
 @operation(204)
@@ -114,7 +114,7 @@ def _parse_future(text: str, now: datetime) -> datetime:
 def _serialize(queue: Queue, *, detailed: bool) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": queue.name, "href": f"/v2/queues/{queue.name}"}
     if detailed:
-        entry["metadata"] = metadata.add_defaults(queue.metadata)
+        entry["metadata"] = limits.add_defaults(queue.metadata)
     return entry
 
 

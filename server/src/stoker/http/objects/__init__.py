@@ -26,7 +26,7 @@ def show_info(_: RequestContext) -> dict[str, Any]:
     return {
         "swift": {
             "version": "2.38.0",
-            "max_file_size": limits.OBJECT,
+            "max_file_size": limits.OBJECT_SIZE,
             "max_meta_name_length": limits.META_NAME,
             "max_meta_value_length": limits.META_VALUE,
             "max_meta_count": limits.META_COUNT,
@@ -63,7 +63,7 @@ ROUTES = [
     Route("DELETE", _CONTAINER, _WRITE, containers.delete),
     Route("HEAD", _CONTAINER, _READ, containers.head),
     Route("GET", _CONTAINER, _READ, containers.index),
-    Route("PUT", _OBJECT, _WRITE_ONE, objects.put, limits.OBJECT),
+    Route("PUT", _OBJECT, _WRITE_ONE, objects.put, limits.OBJECT_SIZE),
     Route("POST", _OBJECT, _WRITE_ONE, objects.post),
     Route("DELETE", _OBJECT, _WRITE_ONE, objects.delete),
     Route("HEAD", _OBJECT, _READ_ONE, objects.head),

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InProject
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
-from stoker.objects import container_operations, tempurl
+from stoker.objects import operations, tempurl
 from stoker.store import containers
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def _is_text(quoted: bytes) -> bool:
 
 def _keys(app: App, account: str, container: str) -> list[str]:
     with app.store.read() as tx:
-        return container_operations.keys(containers.find_account(tx, account), containers.find(tx, account, container))
+        return operations.keys(containers.find_account(tx, account), containers.find(tx, account, container))
 
 
 def _invalid() -> Unauthorized:

@@ -11,7 +11,7 @@ from stoker.http.objects.access import account_of
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, PreconditionFailed
 from stoker.model.objects import Container, Entry, Page, timestamp
-from stoker.objects import container_operations, limits
+from stoker.objects import limits, operations
 from stoker.store import containers, objects
 from stoker.store.tx import Tx
 
@@ -44,36 +44,36 @@ def list_account(request: RequestContext, tx: Tx) -> Response:
 
 @operation(204)
 def post_account(request: RequestContext, tx: Tx) -> None:
-    container_operations.change_account(tx, account_of(request.path), headers.read_headers(request.raw))
+    operations.change_account(tx, account_of(request.path), headers.read_headers(request.raw))
 
 
 @operation(201)
 def put(request: RequestContext, tx: Tx) -> Response:
     """Create a container (201), or update the metadata of an existing one (202)."""
-    is_new = container_operations.create_container(tx, *_place(request), _read_headers(request))
+    is_new = operations.create_container(tx, *_place(request), _read_headers(request))
     return Response(201 if is_new else 202)
 
 
 @operation(204)
 def post(request: RequestContext, tx: Tx) -> None:
-    container_operations.change_container(tx, *_place(request), _read_headers(request))
+    operations.change_container(tx, *_place(request), _read_headers(request))
 
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a container. Raises EntityNotFound, or Conflict if the container is not empty."""
-    container_operations.delete_container(tx, *_place(request))
+    operations.delete_container(tx, *_place(request))
 
 
 @operation(204)
 def head(request: RequestContext, tx: Tx) -> Response:
     """Return the totals and the metadata of a container, in headers."""
-    return Response(204, headers=_headers(request, container_operations.container(tx, *_place(request))))
+    return Response(204, headers=_headers(request, operations.container(tx, *_place(request))))
 
 
 @operation(200)
 def index(request: RequestContext, tx: Tx) -> Response:
-    page, container = _page_of(request), container_operations.container(tx, *_place(request))
+    page, container = _page_of(request), operations.container(tx, *_place(request))
     entries = objects.list_objects(tx, container.account, container.name, page)
     return _reply(request, entries, _OBJECT_NAMES, _headers(request, container))
 
@@ -106,7 +106,7 @@ def _headers(request: RequestContext, container: Container) -> dict[str, str]:
 
 
 def _account_headers(request: RequestContext, tx: Tx) -> dict[str, str]:
-    account = container_operations.account(tx, account_of(request.path))
+    account = operations.account(tx, account_of(request.path))
     totals = containers.totals(tx, account.id)
     return headers.wire(
         {

@@ -13,17 +13,17 @@ from stoker.http.api import Failure
 from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, RequestLimitExceeded
 from stoker.model.objects import Stored, timestamp
-from stoker.objects import limits, metadata
+from stoker.objects import limits
 from stoker.objects.tempurl import KEY_HEADERS
 
 _SECOND = 1_000_000
 #: Headers that are stored with an object, besides its metadata.
 STORED = ("content-disposition", "content-encoding", "content-language", "cache-control", "expires", "x-robots-tag")
 #: Metadata that requests with a signed URL see.
-_PUBLIC = metadata.OBJECT + "public-"
+_PUBLIC = limits.OBJECT_META + "public-"
 #: Parts of media types with which a browser might run scripts or display misleading content.
 _ACTIVE = re.compile("html|xml|svg|script|pdf|flash|css|xsl|multipart|message", re.IGNORECASE)
-_SECRET = frozenset(prefix + name for prefix in (metadata.ACCOUNT, metadata.CONTAINER) for name in KEY_HEADERS)
+_SECRET = frozenset(prefix + name for prefix in (limits.ACCOUNT_META, limits.CONTAINER_META) for name in KEY_HEADERS)
 
 
 def read_headers(request: Request) -> dict[str, str]:
@@ -54,8 +54,8 @@ def owners(request: RequestContext, stored: Mapping[str, str]) -> dict[str, str]
 def object_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers of a request that are stored with the object. Raises Invalid."""
     stored = {name: limits.header(name, headers[name]) for name in STORED if headers.get(name)}
-    stored |= {name: value for name, value in headers.items() if name.startswith(metadata.OBJECT)}
-    limits.metadata(stored, metadata.OBJECT)
+    stored |= {name: value for name, value in headers.items() if name.startswith(limits.OBJECT_META)}
+    limits.check_metadata(stored, limits.OBJECT_META)
     return stored
 
 
@@ -69,7 +69,7 @@ def of_object(stored: Stored, *, is_signed: bool) -> dict[str, str]:
     own = {
         name: value
         for name, value in stored.headers.items()
-        if not is_signed or not name.startswith(metadata.OBJECT) or name.startswith(_PUBLIC)
+        if not is_signed or not name.startswith(limits.OBJECT_META) or name.startswith(_PUBLIC)
     }
     disposition = own.get("content-disposition", "").lower()
     is_active = _ACTIVE.search(stored.content_type) and not disposition.startswith("attachment")

@@ -18,8 +18,8 @@ from stoker.http.request import RequestContext, Response, matches_tag, split_tag
 from stoker.model.errors import EntityNotFound, Invalid, PreconditionFailed, Unprocessable
 from stoker.model.objects import Stored, timestamp
 from stoker.model.ownership import check_read
-from stoker.objects import limits, object_operations
-from stoker.objects.object_operations import DEFAULT_TYPE, New
+from stoker.objects import limits, operations
+from stoker.objects.operations import DEFAULT_TYPE, New
 from stoker.store.tx import Tx
 
 #: Headers of features that Stoker does not have. Without the feature, the object would have the wrong content, or stay
@@ -53,7 +53,7 @@ def put(request: RequestContext) -> Response:
     )
     callbacks = request.app.object_callbacks
     stored = request.write(
-        lambda tx: object_operations.put(
+        lambda tx: operations.put(
             tx, new, callbacks, lambda old: _check_put(fields, old), as_owner=request.caller.as_owner
         )
     )
@@ -69,14 +69,14 @@ def put(request: RequestContext) -> Response:
 @operation(200)
 def get(request: RequestContext, tx: Tx) -> Response:
     """Return an object or a range of it. Raises EntityNotFound, PreconditionFailed or Forbidden."""
-    stored, data = object_operations.read(tx, *_place(request))
+    stored, data = operations.read(tx, *_place(request))
     check_read(stored, as_owner=request.caller.as_owner)
     return _answer(request, stored, data)
 
 
 @operation(200)
 def head(request: RequestContext, tx: Tx) -> Response:
-    return _answer(request, object_operations.find(tx, *_place(request)), None)
+    return _answer(request, operations.find(tx, *_place(request)), None)
 
 
 @operation(202)
@@ -84,17 +84,17 @@ def post(request: RequestContext, tx: Tx) -> None:
     """Replace the metadata. Headers that the request omits are removed, except for the content type."""
     fields, (account, container, name) = _read_headers(request), _place(request)
     stored = headers.object_headers(fields)
-    object_operations.lock(tx, account, container, as_owner=request.caller.as_owner)
-    old = object_operations.find(tx, account, container, name)
+    operations.lock(tx, account, container, as_owner=request.caller.as_owner)
+    old = operations.find(tx, account, container, name)
     kind = _content_type(fields, name) if fields.get("content-type") else old.content_type
-    object_operations.change(tx, old, headers=stored, content_type=kind)
+    operations.change(tx, old, headers=stored, content_type=kind)
 
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete an object. Raises EntityNotFound or PreconditionFailed."""
     fields, (account, container, name) = _read_headers(request), _place(request)
-    existed = object_operations.delete(
+    existed = operations.delete(
         tx,
         account,
         container,

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from stoker import cloud_entries
-from stoker.identity.ec2_keys import Ec2Keys
 from stoker.identity.keystone.accounts import Accounts
+from stoker.identity.keystone.authentication import KeystoneKeys, KeystoneLogins, KeystoneTokens
 from stoker.identity.keystone.client import Client, Refused
-from stoker.identity.keystone.keys import KeystoneKeys
-from stoker.identity.keystone.logins import KeystoneLogins
-from stoker.identity.keystone.tokens import KeystoneTokens
+from stoker.identity.stack_users import Ec2Keys
 from stoker.model.errors import Invalid, Unavailable
 from stoker.settings import Settings
 from stoker.store.open import Store

@@ -1,7 +1,8 @@
 """
-Keystone tokens. Validation results are cached in memory, including negative ones.
+Authentication at Keystone: of tokens, of signed requests, and of people who log in to the console.
 
-Token validation results are cached for ``keystone_cache_seconds``, so a revoked token may be accepted for that long.
+Token validation results, including negative ones, are cached in memory for ``keystone_cache_seconds``, so a revoked
+token may be accepted for that long.
 """
 
 from __future__ import annotations
@@ -9,14 +10,22 @@ from __future__ import annotations
 import hashlib
 import threading
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
-from stoker.identity import stack_users
-from stoker.identity.keystone.client import Body, Client
+from keystoneauth1.session import Session
+
+from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
+from stoker.identity import ec2, stack_users
+from stoker.identity.keystone.client import Body, Client, GuardedSession
+from stoker.identity.passwords import LoginLimiter
+from stoker.identity.stack_users import Ec2Keys
 from stoker.identity.tokens import ADMIN
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized, Unavailable
-from stoker.model.principal import Principal
+from stoker.model.principal import Principal, Project
 from stoker.store import stack_users as known_users
 from stoker.store.open import Store
 
@@ -111,3 +120,81 @@ def _is_for_the_site(body: Body) -> bool:
 
 def _hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
+
+
+class KeystoneKeys:
+    """Authenticates requests signed with an EC2 key in Keystone mode."""
+
+    def __init__(self, store: Store, own: Ec2Keys, client: Client, tokens: KeystoneTokens) -> None:
+        self._store = store
+        self._own = own
+        self._client = client
+        self._tokens = tokens
+
+    def authenticate(self, request: ec2.Request) -> Principal:
+        """Ask Keystone only about keys that Stoker did not derive, and not about keys of deleted resources."""
+        access = ec2.access_of(request)
+        with self._store.read() as tx:
+            ours = stack_users.find(tx, access) is not None
+        if ours:
+            return self._own.authenticate(request)
+        if self._own.stands_for(request) is not None:
+            raise Unauthorized("The EC2 access key is not valid any more.")
+        ec2.check_time(request, self._store.clock.now())  # Keystone accepts a signature without a time for ever
+        body, token = self._client.validate_signature(request)
+        return replace(self._tokens.principal(body), token=token)
+
+
+class KeystoneLogins:
+    """Logins at Keystone with the users' own passwords and tokens. See ``identity.authentication.Logins``."""
+
+    def __init__(self, session: Session, url: str) -> None:
+        """``session`` has the certificates and timeouts; its own login is not used. ``url`` includes the version."""
+        self._session = GuardedSession(session, url)
+        self._limiter = LoginLimiter()
+
+    def log_in(self, name: str, password: str, domain: str, address: str) -> str:
+        """Failures are limited here, too, because Keystone sees the address of this server only."""
+        account = f"{domain}/{name}"
+        self._limiter.check(account, address)
+        user = {"name": name, "password": password, "domain": {"name": domain}}
+        try:
+            token = self._issue({"methods": ["password"], "password": {"user": user}}, "unscoped")
+        except Unauthorized:
+            self._limiter.record_failure(account, address)
+            raise
+        self._limiter.record_success(account, address)
+        return token
+
+    def enter(self, token: str, project_id: str) -> str:
+        return self._issue({"methods": ["token"], "token": {"id": token}}, {"project": {"id": project_id}})
+
+    def leave(self, token: str) -> str:
+        return self._issue({"methods": ["token"], "token": {"id": token}}, "unscoped")
+
+    def list_projects(self, token: str) -> Sequence[Project]:
+        answer = self._send("GET", "/auth/projects", headers={"X-Auth-Token": token})
+        return [
+            Project(id=project["id"], name=project["name"], domain_id=project["domain_id"])
+            for project in answer.json()["projects"]
+            if project.get("enabled", True)
+        ]
+
+    def revoke(self, token: str) -> None:
+        self._send("DELETE", "/auth/tokens", headers={"X-Auth-Token": token, "X-Subject-Token": token})
+
+    def _issue(self, identity: dict[str, Any], scope: Any) -> str:
+        body = {"auth": {"identity": identity, "scope": scope}}
+        return str(self._send("POST", "/auth/tokens?nocatalog", json=body).headers["X-Subject-Token"])
+
+    def _send(self, verb: str, path: str, **options: Any) -> Any:
+        """Send a request without Stoker's own login. Raises Unauthorized, Unavailable."""
+        try:
+            answer = self._session.call(
+                lambda session: self._session.send(session, verb, path, authenticated=False, **options)
+            )
+        except (ServiceUnavailable, ServiceRejected):
+            raise Unavailable("Keystone does not answer; try again later") from None
+        if answer.status_code >= 400:
+            raise Unauthorized("The user name or the password is wrong.")
+        return answer

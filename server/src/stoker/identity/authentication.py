@@ -1,20 +1,45 @@
-"""The logins of people who use the console, at Stoker's own identity service."""
+"""
+The interfaces through which the APIs authenticate requests, with Stoker's own users or with Keystone, and the logins of
+people who use the console, with Stoker's own users.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from stoker.identity import ec2
 from stoker.identity.directory import DOMAIN_ID, UNSCOPED, Directory, Named, Scope
 from stoker.model.errors import Unauthorized
-from stoker.model.principal import Project
+from stoker.model.principal import Principal, Project
 from stoker.store import identity
 from stoker.store.open import Store
 
 
+class TokenCheck(Protocol):
+    """Validates tokens. Implemented by ``tokens.Tokens`` and ``keystone.authentication.KeystoneTokens``."""
+
+    def get_cached(self, token: str) -> Principal | None:
+        """The principal of a recently validated token, without I/O; None if ``validate`` is needed."""
+
+    def validate(self, token: str) -> Principal:
+        """
+        The principal of a token. Raises Unauthorized for any invalid token, Unavailable if Keystone is unreachable.
+        """
+        ...
+
+
+class KeyCheck(Protocol):
+    """Authenticates requests signed with an EC2 key."""
+
+    def authenticate(self, request: ec2.Request) -> Principal:
+        """The principal that signed the request. Raises Unauthorized, Unavailable."""
+        ...
+
+
 class Logins(Protocol):
     """
-    Issues and revokes people's tokens. Implemented by ``OwnLogins`` and ``identity.keystone.logins.KeystoneLogins``.
+    Issues and revokes people's tokens. Implemented by ``OwnLogins`` and ``keystone.authentication.KeystoneLogins``.
 
     All methods may block, and raise Unauthorized if a password or token is not valid, and Unavailable if Keystone does
     not answer.
