@@ -14,8 +14,8 @@ from stoker.deployments import log_storage, run_end, runs
 from stoker.deployments.documents import LOG_BYTES
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.store import deployments
-from stoker.store import logs as stored_logs
-from stoker.store.purge import in_batches
+from stoker.store import runs as stored_logs
+from stoker.store.maintenance import in_batches
 from support import query
 from support.clock import age
 from support.deployments import begin
@@ -35,7 +35,7 @@ def chunks(store, deployment_id):
     found, more = [], True
     with store.read() as tx:
         while more:
-            page, more = stored_logs.page(tx, deployment_id, found[-1].seq if found else 0)
+            page, more = stored_logs.page_output(tx, deployment_id, found[-1].seq if found else 0)
             assert sum(each.size for each in page) <= stored_logs.PAGE_BYTES or len(page) == 1
             found += page
     return found
@@ -87,12 +87,12 @@ def test_output_is_read_backwards_and_as_bytes(store, monkeypatch):
     for offset in (0, 10, 20, 90):
         log(store, made.config_id, offset, b"%09d\n" % offset, gap=True)
     with store.read() as tx:
-        last, more = stored_logs.page(tx, made.id, 0, before=2**31 - 1, run=made.config_id)
-        first, rest = stored_logs.page(tx, made.id, 0, before=last[0].seq)
+        last, more = stored_logs.page_output(tx, made.id, 0, before=2**31 - 1, run=made.config_id)
+        first, rest = stored_logs.page_output(tx, made.id, 0, before=last[0].seq)
         assert ([each.offset for each in last], more) == ([20, 90], True)
         assert ([each.offset for each in first], rest) == ([0, 10], False)
-        assert stored_logs.page(tx, made.id, 0, run="another").chunks == []
-        stream = stored_logs.read_stream(tx, made.id, made.config_id, "stdout")
+        assert stored_logs.page_output(tx, made.id, 0, run="another").chunks == []
+        stream = stored_logs.read_output(tx, made.id, made.config_id, "stdout")
     assert stream == b"000000000\n000000010\n000000020\n\n[60 bytes are not stored]\n000000090\n"
 
 
@@ -239,7 +239,7 @@ def test_a_stream_is_stdout_or_stderr(store):
 
 def purge(store):
     before = datetime.now(UTC) - timedelta(days=30)
-    return in_batches(store, lambda tx, most: stored_logs.purge(tx, before, most))
+    return in_batches(store, lambda tx, most: stored_logs.purge_output(tx, before, most))
 
 
 def test_output_expires_only_after_its_run_has_ended(store):

@@ -77,7 +77,7 @@ def test_a_pool_without_a_free_connection_is_not_a_lost_database(database_url):
     try:
         while store.pool.used < store.pool.size:
             taken.enter_context(store.pool.connection())
-        store.probe.check()
+        store.check()
     finally:
         taken.close()
         store.close()
@@ -86,7 +86,7 @@ def test_a_pool_without_a_free_connection_is_not_a_lost_database(database_url):
 def test_the_probe_of_a_database_that_is_away_says_so():
     store = Store("postgresql://nobody@127.0.0.1:1/none")
     with pytest.raises(Unavailable, match="cannot read from the database"):
-        store.probe.check()
+        store.check()
     store.close()
 
 

@@ -13,7 +13,7 @@ from stoker.http.apis import list_apis
 from stoker.http.application import Application
 from stoker.messaging import Messaging, limits
 from stoker.model.errors import WriteRefused
-from stoker.store import messages, queues
+from stoker.store import queues
 from support import clock, query
 from support.in_process import Inside
 
@@ -158,7 +158,7 @@ def test_a_callback_receives_posted_messages_and_may_refuse_them(inside, monkeyp
     assert (queue, bodies) == ("signals", ['{"a":1}'])
 
     def stored(tx, queue):
-        return messages.page(tx, queues.find(tx, project, queue).id, limit=limits.PAGE, delayed=True)
+        return queues.page_messages(tx, queues.find(tx, project, queue).id, limit=limits.PAGE, delayed=True)
 
     def do(tx):
         [own] = messaging.post(tx, project, "signals", [{"b": 2}], ttl=2**31 - 1, owner="resource")

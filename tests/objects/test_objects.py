@@ -19,7 +19,7 @@ from stoker.objects.operations import (
     put,
     read,
 )
-from stoker.store import containers
+from stoker.store import objects
 from support import query
 
 P = "a" * 32
@@ -43,7 +43,7 @@ def contents(store, *names):
 
 def totals(store, name="c"):
     with store.read() as tx:
-        found = containers.find(tx, P, name)
+        found = objects.find_container(tx, P, name)
     return (found.objects, found.bytes)
 
 
@@ -110,7 +110,7 @@ def test_containers_know_their_owner(store):
     store.write(lambda tx: create_container(tx, P, "b", {"x-container-meta-a": "1"}, owner="one"))
     store.write(lambda tx: create_container(tx, P, "nobodys"))
     with store.read() as tx:
-        owners = {name: containers.find(tx, P, name).owner for name in ("a", "b", "nobodys")}
+        owners = {name: objects.find_container(tx, P, name).owner for name in ("a", "b", "nobodys")}
     assert owners == {"a": "one", "b": "one", "nobodys": None}
 
 
@@ -123,7 +123,7 @@ def test_a_container_is_deleted_with_its_objects(store):
         store.write(lambda tx: delete_container_and_all(tx, P, "c"))
     with store.read() as tx:
         assert query.column(tx, "SELECT DISTINCT container FROM objects") == ["other"]
-        assert containers.totals(tx, P).containers == 1
+        assert objects.totals(tx, P).containers == 1
 
 
 def test_a_temporary_url_of_stoker_is_valid():

@@ -8,7 +8,7 @@ import pytest
 
 from stoker.model.errors import Invalid
 from stoker.store import events, queues
-from stoker.store import messages as stored
+from stoker.store import queues as stored
 from support.stacks import world
 from support.templates import define, template
 
@@ -30,7 +30,7 @@ def found(heat, name):
 def messages(heat, name):
     with heat.store.read() as tx:
         queue = queues.find(tx, heat.project, name)
-        return [json.loads(each.body) for each in stored.page(tx, queue.id, limit=100, delayed=True)]
+        return [json.loads(each.body) for each in stored.page_messages(tx, queue.id, limit=100, delayed=True)]
 
 
 def test_a_queue_lives_as_long_as_its_resource(heat):

@@ -16,7 +16,7 @@ from stoker.model.server import Kind, Machine, Server
 from stoker.servers import enrollment
 from stoker.servers.keys import Keys
 from stoker.servers.redemption import redeem_token
-from stoker.store import enrollments, server_lists, servers
+from stoker.store import server_lists, servers
 from stoker.store.open import Store
 from support import query
 from support.search import examples
@@ -86,8 +86,8 @@ def test_an_expired_token_is_refused(store, keys):
     past = replace(issued, expires_at=issued.expires_at - timedelta(hours=24, seconds=1))
 
     def age(tx):
-        enrollments.drop_of_server(tx, server.id)
-        enrollments.add(tx, past)
+        servers.drop_enrollments(tx, server.id)
+        servers.add_enrollment(tx, past)
 
     store.write(age)
     with pytest.raises(Unauthorized):

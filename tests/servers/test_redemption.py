@@ -13,7 +13,7 @@ from stoker.model.selectors import parse
 from stoker.model.server import AgentAccess, Kind, Machine, NameSource, Server
 from stoker.servers import enrollment
 from stoker.servers.redemption import TokenRefused, redeem_token
-from stoker.store import enrollments, server_lists, servers
+from stoker.store import server_lists, servers
 
 
 def issue(store, *, limit=10, labels=None, **terms):
@@ -94,7 +94,7 @@ def test_the_limit_holds_for_machines_at_the_same_time(store, keys):
     assert sorted(name for name in outcomes if name) == ["web", "web-2", "web-3"]
     assert outcomes.count(None) == 5
     with store.read() as tx:
-        [issued] = enrollments.list_all(tx, "p")
+        [issued] = servers.list_enrollments(tx, "p")
     assert issued.uses == 3
 
 
@@ -173,7 +173,7 @@ def test_machines_without_an_identity_are_different(store, keys):
 def test_a_revoked_token_admits_no_machine_and_its_servers_stay(store, keys):
     issued, token = issue(store)
     first = redeem(store, keys, token, "a")
-    store.write(lambda tx: enrollments.delete(tx, issued.id))
+    store.write(lambda tx: servers.delete_enrollment(tx, issued.id))
     with pytest.raises(Unauthorized):
         redeem(store, keys, token, "b")
     assert keys.authenticate(first.key) == first.server.id

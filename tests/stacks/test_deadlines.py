@@ -12,7 +12,8 @@ from stoker.deployments.run_end import DEADLINE as RUN_DEADLINE
 from stoker.deployments.run_plan import RunRequest
 from stoker.stacks.engine import DEADLINE
 from stoker.stacks.operations import Options
-from stoker.store import configs, logs
+from stoker.store import configs
+from stoker.store.runs import page_output
 from support.clock import Clock
 from support.fleet import Fleet
 from support.stacks import world
@@ -128,5 +129,5 @@ def test_a_long_text_in_a_signal_is_cut_to_the_sites_limit(store):
     stack = heat.create(template({"config": config(), "server": server(), "d": deployment()}))
     heat.signal(stack, "d", deploy_stdout="x" * 5000)
     with store.read() as tx:
-        found = logs.page(tx, heat.deployments()[0].id, 0).chunks
+        found = page_output(tx, heat.deployments()[0].id, 0).chunks
     assert 0 < sum(each.size for each in found) <= 1000

@@ -25,7 +25,7 @@ from stoker.model.status import Action
 from stoker.model.trigger import Content
 from stoker.policy import authorizer
 from stoker.stacks import repetition
-from stoker.store import audit, checks, deployments, events, messages, queues, rows, runs, servers
+from stoker.store import audit, checks, deployments, events, queues, rows, runs, servers
 from support import query
 from support.clock import Clock
 from support.fleet import Fleet
@@ -380,7 +380,7 @@ def list_messages(heat: World, name: str) -> list[dict[str, Any]]:
     """Return the types, states and reasons of the messages in a queue of the project."""
     with heat.store.read() as tx:
         queue = queues.find(tx, "p", name)
-        listed = messages.page(tx, queue.id, limit=100, delayed=True) if queue else []
+        listed = queues.page_messages(tx, queue.id, limit=100, delayed=True) if queue else []
     bodies = [json.loads(message.body) for message in listed]
     return [{"type": body["type"], **body["payload"]} for body in bodies]
 

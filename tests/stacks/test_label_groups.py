@@ -14,7 +14,7 @@ from stoker.model.server import Kind, Server
 from stoker.model.status import Action
 from stoker.servers.presence import store_facts
 from stoker.stacks import export
-from stoker.store import audit, resources, selectors, servers, stacks
+from stoker.store import audit, resources, server_lists, servers, stacks
 from stoker.store.sql import sql
 from stoker.types.label_groups import REFRESH, REFRESH_DEADLINE
 from support.clock import Clock
@@ -360,21 +360,21 @@ def test_a_deleted_group_is_not_refreshed(heat):
     stack = heat.update(stack, fleet(labels=None, servers={"one": first}))
     answer(heat)
     with heat.store.read() as tx:
-        assert selectors.of_project(tx, "p") == []
+        assert server_lists.selectors_of(tx, "p") == []
     stack = heat.update(stack, fleet())
     answer(heat)
     with heat.store.read() as tx:
-        assert len(selectors.of_project(tx, "p")) == 1
+        assert len(server_lists.selectors_of(tx, "p")) == 1
     assert str(heat.delete(stack).status) == "COMPLETE"
     with heat.store.read() as tx:
-        assert selectors.of_project(tx, "p") == []
+        assert server_lists.selectors_of(tx, "p") == []
 
 
 def test_an_abandoned_group_is_not_refreshed(heat):
     stack = heat.create(fleet())
     heat.store.write(lambda tx: export.abandon(tx, heat.engine, stack.id))
     with heat.store.read() as tx:
-        assert selectors.of_project(tx, "p") == []
+        assert server_lists.selectors_of(tx, "p") == []
     enrolled(heat, "one")
     assert heat.work.run(REFRESH) == 0
     assert heat.deployments() == []

@@ -16,8 +16,8 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from stoker.backends import garbage_collector
 from stoker.serve import site as serve_site
 from stoker.store import stacks
+from stoker.store.maintenance import in_batches
 from stoker.store.open import Store
-from stoker.store.purge import in_batches
 from support import databases, query, schema
 from support.in_process import Inside
 from support.search import examples

@@ -10,7 +10,7 @@ from stoker.model.deployment import Deployment
 from stoker.model.errors import Unavailable
 from stoker.model.secrets import CREDENTIAL_PREFIX, SecretSet
 from stoker.model.status import Status
-from stoker.store import configs, deployments, key_rotation
+from stoker.store import configs, deployments, maintenance
 from stoker.store.encryption import derive_key, is_encrypted
 from stoker.store.open import Store
 from support import databases, query
@@ -153,8 +153,8 @@ def test_keys_are_rotated_while_other_processes_serve(store):
         keys.insert(0, Fernet.generate_key())
         rotating = Store(store.url, keys=lambda: tuple(keys))
         try:
-            assert key_rotation.rotate(rotating, batch=2) == 5
-            assert key_rotation.rotate(rotating, batch=2) == 0
+            assert maintenance.rotate_keys(rotating, batch=2) == 5
+            assert maintenance.rotate_keys(rotating, batch=2) == 0
         finally:
             rotating.close()
         assert not set(old) & set(plain(store))
@@ -189,9 +189,9 @@ def test_an_interrupted_rotation_continues(store, monkeypatch):
 
         monkeypatch.setattr(rotating, "write", fails_later)
         with pytest.raises(KeyboardInterrupt):
-            key_rotation.rotate(rotating, batch=2)
+            maintenance.rotate_keys(rotating, batch=2)
         monkeypatch.undo()
-        assert key_rotation.rotate(rotating, batch=2) == 2
+        assert maintenance.rotate_keys(rotating, batch=2) == 2
     finally:
         rotating.close()
 

@@ -8,9 +8,9 @@ from uuid import uuid4
 import pytest
 
 from stoker.store import events as stored_events
-from stoker.store import purge, rows, site, stacks
+from stoker.store import maintenance, rows, site, stacks
+from stoker.store.maintenance import in_batches, reclaim
 from stoker.store.open import Store
-from stoker.store.purge import in_batches, reclaim
 from support import databases, query
 from support.schema import TABLES
 from support.stacks import world
@@ -97,7 +97,7 @@ def sqlite_store(tmp_path, sqlite_template):
 
 def test_sqlite_returns_the_space_of_deleted_rows_in_small_transactions(sqlite_store, monkeypatch):
     store = sqlite_store
-    monkeypatch.setattr(purge, "_RESERVE_PAGES", 20)
+    monkeypatch.setattr(maintenance, "_RESERVE_PAGES", 20)
     heat = world(store)
     stack = heat.create(template({}), "a")
     for _ in range(20):

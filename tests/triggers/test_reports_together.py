@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stoker.deployments.run_end import Report, apply
 from stoker.model.errors import EntityNotFound
-from stoker.store import deployments, logs
+from stoker.store import deployments, runs
 from stoker.triggers.lifecycle import GO_ON
 from support.statements import recorded_statements
 from support.templates import config, define, deployment, template
@@ -30,7 +30,7 @@ def over(fleet, count, **said):
 
 def output(fleet, each):
     with fleet.world.store.read() as tx:
-        return "".join(chunk.data for chunk in logs.page(tx, each.id, 0).chunks)
+        return "".join(chunk.data for chunk in runs.page_output(tx, each.id, 0).chunks)
 
 
 def test_all_runs_end_with_their_own_outputs_and_logs(fleet):

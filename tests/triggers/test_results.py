@@ -19,7 +19,7 @@ from stoker.objects import operations
 from stoker.objects.operations import New, WriteCallbacks
 from stoker.stacks import signals
 from stoker.stacks.signals import InboundSignals
-from stoker.store import configs, containers, deployments, logs, orphans, queues
+from stoker.store import configs, deployments, objects, queues, runs, site
 from stoker.store import runs as stored
 
 NAMES = ("CFN_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "STOKER_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL")
@@ -94,7 +94,7 @@ def test_a_result_ends_the_run_and_the_trigger(fleet, one, transport, code):
     found = now(fleet, made)
     assert (found.output_values["size"], found.output_values["deploy_stdout"]) == ("5", "out")
     with fleet.world.store.read() as tx:
-        assert [each.data for each in logs.page(tx, made.id, 0).chunks] == ["out"]
+        assert [each.data for each in runs.page_output(tx, made.id, 0).chunks] == ["out"]
         (run,) = stored.list_all(tx, deployments.get(tx, made.id))
     assert (run.status, run.status_code, run.requested_by) == (found.status, str(code), "ann")
 
@@ -172,11 +172,13 @@ def test_the_queue_or_container_is_deleted_with_the_deployment(fleet, one, trans
 
     def there():
         with fleet.world.store.read() as tx:
-            return containers.find(tx, "p", made.id) is not None, queues.find(tx, "p", f"{made.id}-1") is not None
+            return objects.find_container(tx, "p", made.id) is not None, queues.find(
+                tx, "p", f"{made.id}-1"
+            ) is not None
 
     assert there() == (transport == "TEMP_URL_SIGNAL", transport == "ZAQAR_SIGNAL")
     with fleet.world.store.read() as tx:
-        assert not orphans.of_queues(tx) + orphans.of_containers(tx) + orphans.of_objects(tx)
+        assert not site.orphaned_queues(tx) + site.orphaned_containers(tx) + site.orphaned_objects(tx)
     if transport != "NO_SIGNAL":
         arrive(fleet, transport, made, RESULT)
     fleet.delete(trigger)
@@ -205,7 +207,7 @@ def test_a_retried_run_has_its_own_result(fleet, one, transport):
     assert [each.requested_by for each in found] == ["bob", "ann"]
     fleet.delete(trigger)
     with fleet.world.store.read() as tx:
-        assert containers.find(tx, "p", made.id) is None
+        assert objects.find_container(tx, "p", made.id) is None
         assert [queues.find(tx, "p", f"{made.id}-{number}") for number in (1, 2)] == [None, None]
 
 

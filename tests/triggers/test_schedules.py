@@ -14,7 +14,7 @@ from stoker.http.stoker.schedules import serialize
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, EntityNotFound, Invalid, ResourceInUse, Unavailable
 from stoker.model.trigger import TriggerStatus
-from stoker.store import audit, deployments, events, rows, schedules, servers, targets, triggers
+from stoker.store import audit, deployments, events, rows, servers, targets, triggers
 from stoker.triggers import creation
 from stoker.triggers import schedules as trigger_schedules
 from stoker.triggers.lifecycle import GO_ON, REPLACE
@@ -45,24 +45,28 @@ class Clock:
     def change(self, schedule, **said):
         return self.write(
             lambda tx: trigger_schedules.change(
-                tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True), parse_schedule(said)
+                tx, self.engine, triggers.get_schedule(tx, schedule.id, "p", for_update=True), parse_schedule(said)
             )
         )
 
     def delete(self, schedule):
         self.write(
-            lambda tx: trigger_schedules.delete(tx, self.engine, schedules.get(tx, schedule.id, "p", for_update=True))
+            lambda tx: trigger_schedules.delete(
+                tx, self.engine, triggers.get_schedule(tx, schedule.id, "p", for_update=True)
+            )
         )
 
     def now(self, schedule):
         with self.store.read() as tx:
-            return schedules.get(tx, schedule.id, "p")
+            return triggers.get_schedule(tx, schedule.id, "p")
 
     def put(self, schedule, ago):
         """Its next time was so long ago, and its job is about to be done."""
         at = datetime.now(UTC) - ago
         self.write(
-            lambda tx: schedules.save(tx, trigger_schedules.replace(schedules.get(tx, schedule.id, "p"), next_at=at))
+            lambda tx: triggers.save_schedule(
+                tx, trigger_schedules.replace(triggers.get_schedule(tx, schedule.id, "p"), next_at=at)
+            )
         )
         trigger_schedules.run(self.store, self.engine, {"schedule_id": schedule.id, "at": rows.to_micros(at)})
         return self.now(schedule)

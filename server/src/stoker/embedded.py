@@ -18,7 +18,7 @@ from stoker.model.messaging import Queue
 from stoker.model.ownership import belongs_to_agents
 from stoker.objects import operations, tempurl
 from stoker.objects.operations import New
-from stoker.store import queues, subscriptions
+from stoker.store import queues
 from stoker.store.tx import Tx
 from stoker.transports.base import ObjectRef, Signed, TransportTarget
 
@@ -159,7 +159,7 @@ class EmbeddedMessaging:
     def unsubscribe(self, tx: Tx, project_id: str, queue: str, id: str) -> None:
         existing = queues.find(tx, project_id, queue)
         if existing is not None and not belongs_to_agents(existing):
-            subscriptions.delete(tx, existing.id, id)
+            queues.delete_subscription(tx, existing.id, id)
 
     def _locked_queue(self, tx: Tx, project_id: str, queue: str) -> Queue:
         with _audited(tx, "OS::Zaqar::Subscription"):

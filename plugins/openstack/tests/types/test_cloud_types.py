@@ -21,7 +21,7 @@ from stoker.resources.roles import PlannedResource, without_cycles
 from stoker.stacks import snapshots
 from stoker.stacks.operations import Options
 from stoker.store import servers, stacks
-from stoker.store import snapshots as stored_snapshots
+from stoker.store import stacks as stored_snapshots
 from stoker.store.sql import sql
 from stoker.store.tx import Tx
 from stoker_openstack.interface import Cloud
@@ -672,7 +672,7 @@ def test_a_snapshot_ends_when_the_cloud_has_saved_the_server_and_is_restored(sto
     assert heat.states(stack) == {"server": "SNAPSHOT_IN_PROGRESS", "value": "SNAPSHOT_COMPLETE"}
     _end(heat, id, **{"stoker:snapshot": {"snapshot_image_id": "saved"}})
     with store.read() as tx:
-        ended = stored_snapshots.get(tx, stack.id, taken.id)
+        ended = stored_snapshots.get_snapshot(tx, stack.id, taken.id)
     assert (ended.status, ended.data["saved"]) == (Status.COMPLETE, {"server": {"snapshot_image_id": "saved"}})
 
     store.write(lambda tx: snapshots.restore(tx, heat.engine, stack.id, ended))
@@ -697,7 +697,7 @@ def test_a_snapshot_fails_with_its_resource_or_when_another_operation_begins(sto
     superseded = store.write(lambda tx: snapshots.take(tx, heat.engine, stack.id, "s"))
     heat.delete(stack)
     with store.read() as tx:
-        stored = {item.id: item for item in stored_snapshots.of_stack(tx, stack.id)}
+        stored = {item.id: item for item in stored_snapshots.list_snapshots(tx, stack.id)}
     assert {item.status for item in stored.values()} <= {Status.FAILED}
     assert "No space left" in stored[failed.id].reason
     assert "has superseded the snapshot" in stored[superseded.id].reason

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from stoker.backends.remote_object_controller import BackendDriver, apply
 from stoker.circuit_breaker import ServiceRejected, ServiceUnavailable
 from stoker.objects import operations
-from stoker.store import orphans, queues, remote_objects
+from stoker.store import queues, remote_objects, site
 from stoker.store.open import Store
 from stoker.store.remote_objects import RemoteObject
 from stoker.store.tx import Tx
@@ -39,15 +39,15 @@ def collect(store: Store, drivers: Mapping[str, BackendDriver], *, dry_run: bool
 def _collect_embedded(store: Store, dry_run: bool) -> Iterator[CollectedObject]:
     def do(tx: Tx) -> list[CollectedObject]:
         orphaned = []
-        for queue in orphans.of_queues(tx):
+        for queue in site.orphaned_queues(tx):
             orphaned.append(CollectedObject(f"queue {queue.name} of project {queue.project_id}"))
             if not dry_run:
                 queues.delete(tx, queue.id)
-        for account, name in orphans.of_containers(tx):
+        for account, name in site.orphaned_containers(tx):
             orphaned.append(CollectedObject(f"container {name} of project {account}"))
             if not dry_run:
                 operations.delete_container_and_all(tx, account, name)
-        for account, container, name in orphans.of_objects(tx):
+        for account, container, name in site.orphaned_objects(tx):
             orphaned.append(CollectedObject(f"object {container}/{name} of project {account}"))
             if not dry_run:
                 operations.discard(tx, account, container, name)

@@ -173,7 +173,7 @@ def rotate_keys(config: Path | None, state_dir: Path | None, database: str | Non
     again.
     """
     from stoker import serve
-    from stoker.store import key_rotation
+    from stoker.store import maintenance
     from stoker.store.encryption import RELOAD_SECONDS
 
     passes = 0
@@ -181,8 +181,8 @@ def rotate_keys(config: Path | None, state_dir: Path | None, database: str | Non
         serve.load_site_secret(settings, store)  # refuses the secret of another site
         if serve.add_key(settings):
             time.sleep(2 * RELOAD_SECONDS)  # until all processes encrypt with the new key
-        count = key_rotation.rotate(store)
-        while again := key_rotation.rotate(store):
+        count = maintenance.rotate_keys(store)
+        while again := maintenance.rotate_keys(store):
             if (passes := passes + 1) == _PASSES:
                 raise Conflict(_STILL_OLD)
             count += again

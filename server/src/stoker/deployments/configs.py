@@ -28,7 +28,7 @@ from stoker.model.config import UNGROUPED, Config
 from stoker.model.delivered_hook import OPTION, STORED_PATH, DeliveredHook, HookName, parse_option
 from stoker.model.errors import Invalid, ResourceInUse
 from stoker.model.trigger import Content
-from stoker.store import artifacts, configs, schedules
+from stoker.store import artifacts, configs, triggers
 from stoker.store.tx import Tx
 
 _FIELDS = ("group", "config", "options", "inputs", "outputs")
@@ -244,7 +244,7 @@ def delete_config(tx: Tx, id: str, project_id: str) -> None:
     configs.get(tx, id, project_id)
     if configs.in_use(tx, id):
         raise ResourceInUse(f"The software config ({id}) is used by a deployment: delete that first.")
-    schedule = schedules.using_config(tx, id)
+    schedule = triggers.schedule_using(tx, id)
     if schedule is not None:
         raise ResourceInUse(
             f"The software config ({id}) is used by the schedule {schedule.name!r} ({schedule.id}): delete or change"

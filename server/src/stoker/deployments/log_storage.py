@@ -23,7 +23,7 @@ from stoker.deployments.runs import of_server
 from stoker.model.deployment import Deployment
 from stoker.model.errors import Invalid
 from stoker.model.secrets import SHORTEST, variants
-from stoker.store import configs, deployments, logs
+from stoker.store import configs, deployments, runs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
@@ -94,7 +94,7 @@ def append_log(
 
     Raises Invalid for an unknown stream, and EntityNotFound if the server has no such run.
     """
-    if stream not in logs.STREAMS:
+    if stream not in runs.STREAMS:
         raise Invalid(f"stream must be stdout or stderr, not {stream!r}")
     deployment = of_server(tx, server_id, config_id)
     output = _Output.of(tx, deployment, stream, most)
@@ -117,7 +117,7 @@ def store_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], m
     Store output of a report that the agent has not sent during the run: all of a short run, the rest if the server was
     offline at its end. The transaction knows the secrets of the run's config.
     """
-    for stream in logs.STREAMS:
+    for stream in runs.STREAMS:
         text = values.get(f"deploy_{stream}")
         if isinstance(text, str) and text:
             output = _Output.of(tx, deployment, stream, most)
@@ -130,11 +130,13 @@ def store_report(tx: Tx, deployment: Deployment, values: Mapping[str, object], m
 
 def end_output(tx: Tx, deployment: Deployment) -> Deployment:
     """Store the bytes at the end of the streams that no chunk contains yet."""
-    for stream in logs.STREAMS:
+    for stream in runs.STREAMS:
         if getattr(deployment, f"{stream}_held"):
             output = _Output.of(tx, deployment, stream, 0)
             at = output.size - len(output.held_bytes)
-            logs.append(tx, output.id, output.run, stream=stream, offset=at, data=release(output.held_bytes), at=tx.now)
+            runs.append_output(
+                tx, output.id, output.run, stream=stream, offset=at, data=release(output.held_bytes), at=tx.now
+            )
             output.held_bytes = b""
             deployment = output.save(deployment)
     return deployment
@@ -172,7 +174,7 @@ class _Output:
     def rewind(self, offset: int) -> None:
         """Forget the tail from ``offset`` on, which the agent sends once more."""
         if self.most // 2 <= offset < self.size:
-            logs.drop(self.tx, self.id, self.run, self.stream, self.most // 2, self.size, reaching=offset)
+            runs.drop_output(self.tx, self.id, self.run, self.stream, self.most // 2, self.size, reaching=offset)
             self.held_bytes = self.held_bytes[: max(0, len(self.held_bytes) - (self.size - offset))]
             self.size = offset
 
@@ -200,14 +202,16 @@ class _Output:
             first = max(offset, head, end - (tail - step))
             self._append(first, data[first - offset :])
             if (end - head) // step != (max(self.size, head) - head) // step:
-                logs.drop(self.tx, self.id, self.run, self.stream, head, end - (tail - step))
+                runs.drop_output(self.tx, self.id, self.run, self.stream, head, end - (tail - step))
 
     def _append(self, offset: int, data: bytes) -> None:
         """Store bytes in chunks that readers can load with little memory, cut between characters."""
         while data:
-            size = logs.PAGE_BYTES
-            while len(data) - size > 0 and size > logs.PAGE_BYTES - 4 and data[size] & 0xC0 == 0x80:
+            size = runs.PAGE_BYTES
+            while len(data) - size > 0 and size > runs.PAGE_BYTES - 4 and data[size] & 0xC0 == 0x80:
                 size -= 1
             chunk = data[:size]
-            logs.append(self.tx, self.id, self.run, stream=self.stream, offset=offset, data=chunk, at=self.tx.now)
+            runs.append_output(
+                self.tx, self.id, self.run, stream=self.stream, offset=offset, data=chunk, at=self.tx.now
+            )
             offset, data = offset + size, data[size:]

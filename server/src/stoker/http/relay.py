@@ -27,7 +27,7 @@ from stoker.model.errors import Invalid, StokerError, Unauthorized
 from stoker.servers.agent_bundle import Endpoint
 from stoker.servers.keys import KeyRequest, key_topic
 from stoker.servers.relays import relay_topic
-from stoker.store import documents, relays
+from stoker.store import documents, servers
 from stoker.store.notifier import ALL, server_topic
 from stoker.store.tx import Tx
 
@@ -177,7 +177,7 @@ _KEY = Access(RELAY_KEY)
 @operation(200, bytes, headers=("ETag",), media_type="text/x-python", also={304: Success(headers=("ETag",))})
 def script(request: RequestContext, tx: Tx) -> Response:
     """Return the install script of the agent, with the relay's URL and certificates."""
-    relay = relays.find(tx, request.relay)
+    relay = servers.find_relay(tx, request.relay)
     if relay is None:
         raise Unauthorized("This relay's key is not valid, or has been revoked.")
     content = request.app.servers.agent_bundle.script_for(Endpoint(relay.url, relay.ca))

@@ -17,7 +17,7 @@ from stoker.identity.directory import DOMAIN_ID, ROLES
 from stoker.identity.tokens import ADMIN
 from stoker.model.errors import Conflict, EntityNotFound, Forbidden, Invalid
 from stoker.model.principal import ApplicationCredential, Principal, Project, User
-from stoker.store import application_credentials, artifacts, identity, relays, tokens
+from stoker.store import artifacts, identity, servers
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.tx import Tx
 
@@ -49,9 +49,9 @@ def delete_project(tx: Tx, id: str) -> None:
     project(tx, id)
     if left := identity.in_project(tx, id):
         raise Conflict(f"The project has {', '.join(left)}: delete them first.")
-    application_credentials.delete_in_project(tx, id)
+    identity.delete_credentials_in(tx, id)
     artifacts.delete_in_project(tx, id)
-    relays.delete_in_project(tx, id)
+    servers.delete_relays_in(tx, id)
     identity.delete_project(tx, id)
     tx.notify(TOKENS_TOPIC)
 
@@ -72,7 +72,7 @@ def change_user(tx: Tx, id: str, **changes: Any) -> User:
         _free(identity.find_user_by_name(tx, changed.name, DOMAIN_ID), "user", changed.name)
     identity.save_user(tx, changed)
     if changed.password_hash != old.password_hash or not changed.enabled:
-        tokens.drop_of_user(tx, id)
+        identity.drop_tokens_of(tx, id)
     tx.notify(TOKENS_TOPIC)
     return changed
 
@@ -80,8 +80,8 @@ def change_user(tx: Tx, id: str, **changes: Any) -> User:
 def delete_user(tx: Tx, id: str) -> None:
     """Delete a user with its tokens and application credentials. Raises EntityNotFound."""
     user(tx, id)
-    tokens.drop_of_user(tx, id)
-    application_credentials.delete_of_user(tx, id)
+    identity.drop_tokens_of(tx, id)
+    identity.delete_credentials_of(tx, id)
     identity.delete_user(tx, id)
     tx.notify(TOKENS_TOPIC)
 
@@ -151,7 +151,7 @@ def create_credential(
         raise Invalid("an application credential can only have roles that this token has in the project")
     if expires_at is not None and expires_at <= tx.now:
         raise Invalid("expires_at must be in the future")
-    _free(application_credentials.find_by_name(tx, user_id, name), "application credential", name)
+    _free(identity.find_credential_by_name(tx, user_id, name), "application credential", name)
     credential = ApplicationCredential(
         id=uuid.uuid4().hex,
         user_id=user_id,
@@ -163,14 +163,14 @@ def create_credential(
         unrestricted=unrestricted,
         expires_at=expires_at,
     )
-    application_credentials.add(tx, credential)
+    identity.add_credential(tx, credential)
     return credential
 
 
 def delete_credential(tx: Tx, user_id: str, id: str) -> None:
     """Delete a user's application credential. Raises EntityNotFound."""
     credential(tx, user_id, id)
-    application_credentials.delete(tx, id)
+    identity.delete_credential(tx, id)
     tx.notify(TOKENS_TOPIC)
 
 
@@ -192,7 +192,7 @@ def user(tx: Tx, id: str) -> User:
 
 def credential(tx: Tx, user_id: str, id: str) -> ApplicationCredential:
     """The user's application credential with this id. Raises EntityNotFound."""
-    credential = application_credentials.find(tx, id)
+    credential = identity.find_credential(tx, id)
     if credential is None or credential.user_id != user_id:
         raise EntityNotFound(f"Could not find Application Credential: {id}.")
     return credential

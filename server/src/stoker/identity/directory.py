@@ -16,7 +16,7 @@ from stoker.identity.stack_users import Ec2Keys, StackUser, StackUsers
 from stoker.identity.tokens import ADMIN, Issued, Tokens
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import ApplicationCredential, Project, User
-from stoker.store import application_credentials, identity, tokens
+from stoker.store import identity
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -201,7 +201,7 @@ class Directory:
             identity.save_user(tx, replace(admin, password_hash=hashed, enabled=True))
             if ADMIN not in identity.system_roles(tx, admin.id):
                 identity.add_system_role(tx, admin.id, ADMIN)
-            tokens.drop_of_user(tx, admin.id)
+            identity.drop_tokens_of(tx, admin.id)
             tx.notify(TOKENS_TOPIC)
 
         self._store.write(do)
@@ -216,9 +216,9 @@ def _user(tx: Tx, ref: Named) -> User | None:
 
 def _credential(tx: Tx, ref: Named, user: Named | None) -> ApplicationCredential | None:
     if ref.id:
-        return application_credentials.find(tx, ref.id)
+        return identity.find_credential(tx, ref.id)
     owner = _user(tx, user) if user else None
-    return application_credentials.find_by_name(tx, owner.id, ref.name) if owner and ref.name else None
+    return identity.find_credential_by_name(tx, owner.id, ref.name) if owner and ref.name else None
 
 
 def _project(tx: Tx, ref: Named) -> Project | None:

@@ -17,7 +17,7 @@ from stoker.identity import stack_users
 from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.principal import Principal, Project, Token
-from stoker.store import application_credentials, identity, tokens
+from stoker.store import identity
 from stoker.store.notifier import TOKENS_TOPIC
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -67,7 +67,7 @@ class Tokens:
         the parent has been revoked.
         """
         parent_hash = None if parent is None else _hash(parent)
-        if parent_hash is not None and tokens.find(tx, parent_hash, for_update=True) is None:
+        if parent_hash is not None and identity.find_token(tx, parent_hash, for_update=True) is None:
             raise Unauthorized(_INVALID)
         token = secrets.token_hex(32)
         until = min(expires_at or datetime.max.replace(tzinfo=UTC), tx.now + self._life)
@@ -81,8 +81,8 @@ class Tokens:
             parent_hash=parent_hash,
             methods=methods,
         )
-        tokens.add(tx, _hash(token), row)
-        tokens.drop_expired(tx, tx.now)
+        identity.add_token(tx, _hash(token), row)
+        identity.drop_expired_tokens(tx, tx.now)
         return Issued(token, *_resolve(tx, row))
 
     def of_project(self, project_id: str) -> str | None:
@@ -113,7 +113,7 @@ class Tokens:
         key = _hash(token)
         read_at = time.monotonic()
         with self._store.read() as tx:
-            row = tokens.find(tx, key)
+            row = identity.find_token(tx, key)
             if row is None or row.expires_at <= tx.now:
                 raise Unauthorized(_INVALID)
             issued = Issued(token, *_resolve(tx, row))
@@ -125,7 +125,7 @@ class Tokens:
         """Revoke a token and all tokens that were requested with it."""
 
         def do(tx: Tx) -> None:
-            tokens.drop(tx, _hash(token))
+            identity.drop_token(tx, _hash(token))
             tx.notify(TOKENS_TOPIC)
 
         self._store.write(do)
@@ -146,7 +146,7 @@ def _resolve(tx: Tx, token: Token) -> tuple[Principal, Token, Project | None]:
         roles = identity.roles(tx, user.id, token.project_id)
     restricted = False
     if token.application_credential_id is not None:
-        credential = application_credentials.find(tx, token.application_credential_id)
+        credential = identity.find_credential(tx, token.application_credential_id)
         if credential is None or (credential.expires_at is not None and credential.expires_at <= tx.now):
             raise Unauthorized(_INVALID)
         roles, restricted = roles & frozenset(credential.roles), not credential.unrestricted

@@ -17,7 +17,7 @@ from stoker.messaging.subscription_service import SubscriptionService
 from stoker.model.errors import EntityNotFound, Invalid
 from stoker.model.messaging import Message, Queue
 from stoker.model.ownership import check_write
-from stoker.store import messages, queues, rows
+from stoker.store import queues, rows
 from stoker.store.tx import Tx
 from stoker.work import Work
 
@@ -158,14 +158,14 @@ class Messaging:
             return []
         check_write(existing, as_owner=as_owner)
         if existing.metadata.get(limits.KEEP_NEWEST):
-            return messages.newest(tx, existing.id)
-        return messages.pop(tx, existing.id, limit)
+            return queues.newest_message(tx, existing.id)
+        return queues.pop_messages(tx, existing.id, limit)
 
     def purge(self, tx: Tx, project_id: str, queue: str, *, as_owner: bool = False) -> None:
         """Delete all messages of a queue."""
         existing = _lock(tx, project_id, queue, as_owner=as_owner)
         if existing is not None:
-            messages.purge(tx, existing.id)
+            queues.purge_messages(tx, existing.id)
 
     def lock_or_create(
         self, tx: Tx, project_id: str, name: str, owner: str | None = None, *, as_owner: bool = False
@@ -186,8 +186,8 @@ class Messaging:
         self, tx: Tx, project_id: str, name: str, new: Sequence[Message], owner: str | None, as_owner: bool
     ) -> Sequence[str]:
         queue = self.lock_or_create(tx, project_id, name, owner, as_owner=as_owner)
-        messages.trim(tx)
-        messages.add(tx, queue.id, new, secret=queue.owner is not None)
+        queues.trim_messages(tx)
+        queues.add_messages(tx, queue.id, new, secret=queue.owner is not None)
         webhooks.announce(tx, self._work, queue, new)
         return [message.id for message in new]
 

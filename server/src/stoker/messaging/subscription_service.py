@@ -17,7 +17,7 @@ from stoker.messaging import limits
 from stoker.messaging.webhook_client import Targets
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.messaging import Queue, Subscription
-from stoker.store import subscriptions
+from stoker.store import queues
 from stoker.store.tx import Tx
 
 _TAKEN = "the queue {!r} already has a subscription of this subscriber"
@@ -75,9 +75,9 @@ class SubscriptionService:
             renewed_at=tx.now,
             expires_at=tx.now + timedelta(seconds=ttl),
         )
-        subscriptions.trim(tx, queue.id, new.subscriber)
-        if not subscriptions.add(tx, new):
-            existing = subscriptions.of_subscriber(tx, queue.id, new.subscriber)
+        queues.trim_subscriptions(tx, queue.id, new.subscriber)
+        if not queues.add_subscription(tx, new):
+            existing = queues.find_subscriber(tx, queue.id, new.subscriber)
             if existing is None or (existing.ttl, existing.options) != (new.ttl, new.options):
                 raise Conflict(_TAKEN.format(queue.name))
             return existing.id
@@ -97,15 +97,15 @@ class SubscriptionService:
         if (ttl := request.ttl) is not None:
             changed = replace(changed, ttl=ttl, renewed_at=tx.now, expires_at=tx.now + timedelta(seconds=ttl))
         if changed.subscriber != old.subscriber:
-            subscriptions.trim(tx, queue.id, changed.subscriber)
-            if subscriptions.of_subscriber(tx, queue.id, changed.subscriber) is not None:
+            queues.trim_subscriptions(tx, queue.id, changed.subscriber)
+            if queues.find_subscriber(tx, queue.id, changed.subscriber) is not None:
                 raise Conflict(_TAKEN.format(queue.name))
-        subscriptions.save(tx, changed)
+        queues.save_subscription(tx, changed)
 
 
 def find(tx: Tx, queue: Queue, id: str, *, for_update: bool = False) -> Subscription:
     """Raises EntityNotFound if the subscription does not exist or has expired."""
-    subscription = subscriptions.find(tx, queue.id, id, for_update=for_update)
+    subscription = queues.find_subscription(tx, queue.id, id, for_update=for_update)
     if subscription is None:
         raise EntityNotFound(f"there is no subscription {id!r:.100} to the queue {queue.name!r}, or it has ended")
     return subscription

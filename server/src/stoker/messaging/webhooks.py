@@ -22,7 +22,7 @@ import structlog
 from stoker.lru_cache import LruCache
 from stoker.messaging.webhook_client import Targets, WebhookClient, WebhookFailed
 from stoker.model.messaging import Message, Queue, Subscription
-from stoker.store import rows, subscriptions
+from stoker.store import queues, rows
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 from stoker.work import Work
@@ -44,7 +44,7 @@ _log = structlog.get_logger("stoker.messaging")
 
 def announce(tx: Tx, work: Work, queue: Queue, new: Sequence[Message]) -> None:
     """Schedule the delivery of the messages posted in this transaction to the queue's current subscribers."""
-    upto = subscriptions.latest(tx, queue.id)
+    upto = queues.latest_subscription(tx, queue.id)
     if upto is None:
         return
     payloads = [
@@ -83,7 +83,7 @@ class _Webhooks:
 
     def deliver(self, args: Mapping[str, Any]) -> None:
         with self._store.read() as tx:
-            row = subscriptions.with_project(tx, args["subscription"])
+            row = queues.subscription_with_project(tx, args["subscription"])
         if row is None:
             return
         subscription, project_id = row
@@ -94,7 +94,7 @@ class _Webhooks:
         self._deliver_all(subscription, project_id, args)
 
     def _spread(self, tx: Tx, args: Mapping[str, Any]) -> None:
-        page = subscriptions.ids(
+        page = queues.subscription_ids(
             tx,
             args["queue"],
             after=args["after"],

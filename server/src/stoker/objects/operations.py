@@ -11,7 +11,7 @@ from stoker.model.objects import TICK, Account, Container, Stored
 from stoker.model.ownership import check_write
 from stoker.objects import limits
 from stoker.objects.tempurl import KEY_HEADERS
-from stoker.store import containers, objects, rows
+from stoker.store import objects, rows
 from stoker.store.tx import Tx
 
 #: A precondition: called with the present object (None if there is none) before a write. An exception stops the write.
@@ -82,7 +82,7 @@ def put(
     if old is not None:
         _delete(tx, old)
     objects.add(tx, stored, new.data)
-    containers.count(tx, new.account, new.container, objects=1, size=stored.size)
+    objects.add_to_totals(tx, new.account, new.container, objects=1, size=stored.size)
     if callbacks.on_written is not None:
         callbacks.on_written(tx, new.account, new.container, new.name, new.data)
     return stored
@@ -113,7 +113,7 @@ def lock(tx: Tx, account: str, container: str, *, as_owner: bool = False) -> Con
     Raises EntityNotFound, and WriteRefused if the container belongs to a server or deployment
     (``ownership.check_write``).
     """
-    row = containers.find(tx, account, container, for_update=True)
+    row = objects.find_container(tx, account, container, for_update=True)
     if row is None:
         raise EntityNotFound.of("Container", container)
     check_write(row, as_owner=as_owner)
@@ -138,7 +138,7 @@ def read(tx: Tx, account: str, container: str, name: str) -> tuple[Stored, bytes
 
 def _delete(tx: Tx, old: Stored) -> None:
     objects.delete(tx, old.account, old.container, old.name)
-    containers.count(tx, old.account, old.container, objects=-1, size=-old.size)
+    objects.add_to_totals(tx, old.account, old.container, objects=-1, size=-old.size)
 
 
 def _time_after(tx: Tx, old: Stored | None) -> int:
@@ -149,13 +149,13 @@ def _time_after(tx: Tx, old: Stored | None) -> int:
 
 def account(tx: Tx, account: str) -> Account:
     """The account; an empty one if nothing is stored for it, because every account exists."""
-    return containers.find_account(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
+    return objects.find_account(tx, account) or Account(id=account, created_at=rows.to_micros(tx.now))
 
 
 def change_account(tx: Tx, account: str, headers: Mapping[str, str]) -> None:
     """Change the account's metadata. The header names in ``headers`` are lower case. Raises Invalid."""
-    old = containers.lock_account(tx, account)
-    containers.change_account(tx, account, limits.merge_metadata(old.headers, headers, limits.ACCOUNT_META))
+    old = objects.lock_account(tx, account)
+    objects.change_account(tx, account, limits.merge_metadata(old.headers, headers, limits.ACCOUNT_META))
 
 
 def keys(account: Account | None, container: Container | None) -> list[str]:
@@ -180,12 +180,12 @@ def create_container(
     limits.container_name(name)
     changes = headers or {}
     fresh = limits.merge_metadata({}, changes, limits.CONTAINER_META)
-    if containers.add(tx, account, name, fresh, owner):
+    if objects.add_container(tx, account, name, fresh, owner):
         return True
-    existing = containers.find(tx, account, name)
+    existing = objects.find_container(tx, account, name)
     if owner is not None and existing is not None and existing.owner is None:
         delete_container_and_all(tx, account, name)
-        return containers.add(tx, account, name, fresh, owner)
+        return objects.add_container(tx, account, name, fresh, owner)
     if existing is not None:
         check_write(existing, as_owner=owner is not None)
     if changes:
@@ -202,12 +202,12 @@ def change_container(tx: Tx, account: str, name: str, headers: Mapping[str, str]
     old = lock(tx, account, name, as_owner=as_owner)
     changed = limits.merge_metadata(old.headers, headers, limits.CONTAINER_META)
     if changed != old.headers:
-        containers.change(tx, account, name, changed)
+        objects.change_container(tx, account, name, changed)
 
 
 def container(tx: Tx, account: str, name: str) -> Container:
     """The container. Raises EntityNotFound."""
-    row = containers.find(tx, account, name)
+    row = objects.find_container(tx, account, name)
     if row is None:
         raise EntityNotFound.of("Container", name)
     return row
@@ -218,21 +218,21 @@ def delete_container(tx: Tx, account: str, name: str) -> None:
     count = lock(tx, account, name).objects
     if count:
         raise Conflict(f"the container {name} is not empty: {count} objects")
-    containers.delete(tx, account, name)
+    objects.delete_container(tx, account, name)
 
 
 def discard(tx: Tx, account: str, container: str, name: str) -> None:
     """Delete an object of Stoker's own, and also its container if the container has an owner and is now empty."""
-    if containers.find(tx, account, container) is None:
+    if objects.find_container(tx, account, container) is None:
         return
     delete(tx, account, container, name, as_owner=True)
-    left = containers.find(tx, account, container)
+    left = objects.find_container(tx, account, container)
     if left is not None and left.objects == 0 and left.owner is not None:
         delete_container_and_all(tx, account, container)
 
 
 def delete_container_and_all(tx: Tx, account: str, name: str) -> None:
     """Delete a container with all its objects; does nothing if it does not exist."""
-    if containers.find(tx, account, name, for_update=True) is not None:
+    if objects.find_container(tx, account, name, for_update=True) is not None:
         objects.delete_all(tx, account, name)
-        containers.delete(tx, account, name)
+        objects.delete_container(tx, account, name)

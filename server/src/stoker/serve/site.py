@@ -262,7 +262,7 @@ def _check_writes(store: Store) -> None:
 
 def _create_health(store: Store, disk_space: DiskSpace, certificate: CertificateExpiry) -> HealthReport:
     checks: dict[str, Check] = {
-        "database": store.probe.check,
+        "database": store.check,
         "writes": partial(_check_writes, store),
         "notifications": store.check_notifications,
     }

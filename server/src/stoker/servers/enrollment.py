@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from stoker.model.errors import Conflict, EntityNotFound, Invalid
 from stoker.model.server import AgentAccess, Enrollment, Kind, Server
 from stoker.servers.keys import key_topic
-from stoker.store import documents, enrollments, resources, servers, stacks
+from stoker.store import documents, resources, servers, stacks
 from stoker.store.tx import Tx
 
 TOKEN_LIFE = timedelta(hours=24)
@@ -45,7 +45,7 @@ def enroll(
     """
     servers.lock_names(tx, project_id)
     server = _enrolled(tx, project_id, name) if again else _new(tx, project_id, name)
-    enrollments.drop_of_server(tx, server.id)
+    servers.drop_enrollments(tx, server.id)
     enrollment, token = _issue(tx, project_id, created_by, lifetime, server_id=server.id, reruns=reruns)
     return server, enrollment, token
 
@@ -183,7 +183,7 @@ def _enrolled(tx: Tx, project_id: str, named: str) -> Server:
 def _issue(
     tx: Tx, project_id: str, created_by: str | None, lifetime: timedelta, **values: Any
 ) -> tuple[Enrollment, str]:
-    enrollments.drop_expired(tx, project_id, tx.now - _LISTED)
+    servers.drop_expired_enrollments(tx, project_id, tx.now - _LISTED)
     token = secrets.token_hex(32)  # hexadecimal: other encodings may begin with "-", like an option
     enrollment = Enrollment(
         id=str(uuid4()),
@@ -194,7 +194,7 @@ def _issue(
         expires_at=tx.now + lifetime,
         **values,
     )
-    enrollments.add(tx, enrollment)
+    servers.add_enrollment(tx, enrollment)
     return enrollment, token
 
 

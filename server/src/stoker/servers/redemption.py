@@ -22,7 +22,7 @@ from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.server import AgentAccess, Enrollment, Kind, Machine, NameSource, Server
 from stoker.servers.enrollment import check_name, hash_token
 from stoker.servers.keys import Keys
-from stoker.store import enrollments, servers
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 _WRONG = "This enrollment token is not valid, or has been used already: enroll the server again."
@@ -57,7 +57,7 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
     installation on the same machine gets a new key of the same server if it has the present one; else it is another
     machine.
     """
-    enrollment = enrollments.of_token(tx, hash_token(token))
+    enrollment = servers.enrollment_of_token(tx, hash_token(token))
     if enrollment is None:
         raise Unauthorized(_WRONG)
     if enrollment.expires_at <= tx.now:
@@ -68,7 +68,7 @@ def redeem_token(tx: Tx, keys: Keys, token: str, machine: Machine) -> Redemption
     if server is None:
         if enrollment.uses >= enrollment.limit:
             raise TokenRefused(enrollment, f"All {enrollment.limit} places of the enrollment are taken")
-        enrollments.count_use(tx, enrollment)
+        servers.count_enrollment_use(tx, enrollment)
         server = _take_place(tx, enrollment, machine)
     return _give_key(tx, keys, enrollment, server, machine)
 

@@ -18,7 +18,7 @@ from stoker.lru_cache import LruCache
 from stoker.model.errors import Unauthorized
 from stoker.model.relay import Relay
 from stoker.servers.keys import KeyCache
-from stoker.store import relays
+from stoker.store import servers
 from stoker.store.open import Store
 from stoker.store.tx import Tx
 
@@ -56,13 +56,13 @@ def create(
         created_at=tx.now,
         created_by=created_by,
     )
-    relays.add(tx, relay)
+    servers.add_relay(tx, relay)
     return relay, key
 
 
 def delete(tx: Tx, relay: Relay) -> None:
     """Delete a relay and revoke its key."""
-    relays.delete(tx, relay.id)
+    servers.delete_relay(tx, relay.id)
     tx.notify(relay_topic(relay.id))
 
 
@@ -84,7 +84,7 @@ class Relays:
         relay_id = key.partition(".")[0]
         notified = self._cache.notified
         with self._store.read() as tx:
-            relay = relays.find(tx, relay_id) if "\0" not in relay_id else None
+            relay = servers.find_relay(tx, relay_id) if "\0" not in relay_id else None
         if relay is None or not hmac.compare_digest(relay.key_hash, _hash(key)):
             raise Unauthorized(_WRONG)
         self._cache.put(key, notified)
@@ -101,7 +101,9 @@ class Relays:
         ``stoker-relay/<version>``.
         """
         match = _VERSION.match(user_agent)
-        self._store.write(lambda tx: relays.record_seen(tx, relay_id, tx.now, agents, match[1] if match else None))
+        self._store.write(
+            lambda tx: servers.record_relay_seen(tx, relay_id, tx.now, agents, match[1] if match else None)
+        )
         self._seen.put(relay_id, time.monotonic())
 
 

@@ -24,7 +24,7 @@ from stoker.resources.base import TakesSignals
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import clear_hook, commit, lock_resource, lock_stack, wake
 from stoker.stacks.operations import no_resource
-from stoker.store import containers, deployments, queues, resources, stacks
+from stoker.store import deployments, objects, queues, resources, stacks
 from stoker.store.tx import Tx
 
 
@@ -154,7 +154,7 @@ class InboundSignals:
         target, number = _find_target(tx, name, account)
         if target is None or _container(target) != container:
             return
-        row = containers.find(tx, account, container)
+        row = objects.find_container(tx, account, container)
         if row is None or row.owner != container:
             return
         if is_current(target, number):

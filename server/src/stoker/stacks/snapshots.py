@@ -19,7 +19,7 @@ from stoker.stacks.engine.operation import SAVED
 from stoker.stacks.engine.progress import advance, commit, lock_stack
 from stoker.stacks.operations import Options
 from stoker.stacks.templates.prepare import ResolvedStack, prepare_again
-from stoker.store import resources, snapshots, stacks
+from stoker.store import resources, stacks
 from stoker.store.tx import Tx
 
 #: Maximum number of snapshots of a stack, as in Heat.
@@ -36,7 +36,7 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
     operation.refuse_busy(stack)
     if stack.action is Action.DELETE:
         raise NotSupported(f"A snapshot of a stack in {stack.action}_{stack.status} is not supported.")
-    if snapshots.count(tx, stack_id) >= MOST:
+    if stacks.count_snapshots(tx, stack_id) >= MOST:
         raise Invalid(f"a stack may have {MOST} snapshots, and this one has them: delete some")
     source = stacks.source(tx, stack_id)
     present = [resource for resource in resources.of_stack(tx, stack_id) if _is_touched(resource)]
@@ -54,10 +54,10 @@ def take(tx: Tx, engine: Engine, stack_id: str, name: str | None) -> Snapshot:
         data={**export.redacted_export(tx, stack), "source": source},
         created_at=tx.now,
     )
-    snapshots.add(tx, snapshot)
+    stacks.add_snapshot(tx, snapshot)
     advance(session)
     commit(session)
-    return snapshots.get(tx, stack_id, snapshot.id)
+    return stacks.get_snapshot(tx, stack_id, snapshot.id)
 
 
 def _is_touched(resource: Resource) -> bool:
@@ -74,7 +74,7 @@ def delete(tx: Tx, engine: Engine, snapshot: Snapshot) -> None:
             resource = session.resources.find(name)
             if resource is not None and isinstance(kind := session.type_of(resource), SavesState):
                 kind.delete_saved(session.context, resource, ids)
-    snapshots.delete(tx, snapshot.id)
+    stacks.delete_snapshot(tx, snapshot.id)
 
 
 def restore(tx: Tx, engine: Engine, stack_id: str, snapshot: Snapshot) -> Stack:

@@ -1,11 +1,15 @@
-"""Queries for projects, users and role assignments."""
+"""
+Queries for projects, users and role assignments, for their application credentials and tokens, and for used one-time
+codes. The database has hashes of secrets, tokens and codes only.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
-from stoker.model.principal import Project, User
+from stoker.model.principal import ApplicationCredential, Project, Token, User
 from stoker.model.status import is_suspended
 from stoker.store.query import column, execute, scalar, table
 from stoker.store.repository import Repository
@@ -184,3 +188,63 @@ def list_system_assignments(tx: Tx, **filters: str | None) -> list[tuple[str, st
     values = _present(filters)
     query = compose(f"SELECT user_id, role FROM system_assignments{_where(values)} ORDER BY user_id, role")
     return [tuple(row) for row in tx.fetch_all(query, values)]
+
+
+_CREDENTIALS = Repository(ApplicationCredential, "application_credentials")
+add_credential, find_credential, delete_credential = _CREDENTIALS.add, _CREDENTIALS.find, _CREDENTIALS.delete
+find_credential_by_name: Callable[[Tx, str, str], ApplicationCredential | None] = _CREDENTIALS.finder(
+    "user_id = :user_id AND name = :name"
+)
+#: Return the application credentials of a user, sorted by name.
+credentials_of: Callable[[Tx, str], list[ApplicationCredential]] = _CREDENTIALS.lister(
+    "user_id = :user_id ORDER BY name"
+)
+delete_credentials_of: Callable[[Tx, str], None] = execute(
+    "DELETE FROM application_credentials WHERE user_id = :user_id"
+)
+#: Delete the application credentials that are valid in a project.
+delete_credentials_in: Callable[[Tx, str], None] = execute(
+    "DELETE FROM application_credentials WHERE project_id = :project_id"
+)
+
+
+_TOKENS = Repository(Token, "tokens", key=("hash",))
+#: ``for_update`` locks the row of a token, so that it is not revoked until the transaction ends.
+find_token = _TOKENS.find
+_drop_tokens: Callable[[Tx, Sequence[str]], None] = execute("DELETE FROM tokens WHERE hash @in(hashes)")
+_list_tokens_from: Callable[[Tx, Sequence[str]], list[str]] = column(
+    "SELECT hash FROM tokens WHERE parent_hash @in(hashes)"
+)
+drop_tokens_of: Callable[[Tx, str], None] = execute("DELETE FROM tokens WHERE user_id = :user_id")
+#: Delete all tokens that have expired before a time.
+drop_expired_tokens: Callable[[Tx, datetime], None] = execute("DELETE FROM tokens WHERE expires_at < :before")
+
+
+def add_token(tx: Tx, token_hash: str, new: Token) -> None:
+    """Insert a token."""
+    _TOKENS.add(tx, new, hash=token_hash)
+
+
+def drop_token(tx: Tx, token_hash: str) -> None:
+    """
+    Delete a token and all tokens that were created from it, directly or indirectly.
+
+    A transaction that creates a token locks the parent token first. Therefore a deleted token gets no more children,
+    and the deletion by levels finds all of them.
+    """
+    level = [token_hash]
+    while level:
+        _drop_tokens(tx, level)
+        level = _list_tokens_from(tx, level)
+
+
+_drop_expired_codes: Callable[[Tx, datetime], None] = execute("DELETE FROM used_codes WHERE expires_at < :before")
+_add_code: Callable[[Tx, str, datetime], str | None] = scalar(
+    "INSERT INTO used_codes (hash, expires_at) VALUES (:hash, :expires_at) ON CONFLICT DO NOTHING RETURNING hash"
+)
+
+
+def use_code(tx: Tx, code_hash: str, expires_at: datetime) -> bool:
+    """Note that a code was used. Return False if it was used before, in any process of the site."""
+    _drop_expired_codes(tx, tx.now)
+    return _add_code(tx, code_hash, expires_at) is not None

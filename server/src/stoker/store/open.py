@@ -1,4 +1,8 @@
-"""The store: opens a database by its URL and provides read and write transactions. Reading never waits for a writer."""
+"""
+The store: opens a database by its URL and provides read and write transactions. Reading never waits for a writer.
+
+A health check has a connection of its own, so that an exhausted pool does not look like a lost database.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,13 @@ from typing import Any, TypeVar
 from stoker.metrics import Metrics
 from stoker.model.errors import Invalid, Unavailable
 from stoker.store import postgresql, postgresql_connection, sqlite
-from stoker.store.clock import Clock
+from stoker.store.clock import DATABASE_TIME, Clock
 from stoker.store.connection import Pool
 from stoker.store.encryption import Encryption, KeySource, without_keys
-from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, is_fault, unusable_value
+from stoker.store.faults import UNUSABLE_VALUES, DatabaseError, describe, is_fault, unusable_value
 from stoker.store.notifications import PostgresqlNotifications
 from stoker.store.notifier import Notifier
-from stoker.store.probe import Probe
+from stoker.store.sql import sql
 from stoker.store.sqlite import SqliteConnection, find_path
 from stoker.store.tx import Tx, TxCallbacks
 
@@ -26,6 +30,7 @@ T = TypeVar("T")
 
 #: The default number of connections of one process to PostgreSQL.
 CONNECTIONS = 10
+_PROBE = sql("SELECT 1 FROM schema_version", postgresql=f"SELECT {DATABASE_TIME} FROM schema_version")
 
 
 class Store:
@@ -73,6 +78,8 @@ class Store:
         self.dialect = re.split(r"[+:]", url, maxsplit=1)[0]
         #: The connections of transactions. SQLite's writer has one of its own.
         self.pool: Pool[Any]
+        #: The connection of the health check.
+        self._probe: Pool[Any]
         self._writer: sqlite.GroupWriter | postgresql.Writer
         if self.dialect == "sqlite":
             self._open_sqlite()
@@ -80,26 +87,19 @@ class Store:
             self._open_postgresql(connections - postgresql_connection.FIXED_CONNECTIONS)
         else:
             raise Invalid(f"cannot use a {self.dialect!r} database: give a sqlite:/// or postgresql:// URL")
-        #: Checks for health probes whether the database responds, and corrects the clock.
-        self.probe = Probe(self._open_probe, self.clock)
 
     def _open_sqlite(self) -> None:
-        self.pool = sqlite.open_pool(self.url)
+        self.pool, self._probe = sqlite.open_pool(self.url), sqlite.open_pool(self.url)
         self._writer = sqlite.GroupWriter(
             self.url, self.notifier, self.callbacks, self.metrics, self.clock, self.encryption
         )
 
     def _open_postgresql(self, pooled: int) -> None:
-        self.pool = postgresql_connection.open_pool(self.url, pooled, self.clock)
+        self.pool, self._probe = (postgresql_connection.open_pool(self.url, size, self.clock) for size in (pooled, 1))
         self.notifications = PostgresqlNotifications(self.direct_url, self.notifier, self.metrics)
         self._writer = postgresql.Writer(
             self.pool, self.notifier, self.notifications, self.callbacks, self.metrics, self.clock, self.encryption
         )
-
-    def _open_probe(self) -> Pool[Any]:
-        if self.dialect == "sqlite":
-            return sqlite.open_pool(self.url)
-        return postgresql_connection.open_pool(self.url, 1, self.clock)
 
     @contextmanager
     def read(self) -> Iterator[Tx]:
@@ -166,6 +166,21 @@ class Store:
         """Return the current problem of each part of the notifier; None: the part works."""
         return {} if self.notifications is None else self.notifications.problems()
 
+    def check(self) -> None:
+        """
+        Read one row, and correct the clock. Raises Unavailable; blocks as long as the database does not respond.
+        """
+        try:
+            with self._probe.connection() as connection:
+                asked_at = self.clock.uptime()
+                row = connection.execute([(_PROBE, ({},))]).fetchone()
+        except (DatabaseError, sqlite3.Error) as error:
+            raise Unavailable(f"cannot read from the database: {describe(error)}") from error
+        if self.dialect == "sqlite":
+            self.clock.approach_machine()
+        elif row is not None:
+            self.clock.measure(asked_at, row[0])
+
     def count_connections(self) -> tuple[int, int]:
         """Return how many connections transactions use now, and how many this process may open for them."""
         return self.pool.used, self.pool.size
@@ -186,5 +201,5 @@ class Store:
     def close(self) -> None:
         """Stop the threads and close all connections."""
         self._writer.close()
-        self.probe.close()
+        self._probe.close()
         self.pool.close()

@@ -1,4 +1,4 @@
-"""Queries for servers and for the facts that their agents report."""
+"""Queries for servers, for the facts that their agents report, for enrollments and relays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,34 @@ from msgspec.structs import replace
 
 from stoker.model.errors import Conflict
 from stoker.model.facts import PROBLEM, FactsSummary, ServerFacts, describe_os
+from stoker.model.relay import Relay
 from stoker.model.selectors import Selectable
-from stoker.model.server import AgentAccess, Kind, Machine, Server
-from stoker.store import enrollments
+from stoker.model.server import AgentAccess, Enrollment, Kind, Machine, Server
 from stoker.store.query import column, execute
 from stoker.store.repository import Repository
 from stoker.store.tx import Tx
+
+_ENROLLMENTS = Repository(Enrollment, "enrollments", noun="Enrollment")
+add_enrollment, get_enrollment, delete_enrollment = _ENROLLMENTS.add, _ENROLLMENTS.get, _ENROLLMENTS.delete
+#: Return the enrollment with the token of this hash, and lock its row: two agents cannot take its last place.
+enrollment_of_token: Callable[[Tx, str], Enrollment | None] = _ENROLLMENTS.finder(
+    "token_hash = :token_hash @for_update"
+)
+#: Return the enrollments of a project, oldest first.
+list_enrollments: Callable[[Tx, str], list[Enrollment]] = _ENROLLMENTS.lister(
+    "project_id = :project_id ORDER BY created_at, id"
+)
+drop_enrollments: Callable[[Tx, str], None] = execute("DELETE FROM enrollments WHERE server_id = :server_id")
+#: Delete the enrollments of a project that expired before a time.
+drop_expired_enrollments: Callable[[Tx, str, datetime], None] = execute(
+    "DELETE FROM enrollments WHERE project_id = :project_id AND expires_at < :before"
+)
+
+
+def count_enrollment_use(tx: Tx, enrollment: Enrollment) -> None:
+    """Count one more machine that has redeemed the token of a locked enrollment."""
+    _ENROLLMENTS.update(tx, enrollment.id, uses=enrollment.uses + 1)
+
 
 SERVERS = Repository(Server, "servers", noun="Server")
 find, get, prime = SERVERS.find, SERVERS.get, SERVERS.prime
@@ -146,7 +168,7 @@ def delete(tx: Tx, id: str) -> None:
     server = find(tx, id)
     if server is not None:
         tx.record_server_change(server.project_id, selectable(server, load_facts(tx, id)), None)
-    enrollments.drop_of_server(tx, id)
+    drop_enrollments(tx, id)
     SERVERS.delete(tx, id)
 
 
@@ -179,3 +201,22 @@ def put_facts(tx: Tx, server: Server, before: ServerFacts | None, facts: Mapping
     (FACTS.add if before is None else FACTS.save)(tx, new)
     old = selectable(server, before.facts if before else {})
     tx.record_server_change(server.project_id, old, selectable(server, facts))
+
+
+_RELAYS = Repository(Relay, "relays", noun="Relay")
+find_relay, get_relay, delete_relay = _RELAYS.find, _RELAYS.get, _RELAYS.delete
+find_relay_by_name: Callable[[Tx, str, str], Relay | None] = _RELAYS.finder("project_id = :project_id AND name = :name")
+#: Return the relays of a project, sorted by name.
+list_relays: Callable[[Tx, str], list[Relay]] = _RELAYS.lister("project_id = :project_id ORDER BY name")
+delete_relays_in: Callable[[Tx, str], None] = execute("DELETE FROM relays WHERE project_id = :project_id")
+
+
+def add_relay(tx: Tx, new: Relay) -> None:
+    """Insert a relay. Raises Conflict if another one of the project has its name."""
+    if not _RELAYS.add(tx, new, unless_exists=True):
+        raise Conflict(f"A relay named {new.name!r} exists already: choose another name, or delete that relay first.")
+
+
+def record_relay_seen(tx: Tx, id: str, at: datetime, agents: int, version: str | None) -> None:
+    """Record the time of the relay's last request, the number of its agents, and its version."""
+    _RELAYS.update(tx, id, last_seen=at, agents=agents, version=version)

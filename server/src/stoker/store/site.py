@@ -1,4 +1,7 @@
-"""Queries about the whole site: shared properties, figures that operators monitor, and the sizes of the tables."""
+"""
+Queries about the whole site: shared properties, figures that operators monitor, the sizes of the tables, and orphans,
+which are queues, containers and objects of embedded services whose owner no longer exists.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from stoker.model.messaging import Queue
 from stoker.store import jobs, rows
 from stoker.store.migrate import expected_columns
-from stoker.store.query import execute, scalar
+from stoker.store.query import execute, scalar, table
+from stoker.store.queues import QUEUES
 from stoker.store.servers import STATUS
 from stoker.store.sql import compose, sql
 from stoker.store.tx import Tx
@@ -101,3 +106,31 @@ def read_sizes(tx: Tx) -> DatabaseSize:
     tables = [TableSize(name, int(count), *sizes.get(name, (None, None))) for name, count in counts.items()]
     tables.sort(key=lambda table: (-(table.table_bytes or 0) - (table.index_bytes or 0), -table.rows, table.name))
     return DatabaseSize(dialect, int(total), int(free), tables)
+
+
+_LIVE_STACK = "EXISTS (SELECT 1 FROM stacks s WHERE s.id = {owner} AND s.deleted_at IS NULL)"
+#: The owner is set but is no existing resource, server, deployment or stack.
+_ORPHANED = (
+    "{owner} IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = {owner})"
+    " AND NOT EXISTS (SELECT 1 FROM servers v WHERE v.id = {owner})"
+    " AND NOT EXISTS (SELECT 1 FROM deployments d WHERE d.id = {owner})"
+    f" AND NOT {_LIVE_STACK}"
+)
+#: Return the orphaned queues, sorted by project and name.
+orphaned_queues: Callable[[Tx], list[Queue]] = QUEUES.lister(
+    f"{_ORPHANED.format(owner='queues.owner')} ORDER BY project_id, name"
+)
+#: Return the orphaned containers: (account, name).
+orphaned_containers: Callable[[Tx], list[tuple[str, str]]] = table(
+    f"SELECT account, name FROM containers WHERE {_ORPHANED.format(owner='containers.owner')} ORDER BY account, name"
+)
+#: Return the orphaned objects in containers that still have an owner: (account, container, name). A stack's container
+#: has the objects of resources that signal by objects. Their names begin with the resource's id.
+orphaned_objects: Callable[[Tx], list[tuple[str, str, str]]] = table(
+    "SELECT o.account, o.container, o.name FROM objects o"
+    " JOIN containers c ON c.account = o.account AND c.name = o.container"
+    f" WHERE {_LIVE_STACK.format(owner='c.owner')} AND length(o.name) >= 36"
+    " AND NOT EXISTS (SELECT 1 FROM resources r WHERE r.id = substr(o.name, 1, 36))"
+    " ORDER BY o.account, o.container, o.name"
+)

@@ -1,4 +1,7 @@
-"""Queries for stacks. The large columns (template, files, environment) are read only on request."""
+"""
+Queries for stacks and their snapshots. The large columns of a stack (template, files, environment) are read only on
+request.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from stoker.model.errors import StackExists
-from stoker.model.stack import Source, Stack
+from stoker.model.errors import EntityNotFound, StackExists
+from stoker.model.stack import Snapshot, Source, Stack
+from stoker.model.status import Status
 from stoker.store.notifier import project_topic
 from stoker.store.query import change, column, execute, scalar
 from stoker.store.repository import Repository, require
@@ -209,3 +213,39 @@ def learn_hidden(tx: Tx, stack: Stack) -> bool:
 def _hidden_columns(tx: Tx, stack: Stack) -> tuple[str, ...]:
     """Return the columns that are always encrypted, after the transaction has learned the stack's hidden parameters."""
     return ("parameters",) if learn_hidden(tx, stack) else ()
+
+
+_SNAPSHOTS = Repository(Snapshot, "snapshots", key=("stack_id", "id"))
+#: Return the snapshots of a stack, oldest first.
+list_snapshots: Callable[[Tx, str], list[Snapshot]] = _SNAPSHOTS.lister("stack_id = :stack_id ORDER BY seq")
+#: Return the snapshots of a stack that a cloud has not yet finished.
+snapshots_in_progress: Callable[[Tx, str], list[Snapshot]] = _SNAPSHOTS.lister(
+    f"stack_id = :stack_id AND status = '{Status.IN_PROGRESS}'"
+)
+count_snapshots: Callable[[Tx, str], int] = scalar("SELECT count(*) FROM snapshots WHERE stack_id = :stack_id")
+delete_snapshot: Callable[[Tx, str], None] = execute("DELETE FROM snapshots WHERE id = :id")
+
+
+def add_snapshot(tx: Tx, new: Snapshot) -> None:
+    """
+    Insert a snapshot. With ``parameter_defaults`` it is always encrypted: only the nested templates that use these
+    defaults declare which of them are hidden.
+    """
+    _SNAPSHOTS.add(tx, new, encrypt=_secret_columns(new))
+
+
+def save_snapshot(tx: Tx, changed: Snapshot) -> None:
+    """Write a snapshot, encrypted as by ``add``."""
+    _SNAPSHOTS.save(tx, changed, encrypt=_secret_columns(changed))
+
+
+def _secret_columns(snapshot: Snapshot) -> tuple[str, ...]:
+    return ("data",) if snapshot.data["environment"].get("parameter_defaults") else ()
+
+
+def get_snapshot(tx: Tx, stack_id: str, id: str) -> Snapshot:
+    """Return the snapshot. Raises EntityNotFound if the stack has no such snapshot."""
+    snapshot = _SNAPSHOTS.find(tx, stack_id, id)
+    if snapshot is None:
+        raise EntityNotFound.of("Snapshot", id)
+    return snapshot

@@ -15,7 +15,7 @@ from stoker.model.trigger import Mode, Schedule
 from stoker.policy import authorizer, windows
 from stoker.policy.windows import Window
 from stoker.stacks.engine import Engine
-from stoker.store import rows, schedules
+from stoker.store import rows, triggers
 from stoker.store.tx import Tx
 from stoker.triggers.schedules import read_request
 from stoker.triggers.targets import resolve
@@ -62,7 +62,7 @@ class Forecast(NamedTuple):
 
 def forecast(tx: Tx, engine: Engine, project_id: str, begin: datetime, end: datetime, limit: int) -> Forecast:
     """Return the first ``limit`` times of the project's schedules in ``[begin, end)``."""
-    listed = [schedule for schedule in schedules.list_all(tx, project_id, end) if schedule.enabled]
+    listed = [schedule for schedule in triggers.list_schedules(tx, project_id, end) if schedule.enabled]
     merged = heapq.merge(*(_list_times(schedule, begin, end) for schedule in listed), key=lambda pair: pair[0])
     pairs = list(islice(merged, limit + 1))
     due = {schedule.id: schedule for _, schedule in pairs[:limit]}

@@ -11,8 +11,8 @@ from stoker.model.trigger import Trigger, TriggerStatus
 from stoker.stacks.engine import Engine
 from stoker.stacks.engine.progress import advance_resource
 from stoker.store import triggers
+from stoker.store.maintenance import in_batches
 from stoker.store.open import Store
-from stoker.store.purge import in_batches
 from stoker.store.tx import Tx, TxCallbacks
 from stoker.triggers import lifecycle, schedules
 from stoker.types import label_groups, publishing

@@ -22,7 +22,7 @@ from stoker.model.secrets import REDACTED
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule, Trigger, TriggerStatus
 from stoker.policy import authorizer
 from stoker.stacks.engine import Engine
-from stoker.store import configs, rows, schedules
+from stoker.store import configs, rows, triggers
 from stoker.store import triggers as stored
 from stoker.store.open import Store
 from stoker.store.tx import Tx
@@ -56,7 +56,7 @@ def create(tx: Tx, engine: Engine, project_id: str, wanted: ScheduleRequest, *, 
     if schedule.cron is None and schedule.at is None:
         raise Invalid("a schedule needs cron, or at for one time")
     schedule = _place(tx, engine, schedule)
-    schedules.add(tx, schedule)
+    triggers.add_schedule(tx, schedule)
     return schedule
 
 
@@ -65,7 +65,7 @@ def change(tx: Tx, engine: Engine, schedule: Schedule, wanted: ScheduleRequest) 
     changed = _with(tx, engine, schedule, wanted)
     if wanted.moves:
         changed = _place(tx, engine, changed)
-    schedules.save(tx, changed)
+    triggers.save_schedule(tx, changed)
     return changed
 
 
@@ -73,7 +73,7 @@ def delete(tx: Tx, engine: Engine, schedule: Schedule) -> None:
     """Delete a locked schedule. Its triggers stay."""
     for kind in (RUN, TIDY):
         engine.env.work.cancel(tx, kind, schedule.id)
-    schedules.delete(tx, schedule.id)
+    triggers.delete_schedule(tx, schedule.id)
 
 
 def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
@@ -94,7 +94,7 @@ def run(store: Store, engine: Engine, args: Mapping[str, Any]) -> None:
 
 def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = None) -> None:
     """Handle the due time. ``failure``: why the first attempt started nothing."""
-    schedule = schedules.find(tx, args["schedule_id"], for_update=True)
+    schedule = triggers.find_schedule(tx, args["schedule_id"], for_update=True)
     if schedule is None or schedule.next_at is None or rows.to_micros(schedule.next_at) != args["at"]:
         return
     passed, on_time = _count_passed(schedule, schedule.next_at, tx.now)
@@ -115,7 +115,7 @@ def _run(tx: Tx, engine: Engine, args: Mapping[str, Any], failure: str | None = 
     # The clock of the database server may have been set back since the job became due.
     since = max(tx.now, schedule.next_at)
     next_at = None if schedule.cron is None else cron.read(schedule.cron, schedule.timezone).after(since)
-    schedules.save(tx, _at(tx, engine, replace(updated, next_at=next_at)))
+    triggers.save_schedule(tx, _at(tx, engine, replace(updated, next_at=next_at)))
     if stored.oldest_beyond(tx, schedule.project_id, schedule.id, KEPT):
         _tidy_later(tx, engine, schedule.project_id, schedule.id)
 

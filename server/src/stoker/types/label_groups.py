@@ -30,7 +30,7 @@ from stoker.stacks.engine import REFRESH, Engine
 from stoker.stacks.engine.actions import begin_action, fail, perform
 from stoker.stacks.engine.progress import commit, lock_resource
 from stoker.stacks.engine.session import StackSession
-from stoker.store import selectors, server_lists, servers, stacks
+from stoker.store import server_lists, servers, stacks
 from stoker.store.tx import ServerChange, Tx
 from stoker.types.rollout import is_of_health
 from stoker.work import Work
@@ -83,10 +83,10 @@ def choose(context: Context, resource: Resource, properties: Properties) -> Reso
     selector = selector_of(properties)
     if selector is None:
         if _KEY in resource.data:
-            selectors.remove(context.tx, resource.id)
+            server_lists.remove_selector(context.tx, resource.id)
         return replace(resource, data={name: value for name, value in resource.data.items() if name != _KEY})
-    selectors.lock(context.tx, context.project_id)
-    selectors.put(context.tx, resource.id, context.project_id, selector)
+    server_lists.lock_labels(context.tx, context.project_id)
+    server_lists.put_selector(context.tx, resource.id, context.project_id, selector)
     return replace(resource, data={**resource.data, _KEY: foresee(context, resource, properties)})
 
 
@@ -122,9 +122,9 @@ def servers_changed(tx: Tx, work: Work, changed: Sequence[ServerChange]) -> None
     """
     # Sorted, so that two transactions that change the same projects take the locks in the same order.
     for project_id in sorted({change[0] for change in changed}):
-        selectors.lock(tx, project_id)
+        server_lists.lock_labels(tx, project_id)
         changes = [(before, after) for id, before, after in changed if id == project_id]
-        for resource_id, selector in sorted(selectors.of_project(tx, project_id), key=itemgetter(0)):
+        for resource_id, selector in sorted(server_lists.selectors_of(tx, project_id), key=itemgetter(0)):
             if any(selector.matches(before) != selector.matches(after) for before, after in changes):
                 request_refresh(tx, work, resource_id)
 
@@ -134,12 +134,12 @@ def refresh_members(tx: Tx, engine: Engine, args: Mapping[str, Any]) -> None:
     id = args["resource_id"]
     locked = lock_resource(tx, engine, id)
     if locked is None or not locked[1].current:
-        selectors.remove(tx, id)
+        server_lists.remove_selector(tx, id)
         return
     session, resource = locked
     busy = _busy(tx, session.stack)
     if busy is not None:
-        selectors.wait(tx, busy, id)
+        server_lists.let_wait(tx, busy, id)
         return
     # A group in progress refreshes itself at its end. A failed group is retried only by the next update.
     if resource.status is Status.COMPLETE and is_outdated(session.context, resource):

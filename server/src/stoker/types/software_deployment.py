@@ -11,7 +11,7 @@ from stoker.model.stack import Resource
 from stoker.resources.base import Context, Outcome, Properties
 from stoker.resources.properties import Property, PropertyError
 from stoker.resources.roles import Members, RunsConfig
-from stoker.store import resources, selectors, servers
+from stoker.store import resources, server_lists, servers
 from stoker.types import deployment_runs, label_groups, rollout
 from stoker.types.deployment_base import PROPERTIES, DeploymentType
 from stoker.types.group_base import GroupType
@@ -96,7 +96,7 @@ class DeploymentGroupType(RunsConfig, GroupType):
         return super().adopt(context, self.select(context, resource, properties), properties)
 
     def delete(self, context: Context, resource: Resource) -> Outcome:
-        selectors.remove(context.tx, resource.id)
+        server_lists.remove_selector(context.tx, resource.id)
         return super().delete(context, resource)
 
     def check(self, context: Context, resource: Resource) -> Outcome:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from stoker.store import audit, events, logs, runs, stacks
+from stoker.store import audit, events, runs, stacks
+from stoker.store.maintenance import in_batches, reclaim
 from stoker.store.open import Store
-from stoker.store.purge import in_batches, reclaim
 from stoker.store.tx import Tx
 from stoker.work.queue import Work
 
@@ -45,7 +45,7 @@ KINDS = (
     Kind("stacks", "records of deleted stacks", _delete(stacks.purge)),
     Kind("events", "events", _delete(events.purge)),
     Kind("runs", "earlier runs", _delete(runs.purge), _DAY),
-    Kind("logs", "pieces of output", _delete(logs.purge)),
+    Kind("logs", "pieces of output", _delete(runs.purge_output)),
     Kind("audit", "entries of the audit log", _delete(audit.purge)),
 )
 

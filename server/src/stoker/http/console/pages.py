@@ -18,7 +18,7 @@ from stoker.identity.directory import DOMAIN_NAME
 from stoker.model.audit import Outcome
 from stoker.model.errors import Conflict, TooManyRequests, Unauthorized
 from stoker.model.principal import Principal
-from stoker.store import used_codes
+from stoker.store import identity
 from stoker.version import VERSION
 
 _HTML = "text/html; charset=utf-8"
@@ -170,7 +170,7 @@ def enter(request: RequestContext) -> Response:
     session = sessions.create(code.token)
     principal = sessions.principal_of(session)
     _refuse_other_user(request, principal)
-    if not store.write(lambda tx: used_codes.use(tx, code.hash, tx.now + CODE_LIFE)):
+    if not store.write(lambda tx: identity.use_code(tx, code.hash, tx.now + CODE_LIFE)):
         audit_trail.record_failed_login(store, principal.user_name, address, "the one-time code was used before")
         raise Unauthorized(_CODE_REFUSED)
     audit_trail.record_user(store, principal, "log in", Outcome.ALLOWED, f"from {address}")

@@ -12,7 +12,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.stack import Snapshot
 from stoker.model.status import Status
 from stoker.stacks import snapshots as stack_snapshots
-from stoker.store import snapshots
+from stoker.store import stacks
 from stoker.store.tx import Tx
 
 
@@ -40,7 +40,7 @@ def create(request: RequestContext, tx: Tx, body: NewSnapshot) -> StackSnapshot:
 @operation(200, {"snapshots": list[StackSnapshot]})
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the snapshots of a stack."""
-    page = snapshots.of_stack(tx, stack_lookup.stack(tx, request).id)
+    page = stacks.list_snapshots(tx, stack_lookup.stack(tx, request).id)
     return {"snapshots": [_serialize(snapshot) for snapshot in page]}
 
 
@@ -65,7 +65,7 @@ def restore(request: RequestContext, tx: Tx) -> Response:
 
 
 def _snapshot(tx: Tx, request: RequestContext) -> Snapshot:
-    return snapshots.get(tx, stack_lookup.stack(tx, request).id, request.path["snapshot_id"])
+    return stacks.get_snapshot(tx, stack_lookup.stack(tx, request).id, request.path["snapshot_id"])
 
 
 def _serialize(snapshot: Snapshot) -> StackSnapshot:

@@ -22,7 +22,7 @@ from stoker.http.request import RequestContext, Response, client_address
 from stoker.identity import administration, passwords
 from stoker.model.errors import Invalid, Unauthorized
 from stoker.model.principal import ApplicationCredential, User
-from stoker.store import application_credentials, identity
+from stoker.store import identity
 from stoker.store.tx import Tx
 
 
@@ -153,7 +153,7 @@ class CredentialCreate(StrictBody):
 
 @operation(200)
 def index_credentials(request: RequestContext, tx: Tx) -> dict[str, Any]:
-    rows, name = application_credentials.of_user(tx, request.path["user_id"]), request.query.get("name")
+    rows, name = identity.credentials_of(tx, request.path["user_id"]), request.query.get("name")
     return listing("application_credentials", (_serialize_credential(row) for row in rows if name in (None, row.name)))
 
 

@@ -12,7 +12,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits
 from stoker.messaging.service import Draft
 from stoker.model.errors import EntityNotFound, Invalid
-from stoker.store import messages
+from stoker.store import queues
 from stoker.store.tx import Tx
 
 _LATEST = 2**62
@@ -51,14 +51,14 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     delayed, limit = params.flag(request, "include_delayed"), params.page_size(request)
     queue = params.readable_queue(request, tx)
     if ids:
-        named = messages.several(tx, queue.id, ids) if queue else []
+        named = queues.several_messages(tx, queue.id, ids) if queue else []
         if not named:
             raise EntityNotFound(f"the queue {params.queue_name(request)!r} has none of the messages {ids!r:.500}")
         return {"messages": params.serialize(named, base, tx.now)}
     page, links = [], []
     if queue is not None:
         after = _parse_marker(tx, queue.id, request.query.get("marker"))
-        page = messages.page(tx, queue.id, after=after, limit=limit, not_of=not_of, delayed=delayed)
+        page = queues.page_messages(tx, queue.id, after=after, limit=limit, not_of=not_of, delayed=delayed)
     if page:
         links = params.next_link(request, str(page[-1].seq), ("limit", "echo", "include_delayed"))
     return {"messages": params.serialize(page, base, tx.now), "links": links}
@@ -74,7 +74,7 @@ def delete_several(request: RequestContext, tx: Tx) -> Response:
     if ids:
         queue = params.writable_queue(request, tx)
         if queue is not None:
-            messages.delete(tx, queue.id, ids)
+            queues.delete_messages(tx, queue.id, ids)
         return Response(204)
     name, limit = params.queue_name(request), params.page_size(request, "pop")
     removed = request.app.messaging.pop(tx, request.project, name, limit, as_owner=request.caller.as_owner)
@@ -86,7 +86,7 @@ def show(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Return a message. Raises EntityNotFound."""
     params.client_id(request)
     id, queue = request.path["message_id"], params.readable_queue(request, tx)
-    named = messages.several(tx, queue.id, [id]) if queue else []
+    named = queues.several_messages(tx, queue.id, [id]) if queue else []
     if not named:
         raise EntityNotFound(f"there is no message {id!r:.100} in the queue {params.queue_name(request)!r}")
     return params.serialize(named, params.base(request), tx.now)[0]
@@ -98,7 +98,7 @@ def delete(request: RequestContext, tx: Tx) -> None:
     params.client_id(request)
     queue = params.writable_queue(request, tx)
     if queue is not None:
-        messages.delete(tx, queue.id, [request.path["message_id"]])
+        queues.delete_messages(tx, queue.id, [request.path["message_id"]])
 
 
 def _parse_marker(tx: Tx, queue_id: str, marker: str | None) -> int:
@@ -107,4 +107,4 @@ def _parse_marker(tx: Tx, queue_id: str, marker: str | None) -> int:
         return 0
     if marker.isascii() and marker.isdecimal():
         return int(marker) if len(marker) < 19 else _LATEST
-    return messages.seq(tx, queue_id, marker) or 0
+    return queues.message_seq(tx, queue_id, marker) or 0

@@ -13,7 +13,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.messaging import limits, signed_urls, subscription_service
 from stoker.model.errors import Invalid
 from stoker.model.messaging import Queue, Subscription
-from stoker.store import queues, subscriptions
+from stoker.store import queues
 from stoker.store.tx import Tx
 
 
@@ -123,8 +123,8 @@ def index_subscriptions(request: RequestContext, tx: Tx) -> dict[str, Any]:
     queue, marker, limit = params.find_queue(request, tx), request.query.get("marker"), params.page_size(request)
     page: list[Subscription] = []
     if queue is not None:
-        after = (subscriptions.seq(tx, queue.id, marker) or 0) if marker else 0
-        page = subscriptions.page(tx, queue.id, after=after, limit=limit)
+        after = (queues.subscription_seq(tx, queue.id, marker) or 0) if marker else 0
+        page = queues.page_subscriptions(tx, queue.id, after=after, limit=limit)
     return {
         "subscriptions": [
             _serialize_subscription(subscription, params.queue_name(request), tx.now) for subscription in page
@@ -173,7 +173,7 @@ def delete_subscription(request: RequestContext, tx: Tx) -> None:
     """Delete a subscription. Does nothing if the subscription does not exist."""
     queue = params.writable_queue(request, tx)
     if queue is not None:
-        subscriptions.delete(tx, queue.id, request.path["subscription_id"])
+        queues.delete_subscription(tx, queue.id, request.path["subscription_id"])
 
 
 def _serialize_subscription(subscription: Subscription, queue_name: str, now: datetime) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from stoker.http.access import TOKEN, Access, Attempt, Caller, Credential, InPro
 from stoker.http.threads import in_thread
 from stoker.model.errors import Forbidden, Invalid, PreconditionFailed, Unauthorized
 from stoker.objects import operations, tempurl
-from stoker.store import containers
+from stoker.store import objects
 
 if TYPE_CHECKING:
     from stoker.http.app import App
@@ -93,7 +93,7 @@ def _is_text(quoted: bytes) -> bool:
 
 def _keys(app: App, account: str, container: str) -> list[str]:
     with app.store.read() as tx:
-        return operations.keys(containers.find_account(tx, account), containers.find(tx, account, container))
+        return operations.keys(objects.find_account(tx, account), objects.find_container(tx, account, container))
 
 
 def _invalid() -> Unauthorized:

@@ -12,7 +12,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.errors import Invalid, PreconditionFailed
 from stoker.model.objects import Container, Entry, Page, timestamp
 from stoker.objects import limits, operations
-from stoker.store import containers, objects
+from stoker.store import objects
 from stoker.store.tx import Tx
 
 #: The name of Swift's first storage policy; Stoker has only one policy.
@@ -107,7 +107,7 @@ def _headers(request: RequestContext, container: Container) -> dict[str, str]:
 
 def _account_headers(request: RequestContext, tx: Tx) -> dict[str, str]:
     account = operations.account(tx, account_of(request.path))
-    totals = containers.totals(tx, account.id)
+    totals = objects.totals(tx, account.id)
     return headers.wire(
         {
             "X-Account-Container-Count": str(totals.containers),

@@ -32,7 +32,7 @@ from stoker.model.server import Enrollment, NameSource
 from stoker.public_url import is_loopback_url
 from stoker.servers import enrollment
 from stoker.servers.agent_bundle import Download, Endpoint
-from stoker.store import enrollments, relays
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 _LOOPBACK = (
@@ -157,14 +157,14 @@ def create(request: RequestContext, tx: Tx, body: NewEnrollment) -> dict[str, An
 @operation(200, {"enrollments": list[ShownEnrollment]})
 def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """List the project's enrollments, without their tokens. Expired ones are listed for 30 days."""
-    return {"enrollments": [_serialize(issued, tx.now) for issued in enrollments.list_all(tx, request.project)]}
+    return {"enrollments": [_serialize(issued, tx.now) for issued in servers.list_enrollments(tx, request.project)]}
 
 
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Revoke a token. Servers that were enrolled with it keep their keys."""
-    issued = enrollments.get(tx, request.path["enrollment"], request.project)
-    enrollments.delete(tx, issued.id)
+    issued = servers.get_enrollment(tx, request.path["enrollment"], request.project)
+    servers.delete_enrollment(tx, issued.id)
     _describe(request, issued)
 
 
@@ -221,7 +221,7 @@ def _with_token(
 
 def _endpoint(tx: Tx, request: RequestContext, named: str) -> Endpoint:
     """Return where agents reach the relay of this name or id. Raises EntityNotFound."""
-    relay = relays.find_by_name(tx, request.project, named) or relays.get(tx, named, request.project)
+    relay = servers.find_relay_by_name(tx, request.project, named) or servers.get_relay(tx, named, request.project)
     return Endpoint(relay.url, relay.ca)
 
 

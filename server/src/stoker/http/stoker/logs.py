@@ -15,7 +15,7 @@ from stoker.http.request import RequestContext, Response
 from stoker.model.deployment import Deployment, Run, RunState
 from stoker.model.errors import EntityNotFound
 from stoker.model.status import Status
-from stoker.store import deployments, logs
+from stoker.store import deployments, runs
 from stoker.store.notifier import deployment_topic
 from stoker.store.tx import Tx
 
@@ -97,9 +97,9 @@ def show_stream(request: RequestContext, tx: Tx, query: StreamQuery) -> Response
     """Return the stored bytes of `stdout` or `stderr` of a run, with a note in place of bytes that are not stored."""
     deployment = deployments.get(tx, request.path["deployment_id"], request.project)
     stream = request.path["stream"]
-    if stream not in logs.STREAMS:
+    if stream not in runs.STREAMS:
         raise EntityNotFound.of("Stream", stream)
-    content = logs.read_stream(tx, deployment.id, query.run or deployment.config_id, stream)
+    content = runs.read_output(tx, deployment.id, query.run or deployment.config_id, stream)
     return Response(200, content, media_type="application/octet-stream")
 
 
@@ -137,11 +137,11 @@ class DeploymentReader(Reader):
         over = not page.more and deployment.status != Status.IN_PROGRESS and not deployment.cancelling
         return Batch([*events, Event("end", status)] if over else events, over, page.more)
 
-    def _load(self, tx: Tx) -> tuple[Deployment, logs.Page, Run | None]:
+    def _load(self, tx: Tx) -> tuple[Deployment, runs.OutputPage, Run | None]:
         if "log" in self._kinds:
             return _load_page(tx, self._id, self._project, self._after)
         deployment = deployments.get(tx, self._id, self._project)
-        return deployment, logs.Page([], more=False), deployment.run
+        return deployment, runs.OutputPage([], more=False), deployment.run
 
 
 def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
@@ -163,9 +163,9 @@ def _read(request: RequestContext, query: LogQuery) -> DeploymentLogs:
 
 def _load_page(
     tx: Tx, deployment_id: str, project: str, after: int, *, before: int | None = None, run: str | None = None
-) -> tuple[Deployment, logs.Page, Run | None]:
+) -> tuple[Deployment, runs.OutputPage, Run | None]:
     deployment = deployments.get(tx, deployment_id, project)
-    page = logs.page(tx, deployment.id, after, before=before, run=run)
+    page = runs.page_output(tx, deployment.id, after, before=before, run=run)
     return deployment, page, deployment.run
 
 

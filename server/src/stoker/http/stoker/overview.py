@@ -15,7 +15,7 @@ from stoker.http.request import RequestContext
 from stoker.http.stoker.servers import list_states
 from stoker.model.check import CheckState
 from stoker.model.trigger import Schedule, TriggerStatus
-from stoker.store import checks, deployments, rows, schedules, triggers
+from stoker.store import checks, deployments, rows, triggers
 from stoker.store.tx import Tx
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def read(app: App, project: str, tx: Tx) -> OverviewState:
     yesterday, tomorrow = now - _DAY, now + _DAY
     servers = list_states(app, project, tx)
     states = Counter(status for _, status, _ in servers)
-    due = schedules.list_all(tx, project, tomorrow)
+    due = triggers.list_schedules(tx, project, tomorrow)
     count_triggers, in_progress, failed = triggers.count, TriggerStatus.IN_PROGRESS, TriggerStatus.FAILED
     failed_deployments = deployments.Filter(project_id=project, status="FAILED", of_client=True, ended_since=yesterday)
     overview = Overview(

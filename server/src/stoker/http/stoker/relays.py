@@ -14,7 +14,7 @@ from stoker.http.request import RequestContext
 from stoker.model.errors import Invalid
 from stoker.model.relay import Relay
 from stoker.servers import relays as relay_service
-from stoker.store import relays
+from stoker.store import servers
 from stoker.store.tx import Tx
 
 #: Letters, digits and punctuation that neither a shell nor Python interprets within quotes.
@@ -69,7 +69,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
     return {
         "relays": [
             fill(ShownRelay, relay, is_online=relay.last_seen is not None and relay.last_seen > since)
-            for relay in relays.list_all(tx, request.project)
+            for relay in servers.list_relays(tx, request.project)
         ]
     }
 
@@ -77,7 +77,7 @@ def index(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a relay and revoke its key. Its agents keep their keys, but need another URL."""
-    relay = relays.get(tx, request.path["relay"], request.project)
+    relay = servers.get_relay(tx, request.path["relay"], request.project)
     relay_service.delete(tx, relay)
     _describe(request, relay)
 

@@ -29,7 +29,7 @@ from stoker.http.stoker.triggers import SoftwareTrigger, unwrap
 from stoker.http.stoker.triggers import serialize as serialize_trigger
 from stoker.model.trigger import MisfirePolicy, OverlapPolicy, Schedule
 from stoker.store import configs
-from stoker.store import schedules as stored
+from stoker.store import triggers as stored
 from stoker.store.tx import Tx
 from stoker.triggers import schedules
 from stoker.triggers.forecast import forecast
@@ -143,7 +143,7 @@ class ScheduleQuery(Query):
 @operation(200, {"software_schedules": list[SoftwareSchedule]})
 def index(request: RequestContext, tx: Tx, query: ScheduleQuery) -> Response:
     """List the project's schedules."""
-    listed = stored.list_all(tx, request.project, query.next_before)
+    listed = stored.list_schedules(tx, request.project, query.next_before)
     configs.prime(tx, [schedule.body["config_id"] for schedule in listed if schedule.body.get("config_id")])
     shown = [serialize(tx, schedule) for schedule in listed]
     return Response(200, {"software_schedules": shown}, clock_warning(request))
@@ -169,14 +169,14 @@ def predict(request: RequestContext, tx: Tx, query: ForecastQuery) -> dict[str, 
 @operation(200, _ANSWER)
 def show(request: RequestContext, tx: Tx) -> Response:
     """Return a schedule."""
-    return _answer(request, tx, stored.get(tx, request.path["schedule_id"], request.project))
+    return _answer(request, tx, stored.get_schedule(tx, request.path["schedule_id"], request.project))
 
 
 @operation(200, _ANSWER, errors=(409,))
 def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Response:
     """Change the members of the schedule that the body contains. Raises the same errors as ``create``."""
     wanted = _parse(body)
-    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
     return _answer(request, tx, schedules.change(tx, request.app.engine, schedule, wanted))
 
@@ -184,7 +184,7 @@ def change(request: RequestContext, tx: Tx, body: _ScheduleChangesBody) -> Respo
 @operation(201, {"software_trigger": SoftwareTrigger}, errors=(409,))
 def run(request: RequestContext, tx: Tx) -> dict[str, Any]:
     """Start the trigger of a schedule now, in addition to its times. Raises Invalid, EntityNotFound or Conflict."""
-    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
     trigger = schedules.start(tx, request.app.engine, schedule, requested_by=request.user.user_name)
     return {"software_trigger": serialize_trigger(tx, trigger)}
@@ -193,7 +193,7 @@ def run(request: RequestContext, tx: Tx) -> dict[str, Any]:
 @operation(204)
 def delete(request: RequestContext, tx: Tx) -> None:
     """Delete a schedule. Its triggers remain."""
-    schedule = stored.get(tx, request.path["schedule_id"], request.project, for_update=True)
+    schedule = stored.get_schedule(tx, request.path["schedule_id"], request.project, for_update=True)
     request.subject.detail = schedule.name
     schedules.delete(tx, request.app.engine, schedule)
 

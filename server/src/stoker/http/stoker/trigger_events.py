@@ -26,7 +26,7 @@ from stoker.http.stoker.triggers import (
 )
 from stoker.model.deployment import LogChunk
 from stoker.model.trigger import Target, TargetStatus, TriggerStatus
-from stoker.store import logs, targets, triggers
+from stoker.store import runs, targets, triggers
 from stoker.store.notifier import ALL, deployment_topic, trigger_topic
 from stoker.store.tx import Tx
 
@@ -131,7 +131,7 @@ class TriggerReader(Reader):
         if "log" not in self._kinds:
             return [], False
         self._unread |= {id for id, target in self._with_output.items() if _is_notified(target, notified)}
-        chunks, more = logs.page_of_each(tx, self._sent.after(self._unread))
+        chunks, more = runs.page_outputs(tx, self._sent.after(self._unread))
         # Ending a deployment and appending to its log both lock the deployment. A reader that sees the end sees all
         # output before it.
         settled = _ALL if ended else tx.now - _SETTLED

@@ -19,7 +19,7 @@ from stoker.stacks.engine import plan as plans
 from stoker.stacks.engine.plan import NewPlan
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.templates.prepare import ResolvedStack, prepare_again
-from stoker.store import deployments, resources, selectors, servers, snapshots, stacks, steps
+from stoker.store import deployments, resources, server_lists, servers, stacks, steps
 from stoker.store.tx import Tx
 
 #: Key of a snapshot's data for what clouds have saved, by the name of the resource.
@@ -34,9 +34,9 @@ def end_snapshot(session: StackSession, *, is_superseded: bool = False) -> None:
     status, reason = stack.status, stack.reason
     if is_superseded:
         status, reason = Status.FAILED, "Another operation of the stack has superseded the snapshot."
-    for snapshot in snapshots.in_progress(session.tx, stack.id):
+    for snapshot in stacks.snapshots_in_progress(session.tx, stack.id):
         data = {**snapshot.data, SAVED: _saved(session)}
-        snapshots.save(session.tx, replace(snapshot, status=status, reason=reason, data=data))
+        stacks.save_snapshot(session.tx, replace(snapshot, status=status, reason=reason, data=data))
 
 
 def _saved(session: StackSession) -> dict[str, Mapping[str, Any]]:
@@ -137,7 +137,7 @@ def refuse_refresh(tx: Tx, stack: Stack) -> None:
     """Raise ActionInProgress while a group in the stack changes its members, which is no operation of the stack."""
     if stack.parent_id:
         return  # the check was made for the root of the tree
-    for resource_id, _ in selectors.of_project(tx, stack.project_id):
+    for resource_id, _ in server_lists.selectors_of(tx, stack.project_id):
         group = resources.find(tx, resource_id)
         if group is None or group.status is not Status.IN_PROGRESS:
             continue
@@ -222,7 +222,7 @@ def forget_plan(session: StackSession) -> None:
 def disown(tx: Tx, engine: Engine, resource: Resource) -> None:
     """Release a resource's server or deployment, so that it can be deleted alone or adopted by another stack."""
     engine.env.work.cancel(tx, WAKE, resource.id)
-    selectors.remove(tx, resource.id)
+    server_lists.remove_selector(tx, resource.id)
     if resource.physical_id:
         deployments.disown(tx, resource.physical_id, resource.id)
         servers.disown(tx, resource.physical_id, resource.id)

@@ -24,7 +24,7 @@ from stoker.stacks.engine.actions import end_step, fail, finish, finish_action, 
 from stoker.stacks.engine.operation import end_snapshot
 from stoker.stacks.engine.session import StackSession
 from stoker.stacks.engine.steps import action_step, apply_step, cleanup_step, fail_unstarted
-from stoker.store import resources, selectors, stacks
+from stoker.store import resources, server_lists, stacks
 from stoker.store.tx import Tx, Wake
 
 _STEPS: Mapping[Phase, Callable[[StackSession, str], bool]] = {
@@ -146,7 +146,9 @@ def commit(session: StackSession) -> None:
     # A group may wait for the operation, unless the operation began in this transaction.
     before = session.before
     if has_ended and not session.created and (before.status is Status.IN_PROGRESS or before.action is Action.SUSPEND):
-        for resource_id in selectors.release(session.tx, stack.id):  # groups that waited for the operation to end
+        for resource_id in server_lists.release_waiting(
+            session.tx, stack.id
+        ):  # groups that waited for the operation to end
             session.engine.env.work.defer_once(session.tx, REFRESH, resource_id, {"resource_id": resource_id})
     if has_ended and is_root:
         _log_end(session)
